@@ -1,0 +1,82 @@
+"""Every error of the package, and the only code that words messages.
+
+    ConstrainedError
+    ├── GrammarError          a grammar, regular expression or format file is wrong        (the caller's side)
+    ├── SchemaError           a JSON Schema or tool definition is wrong
+    │   └── UnsupportedSchema   it is right, but cannot be compiled exactly
+    ├── VocabularyError       a tokenizer cannot be read exactly, or lacks what a grammar names
+    ├── LimitExceeded         a bound on work or memory was reached
+    └── Rejected              a text or token is not in the language                       (the text's fault)
+
+A message answers four questions: *what* failed, *where*, *because* of what, and what to do *instead*.  Its first line stands alone.
+"""
+
+from __future__ import annotations
+
+
+def compose(what: str, where: str | None = None, because: str | None = None, instead: str | None = None) -> str:
+    """Return the message in the house form; absent parts leave no trace.
+
+    >>> print(compose("unknown format 'foo'", because="no such file", instead="one of: hermes"))
+    unknown format 'foo'
+      because: no such file
+      instead: one of: hermes
+    """
+    lines = [what if where is None else f"{what} at {where}"]
+    if because:
+        lines.append(f"  because: {because}")
+    if instead:
+        lines.append(f"  instead: {instead}")
+    return "\n".join(lines)
+
+
+class ConstrainedError(Exception):
+    """Base of all errors here; the parts of the message are attributes."""
+
+    def __init__(self, what: str, *, where: str | None = None, because: str | None = None, instead: str | None = None) -> None:
+        super().__init__(compose(what, where, because, instead))
+        self.what, self.where, self.because, self.instead = what, where, because, instead
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), self.__dict__, self.args)
+
+
+def _restore(kind: type[ConstrainedError], state: dict[str, object], args: tuple[object, ...]) -> ConstrainedError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class GrammarError(ConstrainedError, ValueError):
+    """A grammar, regular expression or format file cannot be read or has no meaning."""
+
+
+class SchemaError(ConstrainedError, ValueError):
+    """A JSON Schema or a tool definition is wrong; `where` is a JSON pointer."""
+
+
+class UnsupportedSchema(SchemaError):
+    """A correct schema whose language cannot be compiled exactly."""
+
+
+class VocabularyError(ConstrainedError, ValueError):
+    """A tokenizer cannot be read exactly, or lacks a token that a grammar names."""
+
+
+class LimitExceeded(ConstrainedError, RuntimeError):
+    """A bound on work or memory was reached; nothing was lost and the limit can be raised."""
+
+
+class Rejected(ConstrainedError):
+    """A text or token is not in the language.
+
+    `position` counts bytes from the start of the text (tokens: of what was generated); `expected` says what could have come.
+    """
+
+    def __init__(
+        self, what: str, *, where: str | None = None, because: str | None = None, instead: str | None = None,
+        position: int | None = None, expected: str | None = None,
+    ) -> None:
+        super().__init__(what, where=where, because=because, instead=instead)
+        self.position, self.expected = position, expected

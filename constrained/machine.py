@@ -1,0 +1,182 @@
+"""The protocol between languages and the engine: what a machine state is.
+
+Grammars, regular expressions and JSON Schemas turn into *machine states*; the engine determinises them while it reads bytes.
+Everything is lazy: a state is an object that can list its outgoing edges once, when somebody first gets there.  The alternative,
+compiling a grammar into tables up front, costs time for parts that a generation never visits and makes bounds such as
+``maxLength: 10000`` expensive.
+
+Two alphabets meet here.  A `State` reads bytes (and special tokens); a `Language` reads the code points of a text *value*.
+`Text` joins them: it is the state that reads a text of a language as a surface spells it (quotes, escapes, UTF-8).
+
+This module holds no algorithm; the engine's two kernels (`engine.plain` and the compiled one) give the meaning, and the law of the
+mask tests it.  Left out on purpose: nullable callees and left recursion.  Lowering removes both, so that every call reads a byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Hashable, NamedTuple, Protocol, Sequence, runtime_checkable
+
+
+class Surface(IntEnum):
+    """How a text value is spelled in the output."""
+
+    RAW = 0  # UTF-8, no quotes
+    JSON = 1  # RFC 8259 string, every spelling
+    JSON_CANONICAL = 2  # the spelling of json.dumps(…, ensure_ascii=False)
+    JSON_TAGSAFE = 3  # canonical, but "/" right after a raw "<" is written "\/"
+    PYTHON = 4  # str literal in either quote, every escape of ast.literal_eval but \N{…}
+    PYTHON_CANONICAL = 5  # the spelling of repr()
+
+
+class Edges(NamedTuple):
+    """What leaves a machine state.
+
+    Invariants: ranges are inclusive and disjoint; every target is live (some word leads from it to acceptance); a callee never
+    accepts the empty word; no chain of calls returns to its own state without reading a byte.
+    """
+
+    ranges: tuple[tuple[int, int, "State"], ...] = ()  # (low byte, high byte, next)
+    calls: tuple[tuple["State", "State | Dispatch"], ...] = ()  # (callee, state after it)
+    tokens: tuple[tuple[str, "State"], ...] = ()  # (special token name, next)
+    accepting: bool = False
+
+
+@runtime_checkable
+class State(Protocol):
+    """A machine state: hashable; equal states denote the same language; `expand` is called at most once per kernel."""
+
+    def expand(self) -> Edges: ...
+
+
+@runtime_checkable
+class Language(Protocol):
+    """A state of a text language over code points; surrogates never occur."""
+
+    @property
+    def accepts(self) -> bool: ...
+
+    def edges(self) -> Sequence[tuple[int, int, "Language"]]:
+        """Return (low, high, next): inclusive code point ranges, sorted, disjoint, every target non-empty."""
+        ...
+
+    def mask_key(self, horizon: int) -> Hashable:
+        """Return a key shared by languages that agree on all continuations of up to `horizon` characters."""
+        ...
+
+
+class Dispatch:
+    """The state after a text whose continuation depends on the text that was read.
+
+    Behind `Text(surface, LiteralSet)` the kernel calls `after(label)`, the index of the text in the set.  With ``records`` set,
+    behind any other language, it calls `after_text(text)` with the decoded text, or with None for "some text outside `special`".
+
+    Invariant: for every text t outside `special`, one token cannot tell after_text(t) from after_text(None).
+    None as result: the text is refused.
+    """
+
+    records: bool = False
+    special: frozenset[str] = frozenset()
+
+    def after(self, label: int) -> State | None:
+        raise AssertionError(f"{type(self).__name__} follows no literal set")
+
+    def after_text(self, text: str | None) -> State | None:
+        raise AssertionError(f"{type(self).__name__} does not record")
+
+
+class _End:
+    """The state that accepts and has no edges."""
+
+    __slots__ = ()
+
+    def expand(self) -> Edges:
+        return Edges(accepting=True)
+
+    def __repr__(self) -> str:
+        return "END"
+
+    def __reduce__(self) -> str:
+        return "END"
+
+
+END = _End()
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Fixed bytes, then another state."""
+
+    data: bytes  # at least one byte
+    then: State
+
+    def expand(self) -> Edges:
+        first, rest = self.data[0], self.data[1:]
+        return Edges(ranges=((first, first, Bytes(rest, self.then) if rest else self.then),))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of `language` as `surface` spells it, quotes included; accepts at its end.  The kernels expand it themselves."""
+
+    surface: Surface
+    language: Language
+
+    def expand(self) -> Edges:
+        raise AssertionError("kernels expand Text themselves")
+
+
+class LiteralSet:
+    """A finite set of texts, read as a trie that nobody builds: a range of a sorted tuple and a depth.
+
+    The texts read so far agree on their first `depth` characters; ``texts[low:high]`` are those that remain.  Texts whose bit is set
+    in `excluded` do not belong to the set (properties already written), without a new tuple for every subset.
+
+    Invariants: texts is sorted and without duplicates; low < high; some text of the range is not excluded.
+    Cost: a step is a binary search; nothing is allocated but the successor.
+    """
+
+    __slots__ = ("texts", "excluded", "low", "high", "depth")
+
+    def __init__(self, texts: tuple[str, ...], excluded: int = 0, low: int = 0, high: int | None = None, depth: int = 0) -> None:
+        self.texts, self.excluded, self.low, self.depth = texts, excluded, low, depth
+        self.high = len(texts) if high is None else high
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.texts, self.excluded, self.low, self.high, self.depth)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LiteralSet) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((id(self.texts), self.excluded, self.low, self.high, self.depth))
+
+    @property
+    def label(self) -> int:
+        """Index of the text that ends here; only meaningful where `accepts`."""
+        return self.low
+
+    @property
+    def accepts(self) -> bool:
+        return len(self.texts[self.low]) == self.depth and not self.excluded >> self.low & 1
+
+    def _live(self, low: int, high: int) -> bool:
+        width = high - low
+        return self.excluded >> low & ((1 << width) - 1) != (1 << width) - 1
+
+    def edges(self) -> tuple[tuple[int, int, "LiteralSet"], ...]:
+        found, texts, depth = [], self.texts, self.depth
+        at = self.low + (len(texts[self.low]) == depth)
+        while at < self.high:
+            char = texts[at][depth]
+            end = at + 1
+            while end < self.high and texts[end][depth] == char:
+                end += 1
+            if self._live(at, end):
+                found.append((ord(char), ord(char), LiteralSet(texts, self.excluded, at, end, depth + 1)))
+            at = end
+        return tuple(found)
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return self
