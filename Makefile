@@ -1,0 +1,49 @@
+# Two commands: `make demo` shows what this does, `make test` proves it.  Both need Python 3.11, pip and make; gcc for the fast engine.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+BUILD := pyproject.toml setup.py constraints.txt $(wildcard constrained/engine/*.pyx)
+
+.PHONY: demo test lint bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed
+	$(BIN)/constrained demo
+
+test: $(VENV)/.tested
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.linted
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.benched
+	$(BIN)/constrained bench
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info constrained/engine/_kernel.c constrained/engine/*.so
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# torch first and by its exact version: asked for as a range, the newest build may bring gigabytes of CUDA.
+$(VENV)/.installed: $(BUILD) | $(BIN)/python
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[cli,transformers]'
+	touch $@
+
+# The Llama 3 tokenizer is a file inside llama-models; the package's own dependencies are not needed to read it.
+$(VENV)/.tested: $(VENV)/.installed
+	$(PIP) --editable '.[test]'
+	$(PIP) --no-deps llama-models==0.3.0
+	touch $@
+
+$(VENV)/.linted: $(VENV)/.tested
+	$(PIP) --editable '.[lint]'
+	touch $@
+
+$(VENV)/.benched: $(VENV)/.tested
+	$(PIP) --editable '.[bench]'
+	touch $@

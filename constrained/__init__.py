@@ -1,0 +1,74 @@
+"""Masks that keep a language model inside a grammar.
+
+The flow, from what is known before a request to what happens at every token::
+
+    tools, chat format ──► Grammar ─┐
+    tokenizer ───────► Vocabulary ──┴─ compile ──► Constraint ── matcher ──► Matcher ── fill_mask ──► bitmask
+                                                   (frozen, shared)          (one per sequence)
+
+>>> import constrained as c
+>>> vocabulary = c.Vocabulary([b"[", b"]", b"1", b",", b"]]"], special={"<end>": 5}, stop=[5], size=8)
+>>> grammar = c.Grammar.from_json_schema({"type": "array", "items": {"const": 1}, "maxItems": 2})
+>>> matcher = c.compile(grammar, vocabulary).matcher()
+>>> matcher.advance(0)
+>>> [token for token in range(8) if matcher.accepts(token)]
+[1, 2]
+
+Names load on first use, so that importing the package costs next to nothing; nothing here imports torch or transformers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .errors import ConstrainedError, GrammarError, LimitExceeded, Rejected, SchemaError, UnsupportedSchema, VocabularyError
+
+if TYPE_CHECKING:
+    from .engine.constraint import Constraint, compile
+    from .engine.matcher import Matcher, fill_masks
+    from .engine.vocabulary import Vocabulary
+    from .formats import ChatFormat
+    from .grammar import Grammar
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ChatFormat",
+    "ConstrainedError",
+    "Constraint",
+    "Grammar",
+    "GrammarError",
+    "LimitExceeded",
+    "Matcher",
+    "Rejected",
+    "SchemaError",
+    "UnsupportedSchema",
+    "Vocabulary",
+    "VocabularyError",
+    "compile",
+    "fill_masks",
+]
+
+_HOMES = {
+    "ChatFormat": "formats",
+    "Constraint": "engine.constraint",
+    "Grammar": "grammar",
+    "Matcher": "engine.matcher",
+    "Vocabulary": "engine.vocabulary",
+    "compile": "engine.constraint",
+    "fill_masks": "engine.matcher",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'constrained' has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
