@@ -1,0 +1,55 @@
+"""Make `tokenizer.json`: a byte-level BPE trained on `corpus.txt`, with the special tokens of every chat format.
+
+    python -m constrained.default_model.build
+
+The result is the same on every run; a test compares it with the shipped file.  All 256 bytes are tokens, as in Llama 3's vocabulary,
+and merges may cross quotes and braces (``"}}``, ``": "``), as they do in real vocabularies: tokens that end one thing and begin the
+next are what masks get wrong.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+HERE = Path(__file__).parent
+SIZE = 1300  # byte and merged tokens
+# Letters, up to three digits, punctuation, line ends, blanks: the split of Llama 3 in short.
+SPLIT = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+
+# In the order of their ids.  A name that a format uses and that is missing here fails a test.
+SPECIAL = (
+    "<|pad|>", "<|begin_of_text|>", "<|end_of_text|>",
+    "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>",  # Llama 3.1
+    "<|im_start|>", "<|im_end|>",  # ChatML and its relatives
+    "<|action_start|>", "<|action_end|>", "<|interpreter|>", "<|plugin|>",  # InternLM2
+    "[UNUSED_TOKEN_141]", "[UNUSED_TOKEN_142]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_145]", "[UNUSED_TOKEN_146]",
+    "[gMASK]", "sop", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>",  # ChatGLM3
+    "[BOS]", "[EOS]", "[PAD]", "<|function_list|>", "<|function_call|>", "<|function_output|>",  # OpenChatML
+    "<|reflect|>", "<|start_reflect|>", "<|end_reflect|>", "<|introspect|>", "<|start_introspect|>", "<|end_introspect|>",
+    "<|reason|>", "<|start_reason|>", "<|end_reason|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_separator|>",
+    "<s>", "</s>", "<unk>",
+)  # fmt: skip
+
+# Text that is one token without being special, as in Qwen: the bytes are what a grammar sees.
+PLAIN = ("<tool_call>", "</tool_call>", "<think>", "</think>")
+
+
+def build() -> Tokenizer:
+    """Return the tokenizer; deterministic."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=SIZE, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator((HERE / "corpus.txt").read_text(encoding="utf-8").split("\n\n"), trainer)
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL])
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in PLAIN])
+    return tokenizer
+
+
+if __name__ == "__main__":
+    build().save(str(HERE / "tokenizer.json"))
+    print(f"wrote {HERE / 'tokenizer.json'}")

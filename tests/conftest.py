@@ -1,0 +1,59 @@
+"""What many tests share: the embedded model and tokenizer, the real vocabularies, where the data lies."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer():
+    pytest.importorskip("transformers")
+    from constrained.default_model import load_tokenizer
+
+    return load_tokenizer()
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_tokenizer):
+    pytest.importorskip("torch")
+    from constrained.default_model import WIDTH, load
+
+    model, _ = load()
+    assert model.config.vocab_size == WIDTH
+    return model
+
+
+@pytest.fixture(scope="session")
+def tiny_vocabulary(tiny_tokenizer):
+    from constrained import Vocabulary
+    from constrained.default_model import WIDTH
+
+    return Vocabulary.from_tokenizer(tiny_tokenizer, size=WIDTH)
+
+
+@pytest.fixture(scope="session")
+def llama3_path() -> Path:
+    """Return the Llama 3 tokenizer file inside the llama-models package; importing that package would need much more."""
+    return _data_file("llama_models", "llama3", "tokenizer.model")
+
+
+@pytest.fixture(scope="session")
+def mistral_path() -> Path:
+    return _data_file("mistral_common", "data", "mistral_instruct_tokenizer_240323.model.v3")
+
+
+def _data_file(package: str, *parts: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip(f"{package} is not installed")
+    path = Path(spec.submodule_search_locations[0], *parts)
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in the installed {package}")
+    return path

@@ -1,0 +1,130 @@
+"""The shape of the package: imports run one way, modules and functions stay small, importing costs next to nothing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import constrained
+
+ROOT = Path(constrained.__file__).parent
+MODULES = sorted(path for path in ROOT.rglob("*.py"))
+
+# From the bottom up.  A module imports from its own line and the lines above it, never from a line below.
+LAYERS = (
+    ("errors",),
+    ("machine",),
+    ("regex",),
+    ("grammar", "schema"),
+    ("engine",),
+    ("formats",),
+    ("integrations", "default_model", "benchmarks"),
+    ("cli",),
+)
+CORE = ("errors", "machine", "regex", "grammar", "schema", "engine")
+CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", "constrained"} | set(sys.stdlib_module_names)
+# Readers of tokenizers meet other people's objects; they import those packages inside functions, when handed one.
+READERS = {"vocabulary", "loaders", "tokenizers"}
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def _imports(path: Path, *, top_level_only: bool = False) -> set[str]:
+    """Return absolute dotted names of what a module imports at run time."""
+    package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
+    found = set()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = _run_time(tree.body) if top_level_only else [node for node in ast.walk(tree) if node not in _type_only(tree)]
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            prefix = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {prefix} if node.module else {f"{prefix}.{alias.name}" for alias in node.names}
+    return found
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _type_only(tree: ast.Module) -> set[ast.AST]:
+    return {inner for node in ast.walk(tree) if _is_type_checking(node) for inner in ast.walk(node)}
+
+
+def _run_time(body: list[ast.stmt]) -> list[ast.AST]:
+    """Return what runs when the module is imported: everything outside functions and type-only blocks."""
+    found: list[ast.AST] = []
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_type_checking(node):
+            continue
+        found.append(node)
+        for block in ("body", "orelse", "finalbody", "handlers"):
+            found += _run_time(getattr(node, block, []))
+    return found
+
+
+def _layer(part: str) -> int | None:
+    return next((rank for rank, parts in enumerate(LAYERS) if part in parts), None)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_imports_run_one_way(path):
+    own = _layer(_name(path).split(".")[0])
+    for name in _imports(path):
+        parts = name.split(".")
+        if own is None or parts[0] != "constrained" or len(parts) < 2 or _layer(parts[1]) is None:
+            continue
+        assert _layer(parts[1]) <= own, f"{_name(path)} imports {name}, which lies above it"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if _name(path).split(".")[0] in CORE], ids=_name)
+def test_the_core_imports_little(path):
+    names = _imports(path, top_level_only=path.stem in READERS)
+    assert {name.split(".")[0] for name in names} <= CORE_MAY_IMPORT
+
+
+@pytest.mark.parametrize("path", [*MODULES, *sorted((ROOT / "engine").glob("*.pyx"))], ids=lambda path: path.name)
+def test_modules_stay_readable(path):
+    assert path.read_text(encoding="utf-8").count("\n") <= 500
+
+
+def test_functions_stay_readable():
+    long = []
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno + 1 > 60:
+                long.append(f"{_name(path)}:{node.lineno} {node.name}")
+    assert long == []
+
+
+def test_public_names_are_few_and_exist():
+    assert len(constrained.__all__) <= 15
+    assert all(getattr(constrained, name) is not None for name in constrained.__all__)
+    assert set(constrained.__all__) <= set(dir(constrained))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'constrained' has no attribute 'Parser'"):
+        _ = constrained.Parser
+
+
+def _loaded_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_the_package_loads_no_host():
+    assert not _loaded_after("import constrained") & {"torch", "transformers", "numpy", "lark", "jsonschema", "typer", "rich"}
+
+
+def test_using_the_engine_loads_no_host():
+    names = "; ".join(f"constrained.{name}" for name in constrained.__all__)
+    assert not _loaded_after(f"import constrained; {names}") & {"torch", "transformers", "tokenizers", "typer", "rich"}
