@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-BUILD := pyproject.toml setup.py constraints.txt $(wildcard constrained/engine/*.pyx)
+BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(addprefix constrained/engine/*.,pyx pxd pxi))
 
 .PHONY: demo test lint bench clean
 .DELETE_ON_ERROR:
@@ -23,7 +23,7 @@ bench: $(VENV)/.benched
 	$(BIN)/constrained bench
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info constrained/engine/_kernel.c constrained/engine/*.so
+	rm -rf $(VENV) build dist *.egg-info constrained/engine/*.c constrained/engine/*.so
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,17 +1,20 @@
-"""The one thing pyproject.toml cannot say in a stable way: a compiled extension that the installation may do without.
+"""The one thing pyproject.toml cannot say in a stable way: compiled extensions that the installation may do without.
 
 ``optional=True`` turns a missing C compiler into a log line of the build; the package then runs its plain twin and says so once.
 """
 
+from pathlib import Path
+
 from setuptools import Extension, setup
+
+ENGINE = Path("constrained/engine")
+SHARED = [str(path) for pattern in ("*.pxd", "*.pxi") for path in sorted(ENGINE.glob(pattern))]
 
 setup(
     ext_modules=[
         Extension(
-            "constrained.engine._kernel",
-            sources=["constrained/engine/_kernel.pyx"],
-            extra_compile_args=["-O3"],
-            optional=True,
+            f"constrained.engine.{source.stem}", sources=[str(source)], depends=SHARED, extra_compile_args=["-O3"], optional=True
         )
+        for source in sorted(ENGINE.glob("*.pyx"))
     ]
 )

@@ -39,8 +39,9 @@ def test_no_format_names_a_token_that_is_missing(tiny_tokenizer):
     known = set(tiny_tokenizer.get_vocab())
     for entry in files("constrained.grammars").iterdir():
         if entry.name.endswith(".toml"):
-            tokens = tomllib.loads(entry.read_text(encoding="utf-8")).get("tokens", {})
-            assert set(tokens.values()) <= known, entry.name
+            profile = tomllib.loads(entry.read_text(encoding="utf-8"))
+            spellings = profile.get("spellings", {})
+            assert {spellings.get(name, name) for name in profile["specials"]} <= known, entry.name
 
 
 def test_logits_are_wider_than_the_tokenizer(tiny_model, tiny_tokenizer):

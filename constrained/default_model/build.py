@@ -20,7 +20,7 @@ SPLIT = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n
 
 # In the order of their ids.  A name that a format uses and that is missing here fails a test.
 SPECIAL = (
-    "<|pad|>", "<|begin_of_text|>", "<|end_of_text|>",
+    "<|pad|>", "<|begin_of_text|>", "<|end_of_text|>", "<|endoftext|>", "<|finetune_right_pad_id|>",
     "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>",  # Llama 3.1
     "<|im_start|>", "<|im_end|>",  # ChatML and its relatives
     "<|action_start|>", "<|action_end|>", "<|interpreter|>", "<|plugin|>",  # InternLM2

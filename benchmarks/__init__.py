@@ -1,0 +1,8 @@
+"""Measurements that anyone can repeat; installed as `constrained.benchmarks`, one module per question.
+
+    constrained bench                               how fast are we next to llguidance and XGrammar?  (`speed`)
+    python -m constrained.benchmarks.laws           does every mask bit agree with the matcher and with the plain twin?
+    python -m constrained.benchmarks.always_valid   does everything that a random model finishes parse and fit its schema?
+
+Records are dated JSON lines in `record/`, with the machine and the versions in their first line; they only grow.
+"""

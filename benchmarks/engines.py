@@ -1,0 +1,183 @@
+"""The engines under one interface: compile, start, mask, advance.  Ours, and the peers as their own documentation drives them.
+
+Every engine fills the same kind of bitmask; `Engine.mask` and `Engine.advance` are what is timed, so they hold nothing else.
+llguidance reads schemas with its default options (flexible whitespace), XGrammar with its strict ones, which are its fast ones.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from importlib.metadata import version
+from typing import Any, Protocol
+
+import numpy as np
+
+import constrained
+from constrained import ChatFormat, Grammar, Vocabulary
+
+from .cases import Case
+from .peers import lark
+
+
+class Engine(Protocol):
+    """One engine over one vocabulary."""
+
+    name: str
+
+    def version(self) -> str: ...
+
+    def compile(self, case: Case) -> Any:
+        """Return a compiled grammar, or None where the engine cannot express the case."""
+        ...
+
+    def start(self, compiled: Any) -> Any: ...
+
+    def mask(self, matcher: Any) -> None: ...
+
+    def advance(self, matcher: Any, token: int) -> None: ...
+
+    def allows(self, token: int) -> bool:
+        """Say whether the last mask allows a token."""
+        ...
+
+
+class Ours:
+    """`constrained`, through its public names; a fresh compile shares the vocabulary and what is cached with it."""
+
+    name = "constrained"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._bitmask = np.zeros((1, vocabulary.words), np.int32)
+        self._words = self._bitmask.view(np.uint32)[0]
+
+    def version(self) -> str:
+        return constrained.__version__
+
+    def compile(self, case: Case) -> Any:
+        if case.format is None:
+            grammar = Grammar.from_json_schema(case.schema)
+        else:
+            grammar = ChatFormat.load(case.format).grammar(list(case.tools), tool_choice="required")
+        return constrained.compile(grammar, self._vocabulary)
+
+    def start(self, compiled: Any) -> Any:
+        return compiled.matcher()
+
+    def mask(self, matcher: Any) -> None:
+        matcher.fill_mask(self._bitmask)
+
+    def advance(self, matcher: Any, token: int) -> None:
+        matcher.advance(token)
+
+    def allows(self, token: int) -> bool:
+        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
+
+
+class Llguidance:
+    """llguidance's matcher with its default slices; matchers of one grammar are deep copies."""
+
+    name = "llguidance"
+    _CANONICAL = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        import llguidance
+        from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
+
+        self._package, self._fill, self._special = llguidance, fill_next_token_bitmask, vocabulary.special
+        self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Table(vocabulary)))
+        self._bitmask = allocate_token_bitmask(1, vocabulary.size)
+        self._words = self._bitmask.view(np.uint32)[0]
+
+    def version(self) -> str:
+        return version("llguidance")
+
+    def compile(self, case: Case) -> Any:
+        if case.format is None:
+            source: str | None = json.dumps({"grammars": [{"json_schema": case.schema}]})
+        else:
+            source = lark(case.format, case.tools, self._special, self._CANONICAL)
+        if source is None:
+            return None
+        matcher = self._package.LLMatcher(self._tokenizer, source, log_level=0)
+        if matcher.is_error():
+            raise ValueError(matcher.get_error())
+        return matcher
+
+    def start(self, compiled: Any) -> Any:
+        return compiled.deep_copy()
+
+    def mask(self, matcher: Any) -> None:
+        self._fill(matcher, self._bitmask, 0)
+
+    def advance(self, matcher: Any, token: int) -> None:
+        matcher.consume_token(token)
+
+    def allows(self, token: int) -> bool:
+        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
+
+
+class XGrammar:
+    """XGrammar with one thread and its caches on; the caches over grammars are emptied before every compile."""
+
+    name = "xgrammar"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        import xgrammar
+
+        self._package, self._special = xgrammar, vocabulary.special
+        table = _Table(vocabulary)
+        self._info = xgrammar.TokenizerInfo(
+            table.tokens, xgrammar.VocabType.RAW, vocab_size=vocabulary.size, stop_token_ids=[table.eos_token_id], add_prefix_space=False
+        )
+        self._compiler = xgrammar.GrammarCompiler(self._info, max_threads=1)
+        self._bitmask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
+        self._words = self._bitmask.numpy().view(np.uint32)[0]
+
+    def version(self) -> str:
+        return version("xgrammar")
+
+    def compile(self, case: Case) -> Any:
+        self._compiler.clear_cache()
+        if case.format is None:
+            return self._compiler.compile_json_schema(json.dumps(case.schema), any_whitespace=False, strict_mode=True)
+        source = lark(case.format, case.tools, self._special)
+        if source is None:
+            return None
+        return self._compiler.compile_grammar(self._package.Grammar.from_lark(source, tokenizer_info=self._info))
+
+    def start(self, compiled: Any) -> Any:
+        return self._package.GrammarMatcher(compiled)
+
+    def mask(self, matcher: Any) -> None:
+        matcher.fill_next_token_bitmask(self._bitmask)
+
+    def advance(self, matcher: Any, token: int) -> None:
+        matcher.accept_token(token)
+
+    def allows(self, token: int) -> bool:
+        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
+
+
+class _Table:
+    """A vocabulary as the peers want it: every id has bytes, special tokens those of their name."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.tokens = [text if text is not None else vocabulary.names.get(i, f"<|unused_{i}|>").encode() for i, text in enumerate(vocabulary.tokens)]
+        self.special_token_ids = [i for i, text in enumerate(vocabulary.tokens) if text is None]
+        self.eos_token_id = vocabulary.stop[0]
+        self.bos_token_id = None
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        return self._vocabulary.tokenize(text if isinstance(text, bytes) else text.encode())
+
+
+def installed(vocabulary: Vocabulary) -> list[Engine]:
+    """Return our engine and those peers that are installed."""
+    engines: list[Engine] = [Ours(vocabulary)]
+    for package, kind in (("llguidance", Llguidance), ("xgrammar", XGrammar)):
+        if importlib.util.find_spec(package):
+            engines.append(kind(vocabulary))
+    return engines

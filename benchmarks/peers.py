@@ -1,0 +1,77 @@
+"""How each chat format looks as one Lark file for llguidance and XGrammar, which read the same dialect.
+
+Both know JSON Schemas inside a grammar (``%json``) and special tokens by id (``<[128009]>``).  Neither has Python literals, so the
+formats whose arguments are Python stay without a peer.  Free text before a call is in the peers' grammars where ours has it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Mapping, Sequence
+
+_NAME, _ARGUMENTS = "{name}", "{arguments}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One call in a format; names of special tokens stand for these tokens."""
+
+    before: str  # what stands before the call
+    pattern: str  # the call, with {name} and {arguments}
+    after: str  # what stands after it, without the token that stops the generation
+    text: bool = False  # may free text come first?
+    python: bool = False  # are the arguments Python?
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Return the text of a turn with one call."""
+        spelled = ", ".join(f"{key}={value!r}" for key, value in arguments.items()) if self.python else json.dumps(arguments, ensure_ascii=False)
+        return (self.before + self.pattern + self.after).replace(_NAME, name).replace(_ARGUMENTS, spelled)
+
+
+_JSON_CALL = '{"name": "{name}", "parameters": {arguments}}'
+_WIRES = {
+    "llama3.1-function": Wire("", "<function={name}>{arguments}</function>", ""),
+    "llama3.1-json": Wire("<|python_tag|>", '{"type": "function", "name": "{name}", "parameters": {arguments}}', ""),
+    "internlm2": Wire("<|action_start|><|plugin|>\n", _JSON_CALL, "<|action_end|>", text=True),
+    "internlm2-legacy": Wire("[UNUSED_TOKEN_144][UNUSED_TOKEN_141]\n", _JSON_CALL, "[UNUSED_TOKEN_143]", text=True),
+    "chatglm3": Wire("{name}\n```python\ntool_call(", "{arguments}", ")\n```", python=True),
+    "openchatml": Wire("<|function_call|>\n", '{"arguments": {arguments}, "name": "{name}"}', "\n", text=True),
+    "hermes": Wire("<tool_call>\n", '{"name": "{name}", "arguments": {arguments}}', "\n</tool_call>", text=True),
+    "pythonic": Wire("[", "{name}({arguments})", "]", python=True),
+}
+
+
+def carries(format: str) -> Wire | None:
+    """Return how a format writes a call; None where it has no calls of tools (Llama's built-in tools)."""
+    return _WIRES.get(format)
+
+
+def lark(format: str, tools: Sequence[Mapping[str, Any]], special: Mapping[str, int], guidance: Mapping[str, Any] | None = None) -> str | None:
+    """Return the grammar of a required call for the peers, or None where they cannot express it.
+
+    guidance: options that llguidance reads inside a schema; XGrammar must not see them.
+    """
+    wire = carries(format)
+    if wire is None or wire.python:
+        return None
+    lead = "TEXT " if wire.text else ""
+    rules = [f"start: {lead}{_terms(wire.before, special)} call {_terms(wire.after, special)}".rstrip()]
+    rules.append("call: " + " | ".join(f"call_{number}" for number in range(len(tools))))
+    for number, tool in enumerate(tools):
+        function = tool["function"]
+        left, right = wire.pattern.replace(_NAME, function["name"]).split(_ARGUMENTS)
+        schema = {**function["parameters"], **({"x-guidance": guidance} if guidance else {})}
+        rules.append(f"call_{number}: {_terms(left, special)} arguments_{number} {_terms(right, special)}".rstrip())
+        rules.append(f"arguments_{number}: %json {json.dumps(schema)}")
+    if wire.text:
+        rules.append(r"TEXT: /(.|\n)*/")
+    return "\n".join(rules) + "\n"
+
+
+def _terms(text: str, special: Mapping[str, int]) -> str:
+    """Return a Lark expression of literal strings and token ids."""
+    names = sorted((name for name in special if name in text), key=len, reverse=True)
+    pieces = re.split("(" + "|".join(map(re.escape, names)) + ")", text) if names else [text]
+    return " ".join(f"<[{special[piece]}]>" if piece in special else json.dumps(piece) for piece in pieces if piece)

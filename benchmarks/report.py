@@ -1,0 +1,84 @@
+"""The table of a speed run: our figures, and ratios to the better peer."""
+
+from __future__ import annotations
+
+from statistics import geometric_mean
+from typing import Any, Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+OURS = "constrained"
+# figure → (heading, target of the ratio)
+FIGURES = {
+    "start": ("compile + first", None),
+    "cold mask avg": ("cold avg", 0.6),
+    "cold mask p99": ("cold p99", 0.5),
+    "warm mask p50": ("warm p50", 0.5),
+    "warm mask p99": ("warm p99", 0.5),
+    "advance avg": ("advance", 1.0),
+}
+Row = Mapping[str, Any]
+
+
+def print_report(meta: Mapping[str, Any], rows: Sequence[Row], bases: Mapping[str, str]) -> None:
+    """Print the tables; `bases` maps a bounded case to the same case without its bound."""
+    console = Console(width=None if Console().is_terminal else 110, markup=False, highlight=False, emoji=False)
+    engines = ", ".join(f"{name} {version}" for name, version in meta["engines"].items())
+    console.print(f"{engines}\n{meta['vocabulary']}; {meta['machine']}; load {meta['load']}; {meta['date']}\n")
+    by_case = _by_case(rows)
+    console.print(_ratios(by_case))
+    console.print(_starts(by_case))
+    console.print(_cliffs(by_case, bases))
+
+
+def _by_case(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
+    cases: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        cases.setdefault(row["case"], {})[row["engine"]] = row
+    return cases
+
+
+def best_peer(engines: Mapping[str, Row], figure: str) -> float | None:
+    """Return the smaller figure of the peers that took the case."""
+    return min((row[figure] for name, row in engines.items() if name != OURS and figure in row), default=None)
+
+
+def _ratios(by_case: Mapping[str, Mapping[str, Row]]) -> Table:
+    table = Table("case", *(heading for heading, _ in FIGURES.values()), title="µs, and × the better peer at that figure (less is faster)")
+    ratios: dict[str, list[float]] = {figure: [] for figure in FIGURES}
+    for case, engines in by_case.items():
+        ours, cells = engines[OURS], []
+        for figure in FIGURES:
+            peer = best_peer(engines, figure)
+            if figure in ours and peer:
+                ratios[figure].append(ours[figure] / peer)
+            cells.append(_cell(ours.get(figure), peer))
+        table.add_row(case, *cells)
+    table.add_section()
+    table.add_row("geometric mean", *(f"×{geometric_mean(values):.2f}" if values else "-" for values in ratios.values()))
+    table.add_row("target", *("-" if target is None else f"×{target}" for _, target in FIGURES.values()))
+    return table
+
+
+def _starts(by_case: Mapping[str, Mapping[str, Row]]) -> Table:
+    peers = sorted({name for engines in by_case.values() for name in engines} - {OURS})
+    table = Table("case", OURS, *peers, title="compile + first mask, ms")
+    for case, engines in by_case.items():
+        table.add_row(case, *(f"{engines[name]['start'] / 1e3:.2f}" if "start" in engines.get(name, {}) else "-" for name in (OURS, *peers)))
+    return table
+
+
+def _cliffs(by_case: Mapping[str, Mapping[str, Row]], bases: Mapping[str, str]) -> Table:
+    table = Table("bounded case", "next to", "compile + first", "cold avg", "warm p50", title="what a bound costs, × the same without it")
+    for case, base in bases.items():
+        bounded, free = by_case[case][OURS], by_case[base][OURS]
+        figures = ("start", "cold mask avg", "warm mask p50")
+        table.add_row(case, base, *(f"×{bounded[figure] / free[figure]:.2f}" if figure in bounded and figure in free else "-" for figure in figures))
+    return table
+
+
+def _cell(ours: float | None, peer: float | None) -> str:
+    if ours is None:
+        return "-"
+    return f"{ours:,.2f}" + (f"  ×{ours / peer:.2f}" if peer else "")

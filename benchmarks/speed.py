@@ -1,0 +1,173 @@
+"""How fast are compile, masks and advance, next to llguidance and XGrammar?
+
+All engines live in one process and take turns on every case, in an order that rotates, so that a change of the machine's mood hits all
+of them alike; what counts are the ratios of one run.  Every repetition compiles afresh ("cold": only what belongs to the vocabulary is
+warm) and reads the same tokens once cold and several times warm, each time with a new matcher.  Every mask is checked to allow the token that
+follows: a fast wrong mask does not count.
+
+A ratio is ours over the better peer at that figure; below 1 means faster.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any, Iterable, Sequence
+
+import numpy as np
+
+from constrained import ChatFormat, Vocabulary
+
+from . import vocabularies
+from .cases import Case, format_cases, schema_cases, text_of
+from .engines import Engine, installed
+from .report import print_report
+
+WARM_PASSES = 4
+Samples = dict[str, list[int]]  # figure → nanoseconds
+
+
+def main(*, quick: bool = False, record: Path | None = None, as_json: bool = False) -> None:
+    """Measure, print a table of ratios (or the rows as JSON), and write the dated record."""
+    vocabulary = vocabularies.llama3()
+    name = "Llama 3"
+    if vocabulary is None:
+        vocabulary, name = vocabularies.embedded(), "embedded (llama-models is not installed)"
+    engines = installed(vocabulary)
+    cases = [*schema_cases(), *([] if quick else format_cases(ChatFormat.names()))]
+    rows = measure(engines, cases, vocabulary, repetitions=1 if quick else 7)
+    meta = _machine(name, vocabulary, engines)
+    folder = record or _default_record()
+    if folder is not None:
+        _write(folder, meta, rows)
+    if as_json:
+        print(json.dumps({"meta": meta, "rows": rows}))
+    else:
+        print_report(meta, rows, {case.name: case.base for case in cases if case.base})
+
+
+def measure(engines: Sequence[Engine], cases: Sequence[Case], vocabulary: Vocabulary, repetitions: int) -> list[dict[str, Any]]:
+    """Return one row per case and engine: the figures in microseconds, or the error of an engine that refused the case."""
+    samples: dict[tuple[str, str], Samples] = defaultdict(lambda: defaultdict(list))
+    errors: dict[tuple[str, str], str] = {}
+    tokens = {case.name: _tokens(case, vocabulary) for case in cases if text_of(case)}
+    for engine in engines:  # once, unrecorded: what belongs to the vocabulary gets warm here
+        _run(engine, next(iter(schema_cases())), tokens["flat"], defaultdict(list))
+    for repetition in range(repetitions):
+        for number, case in enumerate(cases):
+            if case.name not in tokens:
+                continue
+            turn = (number + repetition) % len(engines)
+            for engine in (*engines[turn:], *engines[:turn]):
+                key = case.name, engine.name
+                if key not in errors:
+                    errors.update({key: reason} if (reason := _run(engine, case, tokens[case.name], samples[key])) else {})
+        print(f"repetition {repetition + 1} of {repetitions}", file=sys.stderr)
+    return [_row(case, engine, samples[case.name, engine.name], errors.get((case.name, engine.name))) for case in cases for engine in engines]
+
+
+def _tokens(case: Case, vocabulary: Vocabulary) -> list[int]:
+    return vocabularies.encode(vocabulary, text_of(case))
+
+
+def _run(engine: Engine, case: Case, tokens: Sequence[int], samples: Samples) -> str | None:
+    """Add one repetition to the samples; return why it could not be done, if so."""
+    gc.collect()
+    gc.disable()
+    try:
+        started = perf_counter_ns()
+        compiled = engine.compile(case)
+        took = perf_counter_ns() - started
+        if compiled is None:
+            return "cannot be expressed"
+        samples["compile"].append(took)
+        for turn in range(1 + WARM_PASSES):
+            _pass(engine, compiled, tokens, samples, "warm" if turn else "cold")
+    except Exception as error:  # a peer's refusal is a result, whatever its type
+        return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    finally:
+        gc.enable()
+    samples["start"].append(samples["compile"][-1] + samples["first"][-1])
+    return None
+
+
+def _pass(engine: Engine, compiled: Any, tokens: Sequence[int], samples: Samples, kind: str) -> None:
+    matcher = engine.start(compiled)
+    masks, advances = samples[f"{kind} mask"], samples["advance" if kind == "warm" else "cold advance"]
+    for position, token in enumerate(tokens):
+        started = perf_counter_ns()
+        engine.mask(matcher)
+        took = perf_counter_ns() - started
+        masks.append(took)
+        if kind == "cold" and position == 0:
+            samples["first"].append(took)
+        if not engine.allows(token):
+            raise AssertionError(f"the mask forbids token {position}")
+        started = perf_counter_ns()
+        engine.advance(matcher, token)
+        advances.append(perf_counter_ns() - started)
+
+
+def _row(case: Case, engine: Engine, samples: Samples, error: str | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"case": case.name, "engine": engine.name}
+    if error or not samples:
+        return {**row, "error": error or "no call to write"}
+    for figure in ("compile", "first", "start"):
+        row[figure] = round(float(np.median(samples[figure])) / 1e3, 3)
+    for kind in ("cold mask", "warm mask", "cold advance", "advance"):
+        row |= {f"{kind} {name}": value for name, value in _summary(samples[kind]).items()}
+    return row | {"masks": len(samples["cold mask"])}
+
+
+def _summary(nanoseconds: Iterable[int]) -> dict[str, float]:
+    values = np.asarray(list(nanoseconds)) / 1e3
+    p50, p90, p99 = np.percentile(values, [50, 90, 99])
+    return {"p50": round(float(p50), 3), "p90": round(float(p90), 3), "p99": round(float(p99), 3), "avg": round(float(values.mean()), 3)}
+
+
+def _machine(name: str, vocabulary: Vocabulary, engines: Sequence[Engine]) -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "vocabulary": f"{name}, {vocabulary.size:,} ids",
+        "engines": {engine.name: engine.version() for engine in engines},
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
+        "load": round(os.getloadavg()[0], 2),
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _commit() -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _default_record() -> Path | None:
+    """Return this checkout's folder of records; an installed copy has none."""
+    folder = Path(__file__).parent / "record"
+    return folder if folder.is_dir() else None
+
+
+def _write(folder: Path, meta: dict[str, Any], rows: Iterable[dict[str, Any]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = meta["date"].replace(":", "").replace("+0000", "Z")
+    lines = [json.dumps(meta), *map(json.dumps, rows)]
+    (folder / f"speed-{stamp}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,44 @@
+"""The command line: `constrained COMMAND`; every command is a few lines over the Python names.
+
+Exit codes: 0 fine · 1 the text was rejected · 2 wrong use, wrong input, or something that is not installed.
+Results go to standard output (``--json`` where a program may want them), everything else to standard error.
+
+typer and rich are the extra ``cli``; without it the command says what to install and nothing else here is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Sequence
+
+from ..errors import ConstrainedError, Rejected, compose
+
+OK, REJECTED, WRONG_USE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit; `arguments` default to those of the process."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return its exit code; errors of the package are printed without a traceback."""
+    try:
+        from .app import app
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
+            raise
+        message = compose("cannot start the command line", because=f"{error.name} is not installed", instead="pip install 'constrained[cli]'")
+        print(message, file=sys.stderr)
+        return WRONG_USE
+    try:
+        app(arguments, prog_name="constrained")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else WRONG_USE
+    except ConstrainedError as error:
+        print(error, file=sys.stderr)
+        return REJECTED if isinstance(error, Rejected) else WRONG_USE
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe has seen enough
+        return OK
+    return OK

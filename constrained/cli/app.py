@@ -1,0 +1,38 @@
+"""The commands by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from .bench import bench
+from .demo import demo
+from .generate import generate
+from .grammars import formats, show
+from .mask import mask
+
+app = typer.Typer(
+    name="constrained",
+    help="Masks that keep a language model inside a grammar: chat formats, tools and JSON Schemas.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (formats, show, mask, generate, demo, bench):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Masks that keep a language model inside a grammar: chat formats, tools and JSON Schemas."""

@@ -1,0 +1,21 @@
+"""`bench`: speed against the installed peers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .inputs import JsonOption
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="One repetition of the schemas only.")] = False,
+    record: Annotated[Path | None, typer.Option("--record", help="Folder for the dated record; default: benchmarks/record in a checkout.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure our engine, llguidance and XGrammar in one process on the same tokens; prints ratios."""
+    from ..benchmarks import speed
+
+    speed.main(quick=quick, record=record, as_json=as_json)

@@ -1,0 +1,15 @@
+"""How output looks: plain text, never markup, since grammars are full of brackets."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+PLAIN_WIDTH = 100  # where no terminal says how wide it is
+
+
+def console() -> Console:
+    """Return a console for standard output that prints brackets, colons and numbers as they are."""
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    return Console(width=width, markup=False, highlight=False, emoji=False)

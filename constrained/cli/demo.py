@@ -1,0 +1,69 @@
+"""`demo`: the same random model, prompt and seed, without and with each chat format's grammar."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ..default_model import load
+from ..engine.constraint import compile
+from ..engine.vocabulary import Vocabulary
+from ..formats import ChatFormat
+from .console import console
+from .generate import stop_ids
+from .generation import Sampling, generate, trace
+from .inputs import JsonOption
+from .samples import PROMPT, TOOLS
+
+UNCONSTRAINED_TOKENS = 40
+SHOWN = 170  # characters of an output; the rest is cut
+
+
+def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, as_json: JsonOption = False) -> None:
+    """Show what a model with random weights writes in every chat format, with and without the constraint."""
+    model, tokenizer = load()
+    vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
+    rows = [_row(model, tokenizer, vocabulary, name, seed) for name in ChatFormat.names()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    table = Table("format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=f"A model of random weights is asked: {PROMPT}")
+    for row in rows:
+        figures = f"{row['name']}\n\nforced {row['forced']} of {row['tokens']}\nmask {row['mask_us']:.1f} µs"
+        table.add_row(figures, _shortened(row["unconstrained"]), f"{_shortened(row['constrained'])}\n\n{_calls(row)}")
+    console().print(table)
+
+
+def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: int) -> dict[str, Any]:
+    chat = ChatFormat.load(name)
+    constraint = compile(chat.grammar(TOOLS, tool_choice="required"), vocabulary)
+    stop = stop_ids(vocabulary, name)
+    free = generate(model, tokenizer, PROMPT, Sampling(seed=seed, max_tokens=UNCONSTRAINED_TOKENS), stop)
+    held = generate(model, tokenizer, PROMPT, Sampling(seed=seed), stop, constraint)
+    finished = held[-1] in stop
+    figures = trace(constraint, vocabulary, held)
+    message = chat.parse(vocabulary.decode(held).decode(), tools=TOOLS) if finished else None
+    return {
+        "name": name,
+        "unconstrained": vocabulary.decode(free).decode(errors="replace"),
+        "constrained": vocabulary.decode(held).decode(errors="replace"),
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls] if message else [],
+        "finished": finished,
+        "tokens": figures.tokens,
+        "forced": figures.forced,
+        "mask_us": figures.mask_seconds * 1e6,
+    }
+
+
+def _calls(row: dict[str, Any]) -> str:
+    if not row["finished"]:
+        return "(cut by the length limit: a beginning of a valid text)"
+    return "\n".join(f"→ {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}" for call in row["calls"])
+
+
+def _shortened(text: str) -> str:
+    shown = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return "".join(char if char.isprintable() or char == "\n" else "�" for char in shown)

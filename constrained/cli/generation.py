@@ -1,0 +1,75 @@
+"""One generation with or without a constraint, and what can be told about it afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from ..engine.constraint import Constraint
+from ..errors import ConstrainedError
+
+if TYPE_CHECKING:
+    from ..engine.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are chosen; temperature 0 is greedy."""
+
+    temperature: float = 1.0
+    seed: int = 0
+    max_tokens: int = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a constrained generation cost."""
+
+    tokens: int
+    forced: int  # tokens that were the only one allowed
+    mask_seconds: float  # median of one mask, computed before
+
+
+def generate(model: Any, tokenizer: Any, prompt: str, sampling: Sampling, stop: Sequence[int], constraint: Constraint | None = None) -> list[int]:
+    """Return the ids that the model writes after a prompt, stop token included."""
+    import torch
+
+    encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
+    choice = {"do_sample": True, "temperature": sampling.temperature} if sampling.temperature > 0 else {"do_sample": False}
+    processors = [] if constraint is None else [constraint.logits_processor()]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(sampling.seed)
+        output = model.generate(
+            **encoded, **choice, max_new_tokens=sampling.max_tokens, logits_processor=processors,
+            eos_token_id=list(stop), pad_token_id=stop[0], top_k=0,
+        )
+    return list(output[0, encoded["input_ids"].shape[1] :].tolist())
+
+
+def trace(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) -> Trace:
+    """Return the figures of a generation by running the masks again."""
+    bitmask = np.zeros((1, vocabulary.words), np.int32)
+    matcher = constraint.matcher()
+    forced, seconds = 0, []
+    for token in ids:
+        matcher.fill_mask(bitmask)
+        started = perf_counter()
+        matcher.fill_mask(bitmask)
+        seconds.append(perf_counter() - started)
+        forced += int(np.bitwise_count(bitmask).sum()) == 1
+        matcher.advance(token)
+    return Trace(len(ids), forced, median(seconds) if seconds else 0.0)
+
+
+def prompt_text(tokenizer: Any, prompt: str) -> str:
+    """Return the prompt as the tokenizer's chat template writes it; as it is where there is no template."""
+    if not getattr(tokenizer, "chat_template", None):
+        return prompt
+    text = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], add_generation_prompt=True, tokenize=False)
+    if not isinstance(text, str):
+        raise ConstrainedError("the chat template returned no text", because=f"it returned {type(text).__name__}")
+    return text

@@ -1,0 +1,44 @@
+"""`formats` and `show`: which chat formats there are, and what a grammar looks like with tools in it."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..formats import ChatFormat
+from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_grammar
+
+
+class Target(StrEnum):
+    """What `show` can print."""
+
+    LARK = "lark"
+
+
+def formats(as_json: JsonOption = False) -> None:
+    """List the chat formats, their special tokens and their specification."""
+    rows = [_describe(ChatFormat.load(name)) for name in ChatFormat.names()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    table = Table("format", "stops at", "special tokens", "specification")
+    for row in rows:
+        table.add_row(row["name"], " ".join(row["stop"]), " ".join(row["tokens"]), row["specification"])
+    Console().print(table)
+
+
+def _describe(chat: ChatFormat) -> dict[str, Any]:
+    return {"name": chat.name, "stop": list(chat.stop), "tokens": list(chat.tokens.values()), "specification": chat.specification}
+
+
+def show(
+    format: FormatOption = None, schema: SchemaOption = None, tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
+    to: Annotated[Target, typer.Option("--to", help="Notation.")] = Target.LARK,
+) -> None:
+    """Print a grammar, tools included, as one file."""
+    typer.echo(read_grammar(format, schema, tools, tool_choice).to_lark())

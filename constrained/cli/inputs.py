@@ -1,0 +1,97 @@
+"""What commands are given: files of tools and schemas, tokenizers, models.  Wrong input is an error in the house form."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import ConstrainedError, SchemaError
+from ..formats import ChatFormat
+from ..grammar import Grammar
+
+if TYPE_CHECKING:
+    from ..engine.vocabulary import Vocabulary
+
+FormatOption = Annotated[str | None, typer.Option("--format", "-f", help="Chat format: a name (see `formats`) or a .lark/.toml pair.")]
+ToolsOption = Annotated[str | None, typer.Option("--tools", "-t", help="JSON file with a list of tool definitions; - reads standard input.")]
+SchemaOption = Annotated[str | None, typer.Option("--schema", "-s", help="JSON Schema file; - reads standard input.")]
+ChoiceOption = Annotated[str, typer.Option("--tool-choice", help="auto, required, none, or the name of a tool.")]
+TokenizerOption = Annotated[str | None, typer.Option("--tokenizer", help="File, folder or hub id; default: the embedded one.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def read_json(path: str) -> Any:
+    """Return the JSON value in a file; ``-`` is standard input."""
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConstrainedError(f"cannot read {path}", because=reason.lower(), instead="give the path of a UTF-8 JSON file") from error
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConstrainedError(f"{path} is not JSON", where=f"line {error.lineno} column {error.colno}", because=error.msg) from error
+
+
+def read_tools(path: str | None) -> list[dict[str, Any]] | None:
+    """Return the tool definitions in a file; one definition alone counts as a list of one."""
+    if path is None:
+        return None
+    tools = read_json(path)
+    if isinstance(tools, dict):
+        tools = [tools]
+    if not isinstance(tools, list):
+        raise SchemaError(f"{path} holds no tools", because="it is neither a list nor an object", instead="a list of tool definitions")
+    return tools
+
+
+def read_grammar(format: str | None, schema: str | None, tools: str | None, tool_choice: str = "auto") -> Grammar:
+    """Return the grammar that exactly one of --format and --schema names."""
+    if (format is None) == (schema is None):
+        raise ConstrainedError("which language?", because="exactly one of --format and --schema is needed")
+    if schema is not None:
+        if tools is not None:
+            raise ConstrainedError("--tools without --format", because="a schema alone has no tools")
+        return Grammar.from_json_schema(read_json(schema))
+    assert format is not None
+    return ChatFormat.load(format).grammar(read_tools(tools), tool_choice=tool_choice)
+
+
+def read_vocabulary(tokenizer: str | None) -> Vocabulary:
+    """Return the vocabulary of a tokenizer file, a local folder or a hub id; None: the embedded tokenizer."""
+    from ..engine.vocabulary import Vocabulary
+
+    if tokenizer is None:
+        from ..default_model import WIDTH, load_tokenizer
+
+        return Vocabulary.from_tokenizer(load_tokenizer(), size=WIDTH)
+    if Path(tokenizer).is_file():
+        return Vocabulary.from_tokenizer(tokenizer)
+    return Vocabulary.from_tokenizer(_pretrained("AutoTokenizer", tokenizer))
+
+
+def read_model(name: str | None) -> tuple[Any, Any]:
+    """Return (model, tokenizer) of a local folder or a hub id; None: the embedded model."""
+    if name is None:
+        from ..default_model import load
+
+        return load()
+    return _pretrained("AutoModelForCausalLM", name), _pretrained("AutoTokenizer", name)
+
+
+def _pretrained(kind: str, name: str) -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise ConstrainedError(
+            f"cannot load {name!r}", because="transformers is not installed", instead="pip install 'constrained[transformers]'"
+        ) from error
+    try:
+        return getattr(transformers, kind).from_pretrained(name)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConstrainedError(f"cannot load {name!r}", because=reason, instead="a local folder or the id of a public model") from error

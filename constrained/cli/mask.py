@@ -1,0 +1,119 @@
+"""`mask`: what may come next after a prefix, and why other tokens may not."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..engine.constraint import compile
+from ..engine.matcher import Matcher
+from ..errors import ConstrainedError, Rejected
+from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, TokenizerOption, ToolsOption, read_grammar, read_vocabulary
+
+if TYPE_CHECKING:
+    from ..engine.vocabulary import Vocabulary
+
+USUAL = ('"', "'", "{", "}", "[", "]", ",", ":", "a", "1", " ", "\n")  # texts whose refusal a reader may wonder about
+
+
+def mask(
+    format: FormatOption = None, schema: SchemaOption = None, tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
+    tokenizer: TokenizerOption = None,
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="What was generated so far; names of special tokens count as these.")] = "",
+    why: Annotated[list[str] | None, typer.Option("--why", help="Explain this token (id or text); repeatable.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Allowed tokens to list.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what may come next after a prefix, and why not something else."""
+    vocabulary = read_vocabulary(tokenizer)
+    matcher = compile(read_grammar(format, schema, tools, tool_choice), vocabulary).matcher()
+    for token in encode(vocabulary, prefix):
+        matcher.advance(token)
+    report = _report(matcher, vocabulary, why or [], limit)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        _print(report)
+
+
+def encode(vocabulary: Vocabulary, text: str) -> list[int]:
+    """Return ids for a text in which the names of special tokens stand for these tokens."""
+    names = sorted(vocabulary.special, key=len, reverse=True)
+    pieces = re.split("(" + "|".join(map(re.escape, names)) + ")", text) if names else [text]
+    ids: list[int] = []
+    for piece in filter(None, pieces):
+        ids += [vocabulary.special[piece]] if piece in vocabulary.special else vocabulary.tokenize(piece.encode())
+    return ids
+
+
+def allowed_tokens(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
+    """Return the ids in the matcher's mask, ascending."""
+    bitmask = np.zeros((1, vocabulary.words), np.int32)
+    matcher.fill_mask(bitmask)
+    return np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")).tolist()
+
+
+def _report(matcher: Matcher, vocabulary: Vocabulary, why: list[str], limit: int) -> dict[str, Any]:
+    allowed = allowed_tokens(matcher, vocabulary)
+    asked = [_token(vocabulary, text) for text in why] or _usual_refusals(matcher, vocabulary)
+    return {
+        "complete": matcher.is_accepting(),
+        "forced": matcher.forced_bytes().decode(errors="backslashreplace"),
+        "allowed": len(allowed),
+        "size": vocabulary.size,
+        "tokens": [{"id": token, "text": spell(vocabulary, token)} for token in allowed[:limit]],
+        "why": [{"id": token, "text": spell(vocabulary, token), "explanation": matcher.explain(token)} for token in asked],
+    }
+
+
+def _token(vocabulary: Vocabulary, text: str) -> int:
+    if text in vocabulary.special:
+        return vocabulary.special[text]
+    if text.isdecimal() and int(text) < vocabulary.size:
+        return int(text)
+    ids = vocabulary.tokenize(text.encode())
+    if len(ids) != 1:
+        raise ConstrainedError(f"{text!r} is not one token", because=f"this tokenizer writes it as {len(ids)}", instead="give an id, or a shorter text")
+    return ids[0]
+
+
+def _usual_refusals(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
+    usual = [ids[0] for ids in map(vocabulary.tokenize, map(str.encode, USUAL)) if len(ids) == 1]
+    return [token for token in (*vocabulary.stop, *usual) if not matcher.accepts(token)][:5]
+
+
+def spell(vocabulary: Vocabulary, token: int) -> str:
+    """Return a printable form of a token: its text with escapes, or the name of a special token."""
+    text = vocabulary.tokens[token]
+    if text is None:
+        return vocabulary.names.get(token, "(unused)")
+    return repr(text.decode()) if _is_utf8(text) else repr(text)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _print(report: dict[str, Any]) -> None:
+    console = Console()
+    print_line = lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)  # noqa: E731
+    print_line(f"{report['allowed']:,} of {report['size']:,} tokens may come next; the text may {'' if report['complete'] else 'not '}end here")
+    if report["forced"]:
+        print_line(f"forced: {report['forced']!r}")
+    if report["tokens"]:
+        table = Table("id", "allowed")
+        for row in report["tokens"]:
+            table.add_row(str(row["id"]), row["text"])
+        console.print(table, markup=False)
+    for row in report["why"]:
+        print_line(row["explanation"])
