@@ -141,7 +141,7 @@ def read_tiktoken(data: bytes, special: Mapping[str, int], where: str) -> TokenT
     names = dict(special) or {name: len(texts) + n for n, name in enumerate(_LLAMA.get(len(texts), tuple)())}
     if not names:
         raise VocabularyError(
-            "special tokens unknown", where=where, because=f"a tiktoken file holds texts only ({len(texts)} here, not one of Llama's counts)",
+            "special tokens unknown", where=where, because=f"a tiktoken file holds texts only; {len(texts)} is none of Llama's counts",
             instead='Vocabulary.from_tokenizer(path, special={"<|endoftext|>": 100257, …})',
         )
     return table_of(texts, names)
@@ -193,7 +193,7 @@ def read_tekken(data: Mapping[str, Any], where: str) -> TokenTable:
         config = data["config"]
         reserved, size = config["default_num_special_tokens"], config["default_vocab_size"]
         listed = data.get("special_tokens")
-        names = {n: name for n, name in enumerate(_TEKKEN_UP_TO_V7)} if listed is None else {s["rank"]: s["token_str"] for s in listed}
+        names = dict(enumerate(_TEKKEN_UP_TO_V7)) if listed is None else {s["rank"]: s["token_str"] for s in listed}
         texts = {reserved + entry["rank"]: base64.b64decode(entry["token_bytes"]) for entry in data["vocab"][: size - reserved]}
     except (KeyError, TypeError, ValueError) as error:
         raise VocabularyError("not a tekken file", where=where, because=f"{type(error).__name__}: {error}", instead=_ACCEPTED) from error

@@ -26,6 +26,7 @@ _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTE_LEVEL: Mapping[str, int] = {chr(b): b for b in _PRINTABLE} | {
     chr(0x100 + n): b for n, b in enumerate(b for b in range(256) if b not in _PRINTABLE)
 }
+_MOST = 1 << 24  # more tokens than any model has; a damaged file must not fill the memory
 _NORMALISES = {"NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled", "Lowercase", "StripAccents", "BertNormalizer", "Strip", "Replace"}
 
 
@@ -42,8 +43,16 @@ class TokenTable:
 
 
 def table_of(texts: Mapping[int, bytes], special: Mapping[str, int], **rest: Any) -> TokenTable:
-    """Return the table of texts by id; a special token's text, if any, is dropped."""
-    tokens: list[bytes | None] = [None] * (1 + max([*texts, *special.values()], default=-1))
+    """Return the table of texts by id; a special token's text, if any, is dropped.
+
+    Raises: VocabularyError: an id that is negative or so large that the file must be wrong.
+    """
+    ids = [0, *texts, *special.values()]
+    if min(ids) < 0 or max(ids) >= _MOST:
+        raise VocabularyError(
+            f"token id {min(ids) if min(ids) < 0 else max(ids)} cannot be right", because=f"ids are numbered from 0, and below {_MOST:,}"
+        )
+    tokens: list[bytes | None] = [None] * (1 + max(ids))
     for token, text in texts.items():
         tokens[token] = text or None
     for token in special.values():
@@ -60,13 +69,20 @@ def read_tokenizer_json(data: Any, where: str = "tokenizer.json") -> TokenTable:
     model = data.get("model") if isinstance(data, Mapping) else None
     if not isinstance(model, Mapping) or "vocab" not in model:
         raise VocabularyError("not a tokenizer.json", where=where, because="it has no model with a vocab")
+    try:
+        return _table(data, model, where)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise VocabularyError("damaged tokenizer.json", where=where, because=f"{type(error).__name__}: {error}") from error
+
+
+def _table(data: Mapping[str, Any], model: Mapping[str, Any], where: str) -> TokenTable:
     pieces = _pieces(model, where)
     spell = _Speller(data, where)
     texts = {token: spell(piece) for token, piece in pieces.items()}
     special: dict[str, int] = {}
     unknown = model.get("unk_token")
-    if model.get("type") == "Unigram":
-        unknown = pieces.get(model.get("unk_id"))
+    if unknown is None and isinstance(model.get("unk_id"), int):
+        unknown = pieces.get(model["unk_id"])
     for token, piece in pieces.items():
         if piece == unknown:
             special[piece] = token

@@ -42,10 +42,7 @@ def load(tokenizer: Any, special: Mapping[str, int] | None = None) -> TokenTable
     if special is not None and not isinstance(special, Mapping):
         raise VocabularyError("special tokens come as name → id", because=f"got {special!r}", instead='for instance {"<|eot_id|>": 128009}')
     extra = dict(special or {})
-    if isinstance(tokenizer, (str, PathLike)):
-        table = load_path(Path(tokenizer), extra)
-    else:
-        table = _reader(tokenizer)(tokenizer)
+    table = load_path(Path(tokenizer), extra) if isinstance(tokenizer, (str, PathLike)) else _reader(tokenizer)(tokenizer)
     if extra:
         table = with_added(table, {token: (name, True) for name, token in extra.items()})
     return replace(table, stop=_stops(table))

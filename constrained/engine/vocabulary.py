@@ -28,6 +28,7 @@ from .trie import TokenTrie
 
 Encoder = Callable[[str], Sequence[int]]  # a tokenizer's own choice of tokens for a text
 _NO_SPECIAL: Mapping[str, int] = MappingProxyType({})
+_MOST = 1 << 24
 _ANCHOR = "\n"  # a text that no tokenizer merges with what follows it, as a rule; the result is checked
 
 
@@ -51,6 +52,7 @@ class Vocabulary:
     words: int  # int32 words in one row of a bitmask, ceil(size / 32)
     longest: int  # bytes of the longest text token
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
+    shared_masks: dict[object, Any]  # the engine's masks of text languages, by language; bounded, may be cleared at any time
     notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
     _encode: Encoder | None
     _lock: threading.Lock  # held while the trie is built
@@ -67,7 +69,7 @@ class Vocabulary:
         self.__dict__.update(
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=_checked_stop(stop, padded), size=size, words=-(-size // 32), longest=max(map(len, filter(None, tokens)), default=0),
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, _lock=threading.Lock(), _trie=None,
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, _lock=threading.Lock(), _trie=None, shared_masks={},
         )
 
     @classmethod
@@ -269,6 +271,8 @@ def _checked_size(size: int | None, least: int) -> int:
         raise VocabularyError(
             f"size {size} is too small", because=f"the tokenizer has ids up to {least - 1}", instead="the width of the model's logits"
         )
+    if size is not None and size > _MOST:
+        raise VocabularyError(f"size {size} is too large", because=f"a mask of more than {_MOST:,} tokens is not supported")
     if not (size or least):
         raise VocabularyError("a vocabulary needs tokens", because="the list is empty")
     return least if size is None else index(size)

@@ -1,0 +1,91 @@
+"""Tests of the token trie: both builders agree, and the invariants of the class docstring hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from constrained import Vocabulary
+from constrained.engine.trie import TokenTrie, _assembled, _grown
+
+ARRAYS = {"byte": np.uint8, "end": np.int32, "depth": np.int32, "first": np.int32, "ids": np.int32}
+TEXTS = st.lists(st.one_of(st.binary(min_size=1, max_size=4), st.text("ab", min_size=1, max_size=9).map(str.encode)), max_size=40)
+
+
+def texts_of(trie: TokenTrie) -> dict[int, bytes]:
+    """Read the trie back by recursion over children, as the invariants describe it: token id → text."""
+    found: dict[int, bytes] = {}
+
+    def visit(node: int, stop: int, before: bytes) -> None:
+        last = -1
+        while node < stop:
+            assert trie.byte[node] > last, "siblings ascend"
+            last = trie.byte[node]
+            text = before + bytes([last])
+            assert trie.depth[node] == len(text)
+            own = trie.ids[trie.first[node] : trie.first[node + 1]].tolist()
+            assert own == sorted(own)
+            found.update(dict.fromkeys(own, text))
+            visit(node + 1, int(trie.end[node]), text)
+            below = [i for i, t in found.items() if t.startswith(text)]
+            assert sorted(trie.ids[trie.first[node] : trie.first[trie.end[node]]].tolist()) == sorted(below)
+            node = int(trie.end[node])
+
+    visit(0, trie.nodes, b"")
+    return found
+
+
+@given(TEXTS)
+def test_every_text_is_found_again(texts):
+    assert texts_of(TokenTrie.build((t, i) for i, t in enumerate(texts))) == dict(enumerate(texts))
+
+
+@given(TEXTS)
+def test_both_builders_agree(texts):
+    pairs = sorted((t, i) for i, t in enumerate(texts))
+    if not pairs:
+        return
+    slow, fast = _grown(pairs), _assembled(pairs)
+    for name, dtype in ARRAYS.items():
+        a, b = getattr(slow, name), getattr(fast, name)
+        assert a.dtype == b.dtype == dtype
+        assert a.tolist() == b.tolist(), name
+
+
+def test_both_builders_agree_on_a_real_vocabulary(llama3_path):
+    vocabulary = Vocabulary.from_tokenizer(llama3_path)
+    slow = _grown(sorted((t, i) for i, t in enumerate(vocabulary.tokens) if t))
+    for name in ARRAYS:
+        assert np.array_equal(getattr(slow, name), getattr(vocabulary.trie, name)), name
+
+
+def test_subtrees_nest(mistral_path):
+    trie = Vocabulary.from_tokenizer(mistral_path).trie
+    here = np.arange(trie.nodes)
+    assert (trie.end > here).all()
+    inner = np.flatnonzero(trie.end > here + 1)  # nodes with a child: it is the next node and ends inside
+    assert (trie.depth[inner + 1] == trie.depth[inner] + 1).all()
+    assert (trie.end[inner + 1] <= trie.end[inner]).all()
+
+
+def test_order_of_the_pairs_does_not_matter():
+    pairs = [(b"b", 0), (b"ab", 1), (b"a", 2), (b"b", 3)]
+    trie = TokenTrie.build(reversed(pairs))
+    assert trie.ids.tolist() == [2, 1, 0, 3]
+
+
+def test_empty_trie_and_empty_text():
+    empty = TokenTrie.build([])
+    assert empty.nodes == 0
+    assert empty.first.tolist() == [0]
+    with pytest.raises(ValueError, match="empty text"):
+        TokenTrie.build([(b"", 0)])
+
+
+def test_arrays_are_frozen():
+    trie = TokenTrie.build([(b"a", 0)])
+    for name in ARRAYS:
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(trie, name)[0] = 0
