@@ -1,0 +1,141 @@
+"""The check of a schema before it is compiled: keyword values of the right form, references that lead somewhere, patterns that parse.
+
+One iterative pass over the schemas (not over the values in `enum` or `default`), so depth is no limit; its cost is a few microseconds per
+subschema.  Validating against the metaschema, the alternative, costs a thousand times as much and reports in the metaschema's words.
+What is right but cannot be compiled is reported later, by the normalisation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+from urllib.parse import unquote, urldefrag, urljoin
+
+from constrained.errors import GrammarError, SchemaError
+from constrained.regex import parse_ecma
+from constrained.schema.dialects import Holds, Rule
+from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, pointer
+
+_NAMING = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
+_REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def check(library: Library, resource: Resource) -> None:
+    """Check a document and everything that it refers to; afterwards `library.targets` holds every reference.
+
+    Raises: SchemaError: a keyword's value has the wrong form, or a reference leads nowhere.
+    """
+    _survey(library, resource.root, resource, resource.where)
+    while library.references:
+        reference = library.references.pop()
+        target = _resolve(library, reference)
+        library.targets[id(reference.schema), reference.keyword] = target
+        if target.dynamic is not None:
+            library.dynamic = True
+        _survey(library, target.schema, target.resource, target.where)
+
+
+def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
+    """Check the schemas below `root` that no survey has seen yet; collect identifiers and references."""
+    checked, references = library.checked, library.references
+    todo: list[tuple[Any, Resource, Where]] = [(root, resource, where)]
+    while todo:
+        schema, resource, where = todo.pop()
+        if schema is True or schema is False:
+            continue
+        if type(schema) is not dict:
+            raise SchemaError("not a schema", where=pointer(where), because="a schema is an object, true or false")
+        if id(schema) in checked:
+            continue
+        checked.add(id(schema))
+        for keyword in _NAMING:
+            if keyword in schema:
+                resource = library.enter(schema, resource, where)
+                break
+        rules = resource.dialect.rules
+        entries: Iterable[tuple[str, Any]] = schema.items()
+        for keyword in _REFERRING:
+            if keyword in schema and keyword in rules:
+                references.append(Reference(schema, keyword, resource, where))
+                if resource.dialect.reference_stands_alone:
+                    entries = [(name, schema[name]) for name in ("$ref", "definitions") if name in schema]
+        for keyword, value in entries:
+            rule = rules.get(keyword)
+            if rule is None:
+                continue
+            if not rule.fits(value):
+                raise _misfit(keyword, value, rule, where)
+            if rule.holds:
+                todo.extend(_below(keyword, value, rule.holds, resource, where))
+            elif keyword == "pattern":
+                _check_pattern(value, (where, keyword))
+            if keyword == "patternProperties":
+                for pattern in value:
+                    _check_pattern(pattern, ((where, keyword), pattern))
+
+
+def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:
+    here: Where = (where, keyword)
+    if holds == Holds.SCHEMA or holds == Holds.SCHEMA_OR_LIST and type(value) is not list:
+        return [(value, resource, here)]
+    if holds == Holds.MAP:
+        return [(schema, resource, (here, name)) for name, schema in value.items()]
+    if holds == Holds.SCHEMA_OR_STRINGS_MAP:
+        return [(schema, resource, (here, name)) for name, schema in value.items() if type(schema) is not list]
+    return [(schema, resource, (here, index)) for index, schema in enumerate(value)]
+
+
+def _misfit(keyword: str, value: object, rule: Rule, where: Where) -> SchemaError:
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "…"
+    return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{shown} is not {rule.expected}")
+
+
+def _check_pattern(pattern: str, where: Where) -> None:
+    try:
+        parse_ecma(pattern)
+    except GrammarError as error:
+        raise SchemaError(
+            f"pattern {pattern!r} cannot be used", where=pointer(where), because=f"{error.what}" + (f": {error.because}" if error.because else ""),
+            instead=error.instead,
+        ) from error
+
+
+def _resolve(library: Library, reference: Reference) -> Target:
+    """Return what a reference points to, without regard to the dynamic scope."""
+    schema, keyword, resource, where = reference
+    text, at = schema[keyword], (where, keyword)
+    uri, fragment = urldefrag(text)
+    if uri:
+        target, new = library.find(urljoin(resource.uri, uri), at)
+        if new:
+            _survey(library, target.root, target, target.where)
+        resource = target
+    if keyword == "$recursiveRef":
+        return Target(resource.root, resource, resource.where, "" if resource.recursive else None)
+    fragment = unquote(fragment)
+    if not fragment or fragment.startswith("/"):
+        return _walk(library, resource, fragment, text, at)
+    if fragment not in resource.anchors:
+        raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"the document has no anchor {fragment!r}")
+    found, place = resource.anchors[fragment]
+    overridable = keyword == "$dynamicRef" and fragment in resource.dynamic_anchors
+    return Target(found, resource, place, fragment if overridable else None)
+
+
+def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Where) -> Target:
+    """Follow a JSON pointer from the root of a resource; embedded resources that it crosses change the base."""
+    value: Any = resource.root
+    where = resource.where
+    for step in fragment.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if type(value) is dict and step in value:
+            value = value[step]
+        elif type(value) is list and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"there is no {step!r} in {pointer(where)}")
+        where = (where, step)
+        resource = library.embedded.get(id(value), resource)
+    if type(value) not in (dict, bool):
+        raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"{pointer(where)} is not a schema")
+    return Target(value, resource, where)

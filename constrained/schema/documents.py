@@ -1,0 +1,175 @@
+"""Subschemas as nodes of a graph, and the entry point that reads a schema.
+
+A `Node` is a subschema in its place: the resource that its references are relative to and, where a schema uses `$dynamicRef` or
+`$recursiveRef`, the resources entered on the way to it (its dynamic scope).  Nodes are interned, so that a recursive schema is a finite
+graph and equal conjunctions are equal sets.  Plain references are followed when the edge is made: no node stands for a mere ``$ref``.
+
+Dynamic scopes only list resources, each once, in the order of first entry: that is all that the override rule looks at, and it keeps
+their number finite.
+
+Source: JSON Schema core 2020-12 §8.2.3.2 (dynamic references), 2019-09 §8.2.4.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, TypeAlias
+
+from constrained.errors import SchemaError
+from constrained.schema.check import check
+from constrained.schema.dialects import DRAFT_2020, Dialect
+from constrained.schema.resources import Library, Resource, Schema, Target, Where, pointer
+from constrained.schema.values import ALWAYS, Conj, Literal
+
+Scope: TypeAlias = tuple[Resource, ...]
+
+
+class Node:
+    """A subschema in its place.  Equality is identity; `Document.node` interns."""
+
+    __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "negative", "conj", "plan")
+
+    def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
+        self.document, self.schema, self.resource, self.scope, self.where = document, schema, resource, scope, where
+        self.positive, self.negative = Literal(self, True), Literal(self, False)
+        self.conj: Conj = frozenset((self.positive,))
+        self.plan: Any = None  # set by `plans`, which sorts the keywords on first use
+
+    @property
+    def pointer(self) -> str:
+        return pointer(self.where)
+
+    def below(self, schema: Schema, keyword: str, step: str | int | None = None) -> Conj:
+        """Return the subschema under a keyword (and a name or index in its value) as a conjunction of at most one literal."""
+        if schema is True or not schema and schema is not False:
+            return ALWAYS
+        if schema is False:
+            return NOTHING
+        where: Where = (self.where, keyword) if step is None else ((self.where, keyword), step)
+        resource = self.document.library.embedded.get(id(schema), self.resource)
+        return self.document.follow(self.document.node(schema, resource, self.scope, where))
+
+    def referent(self, keyword: str) -> Conj:
+        """Return what a reference keyword of this node points to, in the node's dynamic scope."""
+        target = self._target(keyword)
+        if target.schema is True:
+            return ALWAYS
+        if target.schema is False:
+            return NOTHING
+        return self.document.follow(self.document.node(target.schema, target.resource, self.scope, target.where))
+
+    def _target(self, keyword: str) -> Target:
+        target = self.document.library.targets[id(self.schema), keyword]
+        if target.dynamic is None:
+            return target
+        for resource in self.scope:
+            if target.dynamic == "" and resource.recursive:
+                return Target(resource.root, resource, resource.where)
+            if target.dynamic in resource.dynamic_anchors:
+                schema, where = resource.anchors[target.dynamic]
+                return Target(schema, resource, where)
+        return target
+
+
+class Document:
+    """A schema with all that it refers to, and what has been computed about it.
+
+    The memo tables only grow; their number of entries is bounded by the number of conjunctions that a caller asks about.
+    Threads: reading the same entry twice computes it twice, to equal results.
+    """
+
+    def __init__(self, library: Library, asserts_formats: bool) -> None:
+        self.library = library
+        self.asserts_formats = asserts_formats
+        self.memo: dict[Any, Any] = {}  # see `normalise`
+        self._nodes: dict[tuple[int, Scope], Node] = {}
+        self._constants: dict[object, Node] = {}
+        self._unions: dict[frozenset[Conj], Node] = {}
+
+    def node(self, schema: Schema, resource: Resource, scope: Scope, where: Where) -> Node:
+        """Return the node of a subschema; the first place where it is met names it in messages."""
+        if self.library.dynamic and resource not in scope:
+            scope = (*scope, resource)
+        key = id(schema), scope
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = Node(self, schema, resource, scope, where)
+        return found
+
+    def follow(self, node: Node) -> Conj:
+        """Return the node, or what it refers to if it is nothing but a reference."""
+        seen: set[Node] = set()
+        while isinstance(node.schema, dict) and "$ref" in node.schema:
+            dialect = node.resource.dialect
+            if not dialect.reference_stands_alone and any(keyword in dialect.rules and keyword != "$ref" for keyword in node.schema):
+                break
+            if "$ref" not in dialect.rules:
+                break
+            if node in seen:
+                raise SchemaError("reference leads back to itself", where=node.pointer, because="no value decides whether it is valid")
+            seen.add(node)
+            target = node._target("$ref")
+            if isinstance(target.schema, bool) or not target.schema:
+                return NOTHING if target.schema is False else ALWAYS
+            node = self.node(target.schema, target.resource, node.scope, target.where)
+        return node.conj
+
+    def constant(self, value: Any, where: Where) -> Conj:
+        """Return the conjunction that allows only this value."""
+        key = (type(value) is bool, value) if not isinstance(value, (dict, list)) else id(value)
+        found = self._constants.get(key)
+        if found is None:
+            schema = {"const": value}
+            found = self._constants[key] = Node(self, schema, Resource("", schema, where, DRAFT_2020), (), where)
+        return found.conj
+
+    def union(self, parts: Iterable[Conj], where: Where) -> tuple[Node, bool]:
+        """Return the interned node that stands for a union of conjunctions, and whether it is new and still needs a plan."""
+        key = frozenset(parts)
+        found = self._unions.get(key)
+        if found is not None:
+            return found, False
+        found = self._unions[key] = Node(self, {}, Resource("", True, where, DRAFT_2020), (), where)
+        return found, True
+
+
+def _nothing() -> Conj:
+    where = "#"
+    return Node(Document(Library({}), asserts_formats=True), False, Resource("", False, where, DRAFT_2020), (), where).conj
+
+
+NOTHING: Conj = _nothing()  # no JSON value
+
+
+def both(left: Conj, right: Conj) -> Conj:
+    """Return the conjunction of two; exactly `NOTHING` where they contradict each other literally."""
+    if not left or left is right:
+        return right
+    if not right:
+        return left
+    joined = left | right
+    if NOTHING <= joined:
+        return NOTHING
+    for literal in right:
+        if (literal.node.negative if literal.positive else literal.node.positive) in joined:
+            return NOTHING
+    return joined
+
+
+def load(
+    schema: object, *, remotes: Mapping[str, object] | None = None, dialect: Dialect | None = None, asserts_formats: bool = True,
+) -> Conj:
+    """Read and check a schema; return it as a conjunction.
+
+    `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents without
+    ``$schema``.  With `asserts_formats` off, `format` is an annotation.
+
+    Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
+    Cost: 2 µs per subschema.
+    """
+    library = Library({} if remotes is None else remotes, dialect)
+    resource = library.add(schema, "", "#")
+    check(library, resource)
+    document = Document(library, asserts_formats)
+    if isinstance(resource.root, bool) or not resource.root:
+        return NOTHING if resource.root is False else ALWAYS
+    return document.follow(document.node(resource.root, resource, (), "#"))

@@ -1,0 +1,212 @@
+"""Schema resources: documents and the parts of them that have a URI of their own, before any keyword is given a meaning.
+
+A `Library` holds the resources that one schema can reach: itself, what is bundled in it, documents that the caller supplied, and the
+metaschemas of the drafts.  Nothing is ever fetched.  `referencing` is not used for the lookups because a reference costs it tens of
+microseconds, most of the time budget of a typical schema; its tables of metaschemas are, and the tests compare with it through
+`jsonschema`.
+
+Sources: JSON Schema core 2020-12 §8–9, 2019-09 §8, draft 7 §8; RFC 6901 (JSON pointers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Mapping, NamedTuple, TypeAlias
+from urllib.parse import urldefrag, urljoin
+
+from constrained.errors import SchemaError
+from constrained.schema.dialects import UNDECLARED, Dialect, by_uri, of_metaschema
+
+Where: TypeAlias = "str | tuple[Where, str | int]"  # a JSON pointer as a linked list: cheap to extend, spelled out only in errors
+Schema: TypeAlias = "dict[str, Any] | bool"
+
+_ATOMS = frozenset({str, int, bool, type(None)})
+
+
+def pointer(where: Where) -> str:
+    """Return the location as the fragment form of a JSON pointer, after the document's URI where that has one.
+
+    >>> pointer((("#", "properties"), "a/b"))
+    '#/properties/a~1b'
+    """
+    steps = []
+    while isinstance(where, tuple):
+        where, step = where
+        steps.append(str(step).replace("~", "~0").replace("/", "~1"))
+    return "/".join([where, *reversed(steps)])
+
+
+@dataclass(slots=True, eq=False)
+class Resource:
+    """A schema with a URI of its own."""
+
+    uri: str  # absolute where the document says so; "" for an anonymous root
+    root: Schema
+    where: Where
+    dialect: Dialect
+    anchors: dict[str, tuple[Schema, Where]] = field(default_factory=dict)
+    dynamic_anchors: set[str] = field(default_factory=set)  # a subset of the names in anchors
+    recursive: bool = False  # "$recursiveAnchor": true
+
+
+class Target(NamedTuple):
+    """What a reference points to."""
+
+    schema: Schema
+    resource: Resource
+    where: Where
+    dynamic: str | None = None  # anchor name that the dynamic scope may override; "" for $recursiveRef
+
+
+class Reference(NamedTuple):
+    """A reference keyword in a schema."""
+
+    schema: dict[str, Any]
+    keyword: str
+    resource: Resource
+    where: Where
+
+
+@dataclass(slots=True, eq=False)
+class Library:
+    """The resources reachable from one schema.
+
+    Schemas are identified by `id`: the library owns private copies of all its documents, so none of them changes or dies.
+    """
+
+    remotes: Mapping[str, object]
+    dialect: Dialect | None = None  # for documents without $schema; None: by `UNDECLARED`
+    resources: dict[str, Resource] = field(default_factory=dict)  # by absolute URI
+    embedded: dict[int, Resource] = field(default_factory=dict)  # by id of the resource's root
+    targets: dict[tuple[int, str], Target] = field(default_factory=dict)  # by id of the schema, keyword
+    checked: set[int] = field(default_factory=set)  # ids of schemas that the check has seen
+    references: list[Reference] = field(default_factory=list)  # found and not yet resolved
+    dynamic: bool = False  # some reference depends on the dynamic scope
+
+    def add(self, document: object, uri: str, where: Where) -> Resource:
+        """Take a private copy of a document and register it under its retrieval URI and its own."""
+        root = private_copy(document, where)
+        if not isinstance(root, (dict, bool)):
+            raise SchemaError("not a schema", where=pointer(where), because=f"a schema is an object, true or false, not {_kind(root)}")
+        dialect = self._dialect_of(root, self.dialect or UNDECLARED, where)
+        own = root.get(dialect.identifier) if isinstance(root, dict) else None
+        resource = Resource(urljoin(uri, urldefrag(own).url) if isinstance(own, str) else uri, root, where, dialect)
+        self.resources[uri] = self.resources[resource.uri] = resource
+        if isinstance(root, dict):
+            self.embedded[id(root)] = resource
+        return resource
+
+    def enter(self, schema: dict[str, Any], outer: Resource, where: Where) -> Resource:
+        """Register the identifiers that a schema declares and return the resource that it belongs to."""
+        resource = self.embedded.get(id(schema), outer)
+        dialect = resource.dialect
+        own = schema.get(dialect.identifier)
+        if isinstance(own, str) and not (dialect.reference_stands_alone and "$ref" in schema):
+            uri, fragment = urldefrag(own)
+            if uri and resource.root is not schema:
+                dialect = self._dialect_of(schema, dialect, where)
+                resource = Resource(urljoin(outer.uri, uri), schema, where, dialect)
+                self.resources.setdefault(resource.uri, resource)
+                self.embedded[id(schema)] = resource
+            if fragment:
+                resource.anchors[fragment] = schema, where
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            name = schema.get(keyword)
+            if isinstance(name, str) and keyword in dialect.rules:
+                resource.anchors[name] = schema, where
+                if keyword == "$dynamicAnchor":
+                    resource.dynamic_anchors.add(name)
+        if schema.get("$recursiveAnchor") is True and "$recursiveAnchor" in dialect.rules and resource.root is schema:
+            resource.recursive = True
+        return resource
+
+    def find(self, uri: str, where: Where) -> tuple[Resource, bool]:
+        """Return the resource with this URI, and whether it is new here and so unchecked."""
+        known = self.resources.get(uri)
+        if known is not None:
+            return known, False
+        document = self.remotes.get(uri)
+        if document is None:
+            document = self.remotes.get(uri + "#")
+        if document is None:
+            document = _metaschema(uri)
+        if document is None:
+            raise SchemaError(
+                f"reference to unknown document {uri!r}", where=pointer(where),
+                because="nothing is fetched from the network", instead="pass the document: remotes={uri: schema}",
+            )
+        return self.add(document, uri, uri + "#"), True
+
+    def _dialect_of(self, root: object, default: Dialect, where: Where) -> Dialect:
+        declared = root.get("$schema") if isinstance(root, dict) else None
+        if declared is None:
+            return default
+        if not isinstance(declared, str):
+            raise SchemaError("$schema is not a string", where=pointer(where))
+        known = by_uri(declared)
+        if known is not None:
+            return known
+        metaschema = self.remotes.get(declared.rstrip("#"))
+        if not isinstance(metaschema, Mapping) or metaschema.get("$schema") == declared:
+            raise SchemaError(
+                f"unknown dialect {declared!r}", where=pointer(where), because="drafts 4, 6, 7, 2019-09 and 2020-12 are known",
+                instead="declare one of them, or pass your metaschema in remotes",
+            )
+        base = self._dialect_of(metaschema, default, declared)
+        vocabularies = metaschema.get("$vocabulary")
+        return of_metaschema(base, vocabularies) if isinstance(vocabularies, Mapping) else base
+
+
+def _metaschema(uri: str) -> object:
+    """Return a metaschema of the drafts, or None."""
+    if "json-schema.org/" not in uri:
+        return None
+    from jsonschema_specifications import REGISTRY
+
+    found = REGISTRY.get(uri) or REGISTRY.get(uri + "#")
+    return None if found is None else found.contents
+
+
+def private_copy(document: object, where: Where) -> object:
+    """Return a deep copy of a JSON value, and report what is not JSON in it.
+
+    Parts that occur twice are copied once, which also ends on values that contain themselves.
+    Cost: 0.3 µs per container and 0.05 µs per entry; no recursion.
+    """
+    box: list[Any] = [document]
+    todo: list[tuple[Any, Where]] = [(box, "")]
+    copies: dict[int, Any] = {}
+    while todo:
+        holder, path = todo.pop()
+        for key, value in holder.items() if type(holder) is dict else enumerate(holder):
+            kind = type(value)
+            if kind in _ATOMS:
+                continue
+            at = where if holder is box else (path, key)
+            if isinstance(value, Mapping):
+                copy: Any = copies.get(id(value))
+                if copy is None:
+                    copy = copies[id(value)] = dict(value)
+                    if not all(type(name) is str for name in copy):
+                        raise SchemaError("not JSON", where=pointer(at), because="the keys of an object are strings")
+                    todo.append((copy, at))
+            elif isinstance(value, (list, tuple)):
+                copy = copies.get(id(value))
+                if copy is None:
+                    copy = copies[id(value)] = list(value)
+                    todo.append((copy, at))
+            elif kind in (float, Decimal):
+                if not isfinite(value):
+                    raise SchemaError(f"{value} is not a JSON number", where=pointer(at))
+                continue
+            else:
+                raise SchemaError("not JSON", where=pointer(at), because=f"a value is of the Python type {kind.__name__}")
+            holder[key] = copy
+    return box[0]
+
+
+def _kind(value: object) -> str:
+    names = {str: "a string", int: "a number", float: "a number", list: "a list", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
