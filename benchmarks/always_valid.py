@@ -1,0 +1,162 @@
+"""Does everything that a random model finishes under a format's grammar parse, and fit its tool's schema?
+
+The embedded model, whose weights are random, writes under every format's grammar: greedy, sampled at temperature 1 and 5, with four
+beams, and in left-padded batches.  Every finished text must be read by the format's parser; every call's arguments must be valid for
+`jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`.  A
+generation that the length limit cut is a beginning of a word, which the matcher confirms, and is counted apart.
+
+    python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any, Iterator, Sequence
+
+import jsonschema
+import torch
+
+from constrained import ChatFormat, ConstrainedError, Constraint, Rejected, Vocabulary, compile
+from constrained.default_model import load
+
+from .tool_sets import TOOL_SETS
+
+MODES: dict[str, dict[str, Any]] = {
+    "greedy": {"do_sample": False},
+    "temperature 1": {"do_sample": True, "temperature": 1.0, "top_k": 0},
+    "temperature 5": {"do_sample": True, "temperature": 5.0, "top_k": 0},
+    "4 beams": {"do_sample": False, "num_beams": 4},
+    "padded batch": {"do_sample": True, "temperature": 1.0, "top_k": 0},
+}
+BATCH = {"padded batch": 4}
+MAX_TOKENS = 400
+WORDS = ("weather", "Oslo", "tomorrow", "please", "what", "is", "the", "price", "of", "a", "train", "to", "北京", "and", "why", "now")
+
+
+@dataclass
+class Outcome:
+    """What became of one format's generations."""
+
+    finished: Counter[str] = field(default_factory=Counter)  # mode → count
+    cut: int = 0
+    calls: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+class Writer:
+    """The model with its tokenizer, vocabulary and stop ids."""
+
+    def __init__(self, seed: int) -> None:
+        self.model, self.tokenizer = load(seed)
+        self.tokenizer.padding_side = "left"
+        self.vocabulary = Vocabulary.from_tokenizer(self.tokenizer, size=self.model.config.vocab_size)
+        self._random = random.Random(seed)
+
+    def write(self, mode: str, constraint: Constraint, stop: Sequence[int]) -> list[list[int]]:
+        """Return what follows each prompt of a batch, up to and including the first stop token."""
+        prompts = [" ".join(self._random.choices(WORDS, k=self._random.randint(1, 9))) for _ in range(BATCH.get(mode, 1))]
+        encoded = self.tokenizer(prompts, return_tensors="pt", padding=True)
+        output = self.model.generate(
+            **encoded, **MODES[mode], max_new_tokens=MAX_TOKENS, logits_processor=[constraint.logits_processor()],
+            eos_token_id=list(stop), pad_token_id=self.tokenizer.pad_token_id,
+        )
+        rows = output[:, encoded["input_ids"].shape[1] :].tolist()
+        return [_up_to_stop(row, stop) for row in rows]
+
+
+def _up_to_stop(row: list[int], stop: Sequence[int]) -> list[int]:
+    ends = [position for position, token in enumerate(row) if token in stop]
+    return row[: ends[0] + 1] if ends else row
+
+
+def check_format(writer: Writer, name: str, wanted: int) -> Outcome:
+    """Let the model write until `wanted` texts are finished, over all modes and tool sets."""
+    outcome, chat = Outcome(), ChatFormat.load(name)
+    stop = [writer.vocabulary.special[token] for token in chat.stop]
+    variants = [(tools, choice) for tools in TOOL_SETS.values() for choice in ("auto", "required")]
+    plans = [(tools, compile(chat.grammar(tools, tool_choice=choice), writer.vocabulary)) for tools, choice in variants]
+    for mode, (tools, constraint) in zip(cycle(MODES), _repeated(plans, len(MODES))):
+        for ids in writer.write(mode, constraint, stop):
+            if ids[-1] in stop:
+                outcome.finished[mode] += 1
+                _check_finished(outcome, chat, writer.vocabulary, ids, tools)
+            else:
+                outcome.cut += 1
+                _check_cut(outcome, constraint, writer.vocabulary, ids)
+        if sum(outcome.finished.values()) >= wanted or outcome.cut > 3 * wanted:
+            return outcome
+    return outcome
+
+
+def _repeated(plans: Sequence[Any], times: int) -> Iterator[Any]:
+    for plan in cycle(plans):
+        yield from [plan] * times
+
+
+def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, ids: list[int], tools: list[dict[str, Any]]) -> None:
+    text = vocabulary.decode(ids).decode(errors="replace")
+    try:
+        message = chat.parse(text, tools=tools)
+        for call in message.tool_calls:
+            outcome.calls += 1
+            _check_call(text, call.name, call.arguments, tools)
+    except (ConstrainedError, AssertionError, jsonschema.ValidationError, SyntaxError) as error:
+        outcome.failures.append(f"{chat.name}: {text!r}: {error}")
+
+
+def _check_call(text: str, name: str, arguments: dict[str, Any], tools: list[dict[str, Any]]) -> None:
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+    if name not in schemas:
+        return  # a tool of the format itself, such as a code interpreter
+    jsonschema.validate({**arguments}, {**schemas[name], "additionalProperties": False})
+    spelled = json.dumps(arguments, ensure_ascii=False)
+    assert json.loads(spelled) == arguments
+    if spelled not in text and spelled.replace("</", "<\\/") not in text:
+        assert _python_call(text, arguments), f"the text spells {name}({arguments}) neither as JSON nor as Python"
+
+
+def _python_call(text: str, arguments: dict[str, Any]) -> bool:
+    """Say whether some call in the Python part of a text has these keyword arguments."""
+    body = text.partition("```python\n")[2].partition("\n```")[0] or text[: text.rindex("]") + 1]
+    calls = [node for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Call)]
+    return any({word.arg: ast.literal_eval(word.value) for word in call.keywords} == arguments for call in calls)
+
+
+def _check_cut(outcome: Outcome, constraint: Constraint, vocabulary: Vocabulary, ids: list[int]) -> None:
+    matcher = constraint.matcher()
+    try:
+        for token in ids:
+            matcher.advance(token)
+    except Rejected as error:
+        outcome.failures.append(f"a cut text is no beginning of a word: {vocabulary.decode(ids)!r}: {error}")
+
+
+def main() -> int:
+    """Check the formats named on the command line; return 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--finished", type=int, default=200, help="finished generations per format")
+    parser.add_argument("--formats", default=",".join(ChatFormat.names()))
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    torch.manual_seed(options.seed)
+    writer = Writer(options.seed)
+    failed = 0
+    for name in options.formats.split(","):
+        outcome = check_format(writer, name, options.finished)
+        modes = ", ".join(f"{count} {mode}" for mode, count in outcome.finished.items())
+        print(f"{name}: {sum(outcome.finished.values())} finished ({modes}), {outcome.calls} calls, {outcome.cut} cut, {len(outcome.failures)} failures", flush=True)
+        for failure in outcome.failures[:5]:
+            print("  " + failure)
+        failed += len(outcome.failures)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

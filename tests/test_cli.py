@@ -1,0 +1,163 @@
+"""The command line: results on standard output, messages on standard error, exit codes 0, 1 and 2."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("transformers")
+
+from constrained import ChatFormat, __version__  # noqa: E402  (after the skips)
+from constrained.cli import run  # noqa: E402
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string", "maxLength": 8}, "unit": {"enum": ["celsius", "fahrenheit"]}},
+                "required": ["city"],
+            },
+        },
+    }
+]
+SCHEMA = {"type": "array", "items": {"enum": [1, 22]}, "minItems": 1, "maxItems": 2}
+
+
+@pytest.fixture
+def tools(tmp_path):
+    return _written(tmp_path / "tools.json", json.dumps(TOOLS))
+
+
+@pytest.fixture
+def schema(tmp_path):
+    return _written(tmp_path / "schema.json", json.dumps(SCHEMA))
+
+
+def _written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_version(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+def test_formats_lists_all(capsys):
+    assert run(["formats", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == list(ChatFormat.names())
+    assert all(row["specification"].startswith("https://") and row["stop"] and set(row["stop"]) <= set(row["tokens"]) for row in rows)
+
+
+def test_formats_as_a_table_keeps_brackets(capsys):
+    assert run(["formats"]) == 0
+    assert "[UNUSED_TOKEN_145]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_show_prints_a_lark_file(capsys, tools, name):
+    lark = pytest.importorskip("lark")
+    assert run(["show", "--format", name, "--tools", tools]) == 0
+    lark.Lark(capsys.readouterr().out, parser="earley", lexer="dynamic_complete")
+
+
+def test_mask_says_what_may_come_next(capsys, schema):
+    assert run(["mask", "--schema", schema, "--prefix", "[1", "--json", "--limit", "9"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert not report["complete"]
+    assert report["allowed"] == len(report["tokens"]) <= 9
+    assert {"','", "']'"} <= {row["text"] for row in report["tokens"]}
+
+
+def test_mask_reads_special_tokens_in_the_prefix(capsys, tools):
+    assert run(["mask", "--format", "llama3.1-json", "--tools", tools, "--prefix", "<|python_tag|>", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["forced"].startswith('{"type": "function", "name": "get_weather", "parameters": {')
+
+
+def test_mask_explains_a_refusal(capsys, schema):
+    assert run(["mask", "--schema", schema, "--prefix", "[", "--why", "a"]) == 0
+    assert "'a'" in capsys.readouterr().out
+
+
+def test_mask_rejects_a_prefix_outside_the_language(capsys, schema):
+    assert run(["mask", "--schema", schema, "--prefix", "[3"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.strip()
+
+
+def test_generate_fits_the_schema(capsys, schema):
+    jsonschema = pytest.importorskip("jsonschema")
+    assert run(["generate", "--schema", schema, "--n", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        text = next(line.removesuffix(stop) for stop in ("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>") if line.endswith(stop))
+        jsonschema.validate(json.loads(text), SCHEMA)
+
+
+def test_generate_reports_calls(capsys, tools):
+    assert run(["generate", "--format", "llama3.1-function", "--tools", tools, "--tool-choice", "required", "--prompt", "Oslo?", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["finished"]
+    assert [call["name"] for call in row["calls"]] == ["get_weather"]
+
+
+@pytest.mark.slow
+def test_demo_shows_every_format(capsys):
+    assert run(["demo", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == list(ChatFormat.names())
+    assert all(row["calls"] for row in rows if row["finished"])
+    assert sum(row["finished"] for row in rows) >= 7
+
+
+WRONG = {
+    "no language": (["show"], "which language?"),
+    "two languages": (["show", "--format", "hermes", "--schema", "x.json"], "which language?"),
+    "tools of a schema": (["show", "--schema", "{schema}", "--tools", "{tools}"], "--tools without --format"),
+    "unknown format": (["show", "--format", "nope"], "unknown format 'nope'"),
+    "missing file": (["show", "--format", "hermes", "--tools", "missing.json"], "cannot read missing.json"),
+    "not JSON": (["show", "--format", "hermes", "--tools", "{broken}"], "is not JSON at line 1 column 3"),
+    "no tools": (["show", "--format", "hermes", "--tools", "{number}"], "holds no tools"),
+    "unknown tool": (["show", "--format", "hermes", "--tools", "{tools}", "--tool-choice", "nope"], "nope"),
+    "unknown tokenizer": (["mask", "--schema", "{schema}", "--tokenizer", "./missing"], "cannot load './missing'"),
+    "not one token": (["mask", "--schema", "{schema}", "--why", "one two three"], "is not one token"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_use_is_a_message_and_exit_code_2(capsys, tmp_path, tools, schema, case):
+    paths = {
+        "{tools}": tools, "{schema}": schema,
+        "{broken}": _written(tmp_path / "broken.json", "[ oops"), "{number}": _written(tmp_path / "number.json", "7"),
+    }
+    arguments, message = WRONG[case]
+    assert run([paths.get(argument, argument) for argument in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err.splitlines()[0]
+    assert "Traceback" not in err
+
+
+def test_an_unknown_option_is_exit_code_2(capsys):
+    assert run(["show", "--nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_command_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from constrained.cli import run; sys.exit(run(['formats']))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
+        "cannot start the command line", "  because: typer is not installed", "  instead: pip install 'constrained[cli]'",
+    ]  # fmt: skip
