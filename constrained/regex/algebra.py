@@ -1,0 +1,410 @@
+"""The constructors of expressions, and the laws they apply.
+
+Every constructor returns a normal form: what the laws identify is one node.  How many laws there are decides how many states the
+automaton has.  Sufficient for a finite automaton are associativity, commutativity and idempotence of union; those that pay beyond
+that are the counter laws (``r{a,b}·t | r{c,d}·t = r{a,d}·t`` where the intervals touch) and the absorption of ``ANY_TEXT``.
+`tests/test_regex.py` compares the number of states with minimal automata.
+
+Not applied, on purpose: laws that search (inclusion of arbitrary expressions); the cost of an edge is what a mask pays.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable
+
+from ..machine import LiteralSet
+from . import charset
+from .expr import (
+    ANY, ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON, EPSILON_KIND, INFINITE, INTERSECT, LITERAL, LITERAL_CHUNK, NEVER, NEVER_KIND,
+    REPEAT, SET, UNION, Expr, node, parts, single, step,
+)
+
+_FILTER_LIMIT = 256  # texts of a set that an intersection reads one by one instead of keeping a product
+
+
+def char_class(ranges: Iterable[tuple[int, int]]) -> Expr:
+    """Return one character out of inclusive ranges of code points; surrogates are no characters.
+
+    >>> char_class([(ord("a"), ord("c")), (ord("x"), ord("x"))])
+    <[a-cx]>
+    """
+    return _of_ranges(charset.normal(ranges))
+
+
+def _of_ranges(ranges: charset.Ranges) -> Expr:
+    if not ranges:
+        return NEVER
+    if len(ranges) == 1:
+        low, high = ranges[0]
+        if low == high or low == 0xD7FF:
+            return node(LITERAL, chr(low)) if high <= 0xDFFF else node(CLASS, ranges)
+    return node(CLASS, ranges)
+
+
+def literal(text: str) -> Expr:
+    """Return exactly one text."""
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        return NEVER
+    chunks = [node(LITERAL, text[at : at + LITERAL_CHUNK]) for at in range(0, len(text), LITERAL_CHUNK)]
+    return concat(*chunks)
+
+
+def literals(texts: Iterable[str]) -> Expr:
+    """Return a finite set of texts, read off a sorted tuple: 10,000 texts cost one node until they are read.
+
+    >>> literals(["oslo", "bergen"]).literal_set.texts
+    ('bergen', 'oslo')
+    """
+    found = tuple(sorted(text for text in set(texts) if not any("\ud800" <= char <= "\udfff" for char in text)))
+    if not found:
+        return NEVER
+    return literal(found[0]) if len(found) == 1 else of_literal_set(LiteralSet(found))
+
+
+def of_literal_set(texts: LiteralSet) -> Expr:
+    """Return the expression of a literal set or of one of its successors."""
+    if texts.high - texts.low == 1:
+        return literal(texts.texts[texts.low][texts.depth :])
+    return node(SET, texts)
+
+
+def concat(*exprs: Expr) -> Expr:
+    """Return the texts made of one text of each expression, in order."""
+    found = EPSILON
+    for expr in reversed(exprs):
+        for part in reversed(parts(expr)) if expr.kind == CONCAT else (expr,):
+            found = _prepend(part, found)
+    return found
+
+
+def _prepend(head: Expr, tail: Expr) -> Expr:
+    """Concatenate a head that is no CONCAT."""
+    if head.kind <= EPSILON_KIND or tail.kind <= EPSILON_KIND:
+        if head is NEVER or tail is NEVER:
+            return NEVER
+        return tail if head is EPSILON else head
+    second, rest = tail.args if tail.kind == CONCAT else (tail, EPSILON)
+    if head.kind == LITERAL and second.kind == LITERAL:
+        if len(head.args[0]) + len(second.args[0]) <= LITERAL_CHUNK:
+            return _prepend(node(LITERAL, head.args[0] + second.args[0]), rest)
+        return node(CONCAT, head, tail)
+    body, least, most = head.args if head.kind == REPEAT else (head, 1, 1)
+    if second is body:
+        return _prepend(repeat(body, least + 1, most + 1 if most < INFINITE else INFINITE), rest)
+    if second.kind == REPEAT and second.args[0] is body:
+        most = min(INFINITE, most + second.args[2])
+        return _prepend(node(REPEAT, body, least + second.args[1], most), rest)
+    return node(CONCAT, head, tail)
+
+
+def repeat(expr: Expr, least: int = 0, most: int | None = None) -> Expr:
+    """Return `least` to `most` texts of an expression in a row; `most` None means without end.
+
+    >>> repeat(literal("ab"), 2, 100000)
+    <(?:ab){2,100000}>
+    """
+    most = INFINITE if most is None else most
+    if not 0 <= least <= most:
+        raise ValueError(f"bounds {{{least},{most}}}")
+    if most == 0 or expr.kind <= EPSILON_KIND:
+        return NEVER if expr is NEVER and least else EPSILON
+    if least == most == 1:
+        return expr
+    if expr.accepts:
+        least = 0
+    if expr.kind == REPEAT:
+        body, inner_least, inner_most = expr.args
+        # k copies have k·inner_least … k·inner_most parts; from k = least on, the intervals must leave no gap.
+        dense = inner_least <= 1 if least == 0 else inner_least <= least * (inner_most - inner_least) + 1
+        if dense or least == most:
+            product = INFINITE if INFINITE in (most, inner_most) else most * inner_most
+            if product < INFINITE >> 1 or product == INFINITE:
+                return repeat(body, least * inner_least, None if product == INFINITE else product)
+    if most == INFINITE and least <= 1:
+        if least == 0 and expr.kind == CONCAT and expr.accepts:
+            return repeat(union(*parts(expr)))  # (a*b*)* = (a|b)*
+        if expr.kind == UNION:  # (a+|b)* = (a|b)*
+            flat = [m.args[0] if m.kind == REPEAT and m.args[1] <= 1 else m for m in expr.args]
+            if any(new is not old for new, old in zip(flat, expr.args, strict=True)):
+                return repeat(union(*flat), least)
+    return node(REPEAT, expr, least, most)
+
+
+def optional(expr: Expr) -> Expr:
+    """Return the expression's texts and the empty one."""
+    return expr if expr.accepts else repeat(expr, 0, 1)
+
+
+def union(*exprs: Expr) -> Expr:
+    """Return the texts of any of the expressions."""
+    if len(exprs) == 2:
+        first, second = exprs
+        if first is second or second is NEVER or first is ANY_TEXT:
+            return first
+        if first is NEVER or second is ANY_TEXT:
+            return second
+    members: dict[Expr, None] = {}
+    empty = False
+    stack = list(reversed(exprs))
+    while stack:
+        expr = stack.pop()
+        if expr.kind == UNION:
+            stack.extend(expr.args)
+        elif expr.kind == REPEAT and expr.args[1] == 0 and expr.args[2] == 1:
+            empty = True
+            stack.append(expr.args[0])
+        elif expr is ANY_TEXT:
+            return ANY_TEXT
+        elif expr is EPSILON:
+            empty = True
+        elif expr is not NEVER:
+            members[expr] = None
+    found = _merge(members, empty=empty) if members else []
+    if len(found) > 1:
+        found.sort(key=_serial)
+        result = node(UNION, *found)
+    else:
+        result = found[0] if found else NEVER
+    if not empty or result.accepts:
+        return result
+    return EPSILON if result is NEVER else repeat(result, 0, 1)
+
+
+def _serial(expr: Expr) -> int:
+    return expr.serial
+
+
+def _merge(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
+    """Apply the laws of union to the members, which are neither unions nor NEVER."""
+    if len(members) == 1:
+        return list(members)
+    kinds = {expr.kind for expr in members}
+    if CLASS in kinds or LITERAL in kinds:
+        classes = [expr for expr in members if single(expr) is not None]
+        if len(classes) > 1:
+            for expr in classes:
+                del members[expr]
+            members[_of_ranges(charset.union(*(single(expr) or () for expr in classes)))] = None
+    if COMPLEMENT in kinds:
+        for expr in list(members):
+            if expr.kind == COMPLEMENT and (expr.args[0] in members or _has_member(expr.args[0], members)):
+                return [ANY_TEXT]  # ¬X | X
+    if INTERSECT in kinds:
+        for expr in list(members):
+            if expr.kind == INTERSECT and any(part in members for part in expr.args):
+                del members[expr]  # X | X∩Y = X
+    return _merge_counts(members, empty=empty)
+
+
+def _has_member(expr: Expr, members: dict[Expr, None]) -> bool:
+    return expr.kind == UNION and all(member in members for member in expr.args)
+
+
+def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
+    """Merge r{a,b}·t with r{c,d}·t, with r·t and with t where the counts leave no gap; let C*·t absorb what it contains."""
+    groups: dict[tuple[Expr, Expr], list[tuple[int, int, Expr]]] = {}
+    for expr in members:
+        head, tail = expr.args if expr.kind == CONCAT else (expr, EPSILON)
+        body, least, most = head.args if head.kind == REPEAT else (head, 1, 1)
+        groups.setdefault((body, tail), []).append((least, most, expr))
+    found: list[Expr] = []
+    changed = False
+    bases: set[Expr] = set()
+    for (body, tail), counts in groups.items():
+        based = (empty if tail is EPSILON else tail in members or _has_member(tail, members)) and any(c[1] > 1 for c in counts)
+        if len(counts) == 1 and not (based and counts[0][0] <= 1):
+            found.append(counts[0][2])
+            continue
+        if based:
+            counts.append((0, 0, NEVER))
+            bases.update(tail.args if tail.kind == UNION else (tail,))
+        counts.sort(key=lambda count: count[:2])
+        intervals = [list(counts[0][:2])]
+        for least, most, _ in counts[1:]:
+            if least <= intervals[-1][1] + 1:
+                intervals[-1][1] = max(intervals[-1][1], most)
+            else:
+                intervals.append([least, most])
+        changed = True
+        for least, most in intervals:
+            if most:
+                found.append(_prepend(repeat(body, least, None if most == INFINITE else most), tail))
+    if not changed:
+        return _absorb(found)
+    found = [expr for expr in dict.fromkeys(found) if expr not in bases]
+    flat = [member for expr in found for member in (expr.args if expr.kind == UNION else (expr,))]
+    return flat
+
+
+def _absorb(members: list[Expr]) -> list[Expr]:
+    """Drop D{a,b} beside C* where D is within C."""
+    for expr in members:
+        if expr.kind == REPEAT and expr.args[1] == 0 and expr.args[2] == INFINITE:
+            outer = single(expr.args[0])
+            if outer is not None:
+                return [other for other in members if other is expr or not _within(other, outer)]
+    return members
+
+
+def _within(expr: Expr, outer: charset.Ranges) -> bool:
+    inner = single(expr.args[0] if expr.kind == REPEAT else expr)
+    if inner is None and expr.kind == LITERAL:
+        return all(charset.contains(outer, ord(char)) for char in expr.args[0])
+    return inner is not None and charset.intersect(inner, outer) == inner
+
+
+def intersect(*exprs: Expr) -> Expr:
+    """Return the texts of all the expressions."""
+    if len(exprs) == 2:
+        first, second = exprs
+        if first is second or second is ANY_TEXT or first is NEVER:
+            return first
+        if first is ANY_TEXT or second is NEVER:
+            return second
+    members: dict[Expr, None] = {}
+    excluded: list[Expr] = []
+    stack = list(reversed(exprs))
+    while stack:
+        expr = stack.pop()
+        if expr.kind == INTERSECT:
+            stack.extend(expr.args)
+        elif expr.kind == COMPLEMENT:
+            excluded.append(expr.args[0])
+        elif expr is NEVER:
+            return NEVER
+        elif expr is not ANY_TEXT:
+            members[expr] = None
+    return _meet(members, excluded)
+
+
+def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
+    """Intersect members that are no intersections with the complements of the excluded ones."""
+    outside = union(*excluded) if excluded else NEVER
+    if outside is ANY_TEXT or any(e in members for e in (outside.args if outside.kind == UNION else (outside,))):
+        return NEVER
+    if EPSILON in members:
+        return EPSILON if not outside.accepts and all(expr.accepts for expr in members) else NEVER
+    _meet_counted(members)
+    small = next((e for e in members if e.kind in (NEVER_KIND, EPSILON_KIND, CLASS, LITERAL) or _small_set(e)), None)
+    if small is not None:
+        others = [expr for expr in members if expr is not small] + ([complement(outside)] if outside is not NEVER else [])
+        if small is NEVER or not any(expr.looks for expr in others):  # the edges of a STEP intersect in turn
+            return _filter(small, others)
+    if any(expr.kind == UNION for expr in members):
+        for expr in [e for e in members if e.kind == UNION]:
+            if any(part in members for part in expr.args):
+                del members[expr]  # X ∩ (X|Y) = X
+        looking = next((e for e in members if e.kind == UNION and e.looks), None)
+        if looking is not None:  # disjunctive normal form keeps the states of look-around finite
+            rest = [expr for expr in members if expr is not looking] + [complement(expr) for expr in excluded]
+            return union(*(intersect(part, *rest) for part in looking.args))
+    if outside is NEVER and len(members) == 2:
+        short = _meet_length(*members)
+        if short is not None:
+            return short
+    found = list(members)
+    if outside is not NEVER:
+        found.append(complement(outside))
+    found.sort(key=_serial)
+    return node(INTERSECT, *found) if len(found) > 1 else found[0] if found else ANY_TEXT
+
+
+def _small_set(expr: Expr) -> bool:
+    return expr.kind == SET and expr.args[0].high - expr.args[0].low <= _FILTER_LIMIT
+
+
+def _meet_counted(members: dict[Expr, None]) -> None:
+    """Intersect all members of the form C{m,n} into one: same length, every character in both classes."""
+    counted = [e for e in members if single(e.args[0] if e.kind == REPEAT else e) is not None]
+    if len(counted) < 2:
+        return
+    low, high, ranges = 0, INFINITE, charset.EVERYTHING
+    for expr in counted:
+        del members[expr]
+        body, least, most = expr.args if expr.kind == REPEAT else (expr, 1, 1)
+        low, high, ranges = max(low, least), min(high, most), charset.intersect(ranges, single(body) or ())
+    if low > high or (not ranges and low):
+        members[NEVER] = None
+    else:
+        members[repeat(_of_ranges(ranges), low, None if high == INFINITE else high) if ranges else EPSILON] = None
+
+
+def _filter(small: Expr, others: list[Expr]) -> Expr:
+    """Keep those texts of a small language that all the others hold."""
+    if small.kind == NEVER_KIND:
+        return NEVER
+    if small.kind == CLASS:
+        from .derive import raw_edges
+
+        ranges = small.args[0]
+        for other in others:
+            ranges = charset.intersect(ranges, charset.normal((low, high) for low, high, target in raw_edges(other) if target.accepts))
+        return _of_ranges(ranges)
+    if small.kind == SET:
+        source = small.args[0]
+        texts = [source.texts[at][source.depth :] for at in range(source.low, source.high) if not source.excluded >> at & 1]
+        kept = [text for text in texts if all(matches(other, text) for other in others)]
+        return small if len(kept) == len(texts) else literals(kept)
+    text = small.args[0] if small.kind == LITERAL else ""
+    return small if all(matches(other, text) for other in others) else NEVER
+
+
+def _meet_length(left: Expr, right: Expr) -> Expr | None:
+    """Push a bound on the length into a concatenation past its parts of fixed length; None where that does not apply."""
+    if right.kind == REPEAT and right.args[0] is ANY:
+        left, right = right, left
+    if not (left.kind == REPEAT and left.args[0] is ANY):
+        return None
+    _, least, most = left.args
+    if right.plain and least <= right.short and right.long <= most:
+        return right
+    if right.short > most or right.long < least:
+        return NEVER
+    if right.kind != CONCAT:
+        return None
+    factors = parts(right)
+    varying = [at for at, factor in enumerate(factors) if factor.short != factor.long]
+    if not varying or (varying[0] == 0 and varying[-1] == len(factors) - 1):
+        return None
+    before, after = factors[: varying[0]], factors[varying[-1] + 1 :]
+    fixed = sum(factor.short for factor in before + after)
+    bound = repeat(ANY, max(0, least - fixed), None if most == INFINITE else most - fixed)
+    return concat(*before, intersect(concat(*factors[varying[0] : varying[-1] + 1]), bound), *after)
+
+
+def complement(expr: Expr) -> Expr:
+    """Return all the texts outside an expression.
+
+    >>> matches(complement(literal("no")), "yes"), matches(complement(literal("no")), "no")
+    (True, False)
+    """
+    if expr.kind == COMPLEMENT:
+        inner: Expr = expr.args[0]
+        return inner
+    if expr is NEVER:
+        return ANY_TEXT
+    if expr is ANY_TEXT:
+        return NEVER
+    if expr is EPSILON:
+        return repeat(ANY, 1)
+    if expr.kind == REPEAT and expr.args[0] is ANY:
+        _, least, most = expr.args
+        below = repeat(ANY, 0, least - 1) if least else NEVER
+        return union(below, repeat(ANY, most + 1) if most < INFINITE else NEVER)
+    if expr.looks and expr.kind == INTERSECT:
+        return union(*(complement(part) for part in expr.args))
+    if expr.looks and expr.kind == UNION and any(part.kind in (INTERSECT, COMPLEMENT) and part.looks for part in expr.args):
+        return intersect(*(complement(part) for part in expr.args))
+    return node(COMPLEMENT, expr)
+
+
+def matches(expr: Expr, text: str) -> bool:
+    """Return whether a text is in the language."""
+    for char in text:
+        point = ord(char)
+        if 0xD800 <= point <= 0xDFFF:
+            return False
+        expr = step(expr, point)
+        if expr is NEVER:
+            return False
+    return expr.accepts

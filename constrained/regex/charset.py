@@ -1,0 +1,160 @@
+"""Sets of code points as sorted ranges, and the sets that regular expression dialects name.
+
+A set is a tuple of inclusive ``(low, high)`` pairs, sorted, disjoint and not adjacent; equal sets are equal tuples.  Surrogates are
+no characters.  Were they holes, every class and every complement would be split around them; here they are *glued* to U+D7FF: a set
+holds all of U+D800..U+DFFF if it holds U+D7FF, else none.  Sets of characters and glued sets correspond one to one, union,
+intersection and complement agree, and `Expr.edges` cuts the surrogates out again.
+
+Python's own classes (``\\d \\w \\s``, IGNORECASE) are read off the running `re`, so they cannot differ from it.  Refused: tables
+generated ahead of time, which would be right for one version of Unicode only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from bisect import bisect_right
+from functools import lru_cache
+from typing import Iterable
+
+Ranges = tuple[tuple[int, int], ...]
+
+MAX = 0x10FFFF
+_BEFORE, _LOW, _HIGH = 0xD7FF, 0xD800, 0xDFFF  # the character that surrogates are glued to; the surrogates
+
+EVERYTHING: Ranges = ((0, MAX),)
+NOTHING: Ranges = ()
+ASCII_DIGIT: Ranges = ((0x30, 0x39),)
+ASCII_WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
+ASCII_SPACE: Ranges = ((0x09, 0x0D), (0x20, 0x20))
+# SPEC: ECMA-262 CharacterClassEscape :: s — "the union of WhiteSpace and LineTerminator".
+ECMA_SPACE: Ranges = (
+    (0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
+    (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
+)
+ECMA_NEWLINE: Ranges = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
+
+
+def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return the set of the characters in any inclusive ranges; surrogates among them are ignored.
+
+    >>> normal([(5, 9), (1, 4), (0xDC00, 0xDC00)])
+    ((1, 9),)
+    """
+    merged: list[list[int]] = []
+    for low, high in sorted(ranges):
+        if low > high:
+            continue
+        low, high = (_HIGH + 1 if _LOW <= low <= _HIGH else low), (_BEFORE if _LOW <= high <= _HIGH else high)
+        if low > high:
+            continue
+        high = _HIGH if high == _BEFORE else high
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    return tuple((low, high) for low, high in merged)
+
+
+def negate(ranges: Ranges) -> Ranges:
+    """Return the characters outside a set."""
+    found, at = [], 0
+    for low, high in ranges:
+        if at < low:
+            found.append((at, low - 1))
+        at = high + 1
+    if at <= MAX:
+        found.append((at, MAX))
+    return tuple(found)
+
+
+def union(*sets: Ranges) -> Ranges:
+    """Return the characters in any of the sets."""
+    return normal(pair for ranges in sets for pair in ranges)
+
+
+def intersect(left: Ranges, right: Ranges) -> Ranges:
+    """Return the characters in both sets."""
+    found, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if low <= high:
+            found.append((low, high))
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(found)
+
+
+def contains(ranges: Ranges, point: int) -> bool:
+    """Return whether a code point is in a set."""
+    at = bisect_right(ranges, (point, MAX)) - 1
+    return at >= 0 and point <= ranges[at][1]
+
+
+def of_points(points: Iterable[int]) -> Ranges:
+    """Return the set of some code points."""
+    return normal((point, point) for point in points)
+
+
+@lru_cache(maxsize=1)
+def _alphabet() -> str:
+    points = array("I", range(MAX + 1))
+    points[_LOW : _HIGH + 1] = array("I", [_BEFORE]) * (_HIGH - _LOW + 1)
+    return points.tobytes().decode("utf-32-le" if array("H", [1]).tobytes() == b"\1\0" else "utf-32-be")
+
+
+@lru_cache(maxsize=256)
+def matched_by_re(char_class: str, flags: int = 0) -> Ranges:
+    r"""Return the characters that a one-character pattern of Python's `re` matches.
+
+    Cost: a scan of all code points by `re`, about 15 ms, once per class.
+
+    >>> matched_by_re(r"\s")[:3]
+    ((9, 13), (28, 32), (133, 133))
+    """
+    runs = re.finditer(f"(?:{char_class})+", _alphabet(), flags)
+    return tuple((run.start(), run.end() - 1) for run in runs)
+
+
+@lru_cache(maxsize=1)
+def _cased() -> str:
+    """Return the characters that case can touch, as one string."""
+    points = (chr(point) for point in range(0x20000) if not _LOW <= point <= _HIGH)  # a test asserts that none lies above
+    return "".join(c for c in points if not c.lower() == c.upper() == c.casefold() == c)
+
+
+@lru_cache(maxsize=4096)
+def ignoring_case(char_class: str, flags: int, exact: Ranges) -> Ranges:
+    """Return what a class of Python's `re` matches with ``flags`` (which hold IGNORECASE), given what it matches without.
+
+    `re` itself decides the few thousand characters that have case; the others cannot be touched.
+    """
+    cased = _cased()
+    found = of_points(ord(cased[match.start()]) for match in re.finditer(char_class, cased, flags | re.DOTALL))
+    return union(intersect(exact, negate(of_points(map(ord, cased)))), found)
+
+
+@lru_cache(maxsize=1)
+def _categories() -> dict[str, Ranges]:
+    runs: dict[str, list[tuple[int, int]]] = {}
+    start, last = 0, unicodedata.category("\0")
+    for point, category in enumerate(map(unicodedata.category, map(chr, range(MAX + 1)))):
+        if category != last:
+            runs.setdefault(last, []).append((start, point - 1))
+            start, last = point, category
+    runs.setdefault(last, []).append((start, MAX))
+    runs.pop("Cs")
+    return {name: normal(ranges) for name, ranges in runs.items()}
+
+
+def category(*names: str) -> Ranges:
+    """Return the characters of general categories; one letter names all of its group.
+
+    >>> category("Zl")
+    ((8232, 8232),)
+    """
+    table = _categories()
+    return union(*(ranges for name, ranges in table.items() for wanted in names if name.startswith(wanted)))

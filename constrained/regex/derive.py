@@ -1,0 +1,358 @@
+"""Edges of an expression: all its derivatives at once, with the partition of the alphabet that they share.
+
+Owens, Reppy and Turon first compute classes of characters with equal derivatives, then one derivative per class.  Here a node's edges
+come straight from its parts' edges (which are cached): concatenation maps the targets of its head, union and intersection overlay the
+edges of their members, complement fills the gaps.  Ranges that lead to the same node are merged.
+
+Emptiness is exact: an intersection or complement is explored until an accepting node turns up or all its derivatives are seen.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Callable, Sequence
+
+from ..errors import LimitExceeded
+from .algebra import concat, complement, intersect, literal, of_literal_set, repeat, union
+from .charset import MAX
+from .expr import (
+    ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON, EPSILON_KIND, INFINITE, INTERSECT, LITERAL, NEVER, NEVER_KIND, REPEAT, SET, UNION,
+    Expr, RawEdges, node,
+)
+
+EXPLORE_LIMIT = 50_000  # states that a question of emptiness or finiteness may visit
+
+_Combine = Callable[..., Expr]
+
+
+def raw_edges(expr: Expr) -> RawEdges:
+    """Return the edges with surrogates glued to U+D7FF and empty intersections among the targets.
+
+    Iterative over the parts that the edges depend on, so that depth of nesting costs no stack.
+    """
+    if expr._raw is not None:
+        return expr._raw
+    stack = [expr]
+    while stack:
+        top = stack[-1]
+        pending = [part for part in _needs(top) if part._raw is None] if top._raw is None else []
+        if pending:
+            stack.extend(pending)
+        else:
+            stack.pop()
+            if top._raw is None:
+                top._raw = _RULES[top.kind](top)
+    assert expr._raw is not None
+    return expr._raw
+
+
+def _needs(expr: Expr) -> Sequence[Expr]:
+    if expr.kind == CONCAT:
+        return expr.args if expr.args[0].accepts else expr.args[:1]
+    if expr.kind == REPEAT:
+        return expr.args[:1]
+    return expr.args if expr.kind in (UNION, INTERSECT, COMPLEMENT) else ()
+
+
+def _of(expr: Expr) -> RawEdges:
+    assert expr._raw is not None
+    return expr._raw
+
+
+def _nothing(expr: Expr) -> RawEdges:
+    return ()
+
+
+def _class(expr: Expr) -> RawEdges:
+    return tuple((low, high, EPSILON) for low, high in expr.args[0])
+
+
+def _literal(expr: Expr) -> RawEdges:
+    text = expr.args[0]
+    point = ord(text[0])
+    rest = node(LITERAL, text[1:]) if len(text) > 1 else EPSILON
+    return ((point, 0xDFFF if point == 0xD7FF else point, rest),)
+
+
+def _set(expr: Expr) -> RawEdges:
+    return tuple((low, 0xDFFF if low == 0xD7FF else low, of_literal_set(rest)) for low, _, rest in expr.args[0].edges())
+
+
+def _concat(expr: Expr) -> RawEdges:
+    head, tail = expr.args
+    mapped = _then(_of(head), tail)
+    return overlay([mapped, _of(tail)], union) if head.accepts else mapped
+
+
+def _then(edges: RawEdges, tail: Expr) -> RawEdges:
+    """Append a tail to every target."""
+    if len(edges) == 1:
+        low, high, target = edges[0]
+        return ((low, high, tail if target is EPSILON else concat(target, tail)),)
+    done: dict[Expr, Expr] = {EPSILON: tail}
+    for _, _, target in edges:
+        if target not in done:
+            done[target] = concat(target, tail)
+    return tuple((low, high, done[target]) for low, high, target in edges)
+
+
+def _repeat(expr: Expr) -> RawEdges:
+    body, least, most = expr.args
+    if most == INFINITE:
+        rest = expr if least == 0 else repeat(body, least - 1)
+    else:
+        rest = repeat(body, max(0, least - 1), most - 1)
+    return _of(body) if rest is EPSILON else _then(_of(body), rest)
+
+
+def _union(expr: Expr) -> RawEdges:
+    return overlay([_of(member) for member in expr.args], union)
+
+
+def _intersect(expr: Expr) -> RawEdges:
+    return overlay([_of(member) for member in expr.args], intersect, all_of=len(expr.args))
+
+
+def _complement(expr: Expr) -> RawEdges:
+    found: list[tuple[int, int, Expr]] = []
+    at = 0
+    for low, high, target in _of(expr.args[0]):
+        if at < low:
+            found.append((at, low - 1, ANY_TEXT))
+        other = complement(target)
+        if other is not NEVER:
+            found.append((low, high, other))
+        at = high + 1
+    if at <= MAX:
+        found.append((at, MAX, ANY_TEXT))
+    return joined(found)
+
+
+def _step(expr: Expr) -> RawEdges:
+    edges: RawEdges = expr.args[0].edges()
+    return edges
+
+
+_RULES: tuple[Callable[[Expr], RawEdges], ...] = (
+    _nothing, _nothing, _class, _literal, _set, _concat, _repeat, _union, _intersect, _complement, _step,
+)
+
+
+def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) -> RawEdges:
+    """Combine the targets of several edge lists wherever at least `all_of` of them have one.
+
+    Cost: every edge is counted once per piece that it covers.
+    """
+    lists = [edges for edges in edge_lists if edges]
+    if len(lists) < all_of or not lists:
+        return ()
+    if len(lists) == 1:
+        return lists[0]
+    if len(lists) == 2 and len(lists[0]) + len(lists[1]) > 40:
+        return _overlay_two(*lists, combine, both=all_of == 2)
+    cuts = sorted({cut for edges in lists for low, high, _ in edges for cut in (low, high + 1)})
+    index = {cut: at for at, cut in enumerate(cuts)}
+    pieces: list[list[Expr]] = [[] for _ in cuts]
+    for edges in lists:
+        for low, high, target in edges:
+            for at in range(index[low], index[high + 1]):
+                pieces[at].append(target)
+    found: list[tuple[int, int, Expr]] = []
+    known: dict[tuple[Expr, ...], Expr] = {}
+    for at, targets in enumerate(pieces):
+        if len(targets) < all_of or not targets:
+            continue
+        if len(targets) == 1:
+            target = targets[0]
+        else:
+            key = tuple(targets)
+            if key not in known:
+                known[key] = combine(*targets)
+            target = known[key]
+        if target is not NEVER:
+            found.append((cuts[at], cuts[at + 1] - 1, target))
+    return joined(found)
+
+
+def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bool) -> RawEdges:
+    """Overlay two lists by merging them: several times quicker where classes have hundreds of ranges, as Unicode's have."""
+    found: list[tuple[int, int, Expr]] = []
+    known: dict[tuple[Expr, Expr], Expr] = {}
+    i = j = at = 0
+    while i < len(left) and j < len(right):
+        low, high, target = left[i]
+        first, last, other = right[j]
+        low, first = max(low, at), max(first, at)
+        start, end = max(low, first), min(high, last)
+        if low < first and not both:
+            found.append((low, min(high, first - 1), target))
+        elif first < low and not both:
+            found.append((first, min(last, low - 1), other))
+        if start <= end:
+            if (target, other) not in known:
+                known[target, other] = combine(target, other)
+            if known[target, other] is not NEVER:
+                found.append((start, end, known[target, other]))
+        at = end + 1
+        i, j = i + (high == end), j + (last == end)
+    if not both:
+        found.extend((max(low, at), high, target) for low, high, target in left[i:] + right[j:])
+    return joined(found)
+
+
+def joined(edges: Sequence[tuple[int, int, Expr]]) -> RawEdges:
+    """Merge neighbouring ranges with one target."""
+    found: list[tuple[int, int, Expr]] = []
+    for edge in edges:
+        if found and found[-1][2] is edge[2] and found[-1][1] + 1 == edge[0]:
+            found[-1] = (found[-1][0], edge[1], edge[2])
+        else:
+            found.append(edge)
+    return tuple(found)
+
+
+def public_edges(expr: Expr) -> RawEdges:
+    """Return the edges without empty targets and without surrogates."""
+    edges = raw_edges(expr)
+    if not expr.plain:
+        live = [(low, high, pruned(target)) for low, high, target in edges]
+        edges = joined([edge for edge in live if edge[2] is not NEVER])
+    if not any(low <= 0xDFFF <= high for low, high, _ in edges):
+        return edges
+    found: list[tuple[int, int, Expr]] = []
+    for low, high, target in edges:
+        if low <= 0xDFFF <= high:
+            found.append((low, 0xD7FF, target))
+            if high > 0xDFFF:
+                found.append((0xE000, high, target))
+        else:
+            found.append((low, high, target))
+    return tuple(found)
+
+
+def pruned(expr: Expr) -> Expr:
+    """Return the expression without empty parts; NEVER if it is empty."""
+    if expr.plain:
+        return expr
+    if expr.kind == UNION:
+        return union(*(pruned(member) for member in expr.args))
+    return NEVER if is_empty(expr) else expr
+
+
+def is_empty(expr: Expr) -> bool:
+    """Return whether the language holds no text, exactly.
+
+    Best first by a lower bound of the remaining length; every node on the way to an accepting one is remembered as live, every node
+    of a fruitless search as dead.
+
+    Raises: LimitExceeded after EXPLORE_LIMIT states.
+
+    >>> from constrained.regex import parse_python
+    >>> is_empty(intersect(parse_python("(ab)*"), parse_python("(aba)+b|b.*")))
+    True
+    """
+    if expr._live is not None:
+        return not expr._live
+    if expr.kind == CONCAT:
+        empty = is_empty(expr.args[0]) or is_empty(expr.args[1])
+        expr._live = not empty
+        return empty
+    if expr.kind == INTERSECT and len(expr.args) == 2:
+        from .saturate import has_length
+
+        if has_length(*expr.args):
+            expr._live = True
+            return False
+    return not _search(expr)
+
+
+def _search(start: Expr) -> bool:
+    """Return whether an accepting expression can be reached."""
+    parents: dict[Expr, Expr | None] = {start: None}
+    heap: list[tuple[int, int, Expr]] = [(start.short, start.serial, start)]
+    while heap:
+        _, _, expr = heappop(heap)
+        for _, _, target in raw_edges(expr):
+            if target in parents or target._live is False:
+                continue
+            parents[target] = expr
+            if target._live:
+                at: Expr | None = target
+                while at is not None:
+                    at._live = True
+                    at = parents[at]
+                return True
+            if len(parents) > EXPLORE_LIMIT:
+                raise LimitExceeded(
+                    f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether anything matches",
+                    because=f"the intersections or complements in {start!r} grow",
+                    instead="simplify the patterns that apply to the same text",
+                )
+            heappush(heap, (target.short, target.serial, target))
+    for expr in parents:
+        expr._live = False
+    return False
+
+
+def is_finite(expr: Expr) -> bool:
+    """Return whether the language holds finitely many texts.
+
+    >>> is_finite(intersect(repeat(literal("a")), complement(concat(repeat(literal("a"), 9), ANY_TEXT))))
+    True
+    """
+    if expr.long < INFINITE:
+        return True
+    if expr.plain:
+        return False
+    done: set[Expr] = set()
+    trail: dict[Expr, None] = {expr: None}
+    stack = [(expr, iter(public_edges(expr)))]
+    while stack:
+        top, rest = stack[-1]
+        target = next((t for _, _, t in rest if t not in done), None)
+        if target is None:
+            stack.pop()
+            del trail[top]
+            done.add(top)
+        elif target in trail or (target.plain and target.long == INFINITE):
+            return False
+        elif len(done) + len(trail) > EXPLORE_LIMIT:
+            raise LimitExceeded(
+                f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether it is finite",
+                instead="simplify the patterns that apply to the same text",
+            )
+        else:
+            trail[target] = None
+            stack.append((target, iter(target.edges())))
+    return True
+
+
+def example(expr: Expr) -> str | None:
+    """Return a shortest text of the language, of printable ASCII where it can be; None if there is none.
+
+    >>> example(concat(repeat(literal("ab"), 2), literal("!")))
+    'abab!'
+    """
+    if is_empty(expr):
+        return None
+    seen = {expr}
+    heap = [(expr.short, 0, 0, "", expr)]
+    order = 0
+    while heap:
+        _, _, _, text, found = heappop(heap)
+        if found.accepts:
+            return text
+        for low, high, target in found.edges():
+            if target not in seen:
+                seen.add(target)
+                order += 1
+                text_now = text + _readable(low, high)
+                heappush(heap, (len(text_now) + target.short, -len(text_now), order, text_now, target))
+    raise AssertionError("a live expression leads to acceptance")
+
+
+def _readable(low: int, high: int) -> str:
+    for first, last in ((0x61, 0x7A), (0x30, 0x39), (0x41, 0x5A), (0x20, 0x7E)):
+        if low <= last and first <= high:
+            return chr(max(low, first))
+    return chr(low)

@@ -1,0 +1,362 @@
+r"""Patterns with assertions (``^ $ \b`` and look-around) as expressions.
+
+A parser hands over a tree in which everything free of assertions is an `Expr` already.  What follows a point of the pattern is a
+*continuation*, and the texts that match it are found from right to left: a look-ahead is an intersection with the language of the rest,
+``$`` an intersection with the empty text.  What an assertion asks about the text on its left is the language of an expression over the
+whole prefix (``^``: the empty text; ``(?<=x)``: ANY*·x; half of ``\b``: ANY*·\w); while it reads, a state carries the derivatives
+of these expressions: its *context*.  Where the continuation does not ask, or the answer is settled, the state is an ordinary
+expression, so anchored patterns leave no trace.  Only assertions about a context that changes, and assertions inside a loop, remain as
+`Step` states, united, intersected and complemented in disjunctive normal form, of which there are finitely many.
+
+Refused: rewriting loops with look-ahead by hand, and bounded look-ahead by enumeration.  Left out: a look-ahead inside a look-behind.
+Source: ours; the state is an alternating automaton's (Chandra, Kozen, Stockmeyer 1981) with a deterministic left context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Union
+
+from ..errors import LimitExceeded
+from .algebra import complement, concat, intersect, repeat, union
+from .derive import joined, pruned, raw_edges
+from .expr import ANY, ANY_TEXT, EPSILON, INFINITE, NEVER, REPEAT, STEP, Expr, RawEdges, node
+
+_CLOSURE_LIMIT = 10_000  # continuations that one character may open
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A part of a pattern without assertions."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seq:
+    """One item after the other."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alt:
+    """Any of the items."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """`least` to `most` times a body that holds an assertion; most may be INFINITE."""
+
+    body: Node
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """The rest of the text starts with the body, or, if not `positive`, does not."""
+
+    body: Node
+    positive: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Behind:
+    """The text so far is in `prefix`, or, if not `positive`, is not."""
+
+    prefix: Expr
+    positive: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class End:
+    """The text ends here."""
+
+
+Node = Union[Piece, Seq, Alt, Loop, Ahead, Behind, End]
+
+EMPTY = Piece(EPSILON)
+TEXT_END = End()
+TEXT_START = Behind(EPSILON)
+
+
+def seq(*items: Node) -> Node:
+    """Return the items in order, neighbours without assertions joined."""
+    found: list[Node] = []
+    for item in items:
+        for part in item.items if isinstance(item, Seq) else (item,):
+            found.append(part)
+    joined_items: list[Node] = []
+    pieces: list[Expr] = []
+    for item in [*found, TEXT_END]:
+        if isinstance(item, Piece):
+            pieces.append(item.expr)
+            continue
+        if pieces:
+            joined_items.append(Piece(concat(*pieces)))
+            pieces = []
+        joined_items.append(item)
+    joined_items.pop()
+    return joined_items[0] if len(joined_items) == 1 else Seq(tuple(joined_items)) if joined_items else EMPTY
+
+
+def alt(*items: Node) -> Node:
+    """Return any of the items, those without assertions united."""
+    pieces = [item.expr for item in items if isinstance(item, Piece)]
+    rest = [item for item in items if not isinstance(item, Piece)]
+    if pieces:
+        rest.append(Piece(union(*pieces)))
+    return rest[0] if len(rest) == 1 else Alt(tuple(rest))
+
+
+def loop(body: Node, least: int, most: int | None) -> Node:
+    """Return a repeat."""
+    if isinstance(body, Piece):
+        return Piece(repeat(body.expr, least, most))
+    return Loop(body, least, INFINITE if most is None else most)
+
+
+def word_edge(word: Expr, *, positive: bool) -> Node:
+    r"""Return ``\b`` or ``\B`` for a class of word characters."""
+    after, before = concat(ANY_TEXT, word), Piece(word)
+    return alt(
+        seq(Behind(after), Ahead(before, positive=not positive)),
+        seq(Behind(after, positive=False), Ahead(before, positive=positive)),
+    )
+
+
+def has_ahead(tree: Node) -> bool:
+    """Return whether a tree asks about the text to its right."""
+    if isinstance(tree, (Seq, Alt)):
+        return any(has_ahead(item) for item in tree.items)
+    return isinstance(tree, (Ahead, End)) or (isinstance(tree, Loop) and has_ahead(tree.body))
+
+
+def build(tree: Node, *, search: bool = False) -> Expr:
+    """Return the texts that a tree matches from start to end; with `search`, those that contain a match.
+
+    >>> from constrained.regex import matches
+    >>> a, b = Piece(node(3, "a")), Piece(node(3, "b"))
+    >>> [matches(build(seq(Ahead(a), alt(a, b))), text) for text in "ab"]
+    [True, False]
+    """
+    if isinstance(tree, Piece):
+        return concat(ANY_TEXT, tree.expr, ANY_TEXT) if search else tree.expr
+    program = _Program()
+    done = _Cont(EMPTY, None, 0, 0, anything=search)
+    start = program.then(seq(Piece(ANY_TEXT), tree) if search else tree, done)
+    return pruned(program.resolve(start, program.context()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cont:
+    """A node and what follows it; interned by its program.  `least` and `most` count what is left of a loop."""
+
+    node: Node
+    next: _Cont | None  # None: the end, where `anything` may follow or nothing
+    least: int
+    most: int
+    anything: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Program:
+    """The continuations of one pattern and the prefixes that it asks about."""
+
+    prefixes: list[Expr] = field(default_factory=list)
+    conts: dict[tuple[int, int, int, int], _Cont] = field(default_factory=dict)
+    asked: dict[_Cont, frozenset[int]] = field(default_factory=dict)
+    known: dict[tuple[_Cont, frozenset[int]], Expr | None] = field(default_factory=dict)
+    rest: _Cont = _Cont(EMPTY, None, 0, 0, anything=True)
+    opened: int = 0
+
+    def then(self, tree: Node, after: _Cont) -> _Cont:
+        """Return the continuation that reads a tree and goes on."""
+        if isinstance(tree, Seq):
+            for item in reversed(tree.items):
+                after = self.then(item, after)
+            return after
+        if isinstance(tree, Loop):
+            return self._cont(tree, after, tree.least, tree.most)
+        if isinstance(tree, Piece) and tree.expr is EPSILON:
+            return after
+        return self._cont(tree, after, 0, 0)
+
+    def _cont(self, tree: Node, after: _Cont, least: int, most: int) -> _Cont:
+        key = (id(tree), id(after), least, most)
+        found = self.conts.get(key)
+        if found is None:
+            found = self.conts.setdefault(key, _Cont(tree, after, least, most))
+            self._asks(found)
+        return found
+
+    def _asks(self, cont: _Cont) -> frozenset[int]:
+        """Return the indices of the prefixes on which a continuation depends."""
+        found = self.asked.get(cont)
+        if found is None:
+            found = frozenset() if cont.next is None else self._asks(cont.next) | self._asked_by(cont.node)
+            self.asked[cont] = found
+        return found
+
+    def _asked_by(self, tree: Node) -> frozenset[int]:
+        if isinstance(tree, (Seq, Alt)):
+            return frozenset().union(*(self._asked_by(item) for item in tree.items))
+        if isinstance(tree, (Loop, Ahead)):
+            return self._asked_by(tree.body)
+        if isinstance(tree, Behind):
+            if tree.prefix not in self.prefixes:
+                self.prefixes.append(tree.prefix)
+            return frozenset({self.prefixes.index(tree.prefix)})
+        return frozenset()
+
+    def context(self) -> tuple[Expr, ...]:
+        """Return the context at the start of the text."""
+        return tuple(self.prefixes)
+
+    def pure(self, cont: _Cont, dead: frozenset[int]) -> Expr | None:
+        """Return the texts that match a continuation if no context can change that; `dead` prefixes never match again."""
+        key = (cont, dead & self._asks(cont))
+        if key not in self.known:
+            self.known[key] = self._pure(cont, dead)
+        return self.known[key]
+
+    def _pure(self, cont: _Cont, dead: frozenset[int]) -> Expr | None:
+        tree, after = cont.node, cont.next
+        if after is None:
+            return ANY_TEXT if cont.anything else EPSILON
+        if isinstance(tree, Loop):
+            return None
+        if isinstance(tree, Behind):
+            if self.prefixes.index(tree.prefix) not in dead:
+                return None
+            return NEVER if tree.positive else self.pure(after, dead)
+        if isinstance(tree, Alt):
+            options = [self.pure(self.then(item, after), dead) for item in tree.items]
+            return None if None in options else union(*(option for option in options if option is not None))
+        rest = self.pure(after, dead)
+        if rest is None:
+            return None
+        if isinstance(tree, Piece):
+            return concat(tree.expr, rest)
+        if isinstance(tree, End):
+            return EPSILON if rest.accepts else NEVER
+        assert isinstance(tree, Ahead)
+        seen = self.pure(self.then(tree.body, self.rest), dead)
+        return None if seen is None else intersect(rest, seen if tree.positive else complement(seen))
+
+    def resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: frozenset[tuple[int, int]] = frozenset()) -> Expr:
+        """Return the texts that match a continuation in a context.
+
+        `inside` holds the loops that were entered since the last character; a round that reads nothing satisfies every lower bound.
+        """
+        simple = self.pure(cont, frozenset(at for at, prefix in enumerate(context) if prefix is NEVER))
+        if simple is not None:
+            return simple
+        self.opened += 1
+        if self.opened > _CLOSURE_LIMIT:
+            raise LimitExceeded(
+                f"regular expression opens more than {_CLOSURE_LIMIT:,} alternatives at one character",
+                because="assertions inside nested repeats multiply", instead="take the look-around out of the repeat",
+            )
+        try:
+            return self._resolve(cont, context, inside)
+        finally:
+            self.opened -= 1
+
+    def _resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: frozenset[tuple[int, int]]) -> Expr:
+        tree, after = cont.node, cont.next
+        assert after is not None
+        if isinstance(tree, Loop):
+            return self._resolve_loop(cont, tree, context, inside)
+        if isinstance(tree, Alt):
+            return union(*(self.resolve(self.then(item, after), context, inside) for item in tree.items))
+        if isinstance(tree, Behind):
+            holds = context[self.prefixes.index(tree.prefix)].accepts
+            return self.resolve(after, context, inside) if holds == tree.positive else NEVER
+        if isinstance(tree, End):
+            return EPSILON if self.resolve(after, context, inside).accepts else NEVER
+        if isinstance(tree, Ahead):
+            rest = self.resolve(after, context, inside)
+            if rest is NEVER:
+                return NEVER
+            seen = self.resolve(self.then(tree.body, self.rest), context, inside)
+            return intersect(rest, seen if tree.positive else complement(seen))
+        assert isinstance(tree, Piece)
+        read = self._read(tree.expr, after, context)
+        return union(read, self.resolve(after, context, inside)) if tree.expr.accepts else read
+
+    def _resolve_loop(self, cont: _Cont, tree: Loop, context: tuple[Expr, ...], inside: frozenset[tuple[int, int]]) -> Expr:
+        after, least, most = cont.next, cont.least, cont.most
+        assert after is not None
+        key = (id(tree), id(after))
+        if key in inside and least == 0:
+            return self.resolve(after, context, inside)
+        if key in inside:
+            least = 0
+        options = [self.resolve(after, context, inside)] if least == 0 else []
+        if most:
+            again = self._cont(tree, after, max(0, least - 1), most - 1 if most < INFINITE else INFINITE)
+            options.append(self.resolve(self.then(tree.body, again), context, inside | {key}))
+        return union(*options)
+
+    def _read(self, expr: Expr, after: _Cont, context: tuple[Expr, ...]) -> Expr:
+        """Return what reads at least one character of an expression and goes on with a continuation."""
+        asks = self._asks(after)
+        context = tuple(prefix if at in asks else NEVER for at, prefix in enumerate(context))
+        if all(prefix.long == 0 for prefix in context):
+            rest = self.pure(after, frozenset(range(len(context))))
+            if rest is not None:
+                return concat(_nonempty(expr), rest)
+        return node(STEP, Step(self, expr, after, context))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Read at least one character of `expr`, then match `after`, given the left `context` before that character."""
+
+    program: _Program
+    expr: Expr
+    after: _Cont
+    context: tuple[Expr, ...]
+
+    def edges(self) -> RawEdges:
+        """Return the derivatives, per range on which the expression and every prefix in the context have one."""
+        pieces = [(low, high, target, ()) for low, high, target in raw_edges(self.expr)]
+        for prefix in self.context:
+            pieces = _refined(pieces, raw_edges(prefix))
+        found = []
+        for low, high, target, context in pieces:
+            result = self.program.resolve(self.program.then(Piece(target), self.after), context)
+            if result is not NEVER:
+                found.append((low, high, result))
+        return joined(found)
+
+
+_Piece = tuple[int, int, Expr, tuple[Expr, ...]]
+
+
+def _refined(pieces: list[_Piece], edges: RawEdges) -> list[_Piece]:
+    """Split pieces where the edges change, and append the edges' targets to their contexts."""
+    found, at = [], 0
+    for low, high, target, context in pieces:
+        while low <= high:
+            while at < len(edges) and edges[at][1] < low:
+                at += 1
+            first, last, prefix = edges[at] if at < len(edges) else (high + 1, high + 1, NEVER)
+            if low < first:
+                prefix, last = NEVER, first - 1
+            last = min(last, high)
+            found.append((low, last, target, (*context, prefix)))
+            low = last + 1
+    return found
+
+
+def _nonempty(expr: Expr) -> Expr:
+    if not expr.accepts:
+        return expr
+    if expr.kind == REPEAT and not expr.args[0].accepts:
+        return repeat(expr.args[0], 1, None if expr.args[2] == INFINITE else expr.args[2])
+    return intersect(expr, repeat(ANY, 1))

@@ -1,0 +1,184 @@
+r"""Patterns of Python's `re`, as Lark's terminals use them.
+
+`re` itself parses, so syntax, flags and error positions cannot differ from it; this module turns its parse tree into expressions.
+The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.  Backreferences and conditional
+groups are not regular; possessive quantifiers and atomic groups depend on what else could have matched; both are refused.
+
+Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from re import _constants as sre
+from re import _parser
+from typing import Any, Callable
+
+from ..errors import GrammarError, LimitExceeded
+from . import charset
+from .algebra import char_class, concat, literal, optional, union
+from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
+from .look import EMPTY, TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
+
+_FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "a": re.ASCII, "u": re.UNICODE}
+_INLINE = re.IGNORECASE | re.DOTALL | re.MULTILINE | re.VERBOSE | re.ASCII | re.UNICODE
+_CATEGORIES = {
+    sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_NOT_DIGIT: r"\D", sre.CATEGORY_SPACE: r"\s", sre.CATEGORY_NOT_SPACE: r"\S",
+    sre.CATEGORY_WORD: r"\w", sre.CATEGORY_NOT_WORD: r"\W",
+}
+_NEWLINE = literal("\n")
+
+
+@lru_cache(maxsize=1024)
+def parse_python(pattern: str, flags: str = "") -> Expr:
+    r"""Return the texts that ``re.fullmatch(pattern, text)`` accepts; flags are letters of ``imsxau``.
+
+    Raises: GrammarError for wrong syntax and for what is not regular, with line and column; LimitExceeded for deep nesting.
+
+    >>> from constrained.regex import matches
+    >>> thought = parse_python(r"(?:(?!</think>).)*</think>", "s")
+    >>> matches(thought, "hm\n</think>"), matches(thought, "</think></think>")
+    (True, False)
+    """
+    number = 0
+    for letter in flags:
+        if letter not in _FLAGS:
+            raise GrammarError(f"unknown regular expression flag {letter!r}", instead=f"letters of {''.join(_FLAGS)!r}")
+        number |= _FLAGS[letter]
+    try:
+        compiled = re.compile(pattern, number)
+        parsed = _parser.parse(pattern, number)
+        return build(_Reader(pattern, compiled.flags & _INLINE).sequence(parsed, compiled.flags & _INLINE))
+    except re.error as error:
+        raise GrammarError(
+            f"cannot read regular expression {_shown(pattern)}", where=f"line {error.lineno or 1} column {error.colno or 1}",
+            because=error.msg, instead="the syntax of Python's re module",
+        ) from None
+    except (RecursionError, OverflowError) as error:
+        raise LimitExceeded(
+            f"regular expression {_shown(pattern)} nests too deep or counts too far", because=type(error).__name__,
+            instead="a rule of the grammar for what nests",
+        ) from None
+
+
+def _shown(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= 60 else pattern[:57] + "…")
+
+
+class _Reader:
+    """Turns `re`'s parse tree into look-around trees; one per pattern."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern, self.flags = pattern, flags
+
+    def sequence(self, parsed: Any, flags: int) -> Node:
+        return seq(*(self.item(operator, argument, flags) for operator, argument in parsed))
+
+    def item(self, operator: Any, argument: Any, flags: int) -> Node:
+        rule = _RULES.get(operator)
+        if rule is None:
+            raise self.refused(operator)
+        return rule(self, argument, flags)
+
+    def one(self, items: list[tuple[Any, Any]], flags: int) -> Node:
+        """Return the class of one character that a list of set items stands for."""
+        negated = bool(items) and items[0][0] is sre.NEGATE
+        text, exact = "", charset.NOTHING
+        for operator, argument in items[1:] if negated else items:
+            if operator is sre.CATEGORY:
+                name = _CATEGORIES[argument]
+                text += name
+                ranges = charset.matched_by_re(name, flags & re.ASCII)
+            else:
+                low, high = argument if operator is sre.RANGE else (argument, argument)
+                text += f"\\U{low:08x}-\\U{high:08x}"
+                ranges = charset.normal([(low, high)])
+            exact = charset.union(exact, ranges)
+        if negated:
+            exact = charset.negate(exact)
+        if flags & re.IGNORECASE:
+            exact = charset.ignoring_case(f"[{'^' if negated else ''}{text}]", flags & (re.IGNORECASE | re.ASCII), exact)
+        return Piece(char_class(exact))
+
+    def anchor(self, code: Any, flags: int) -> Node:
+        multiline = flags & re.MULTILINE
+        if code is sre.AT_BEGINNING_STRING or (code is sre.AT_BEGINNING and not multiline):
+            return TEXT_START
+        if code is sre.AT_BEGINNING:
+            return Behind(optional(concat(ANY_TEXT, _NEWLINE)))
+        if code is sre.AT_END_STRING:
+            return TEXT_END
+        if code is sre.AT_END:
+            newline = Piece(_NEWLINE)
+            return alt(TEXT_END, Ahead(newline if multiline else seq(newline, TEXT_END)))
+        word = char_class(charset.matched_by_re(r"\w", flags & re.ASCII))
+        if code is sre.AT_BOUNDARY:
+            return word_edge(word, positive=True)
+        inner = word_edge(word, positive=False)
+        return inner if re.search(r"\B", "") else seq(alt(Behind(EPSILON, positive=False), Ahead(Piece(ANY))), inner)
+
+    def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
+        direction, parsed = argument
+        body = self.sequence(parsed, flags)
+        if direction > 0:
+            return Ahead(body, positive)
+        if has_ahead(body):
+            raise GrammarError(
+                f"cannot compile regular expression {_shown(self.pattern)}", because="a look-behind holds an assertion about what follows",
+                instead="move the inner assertion out of the look-behind",
+            )
+        return Behind(build(seq(Piece(ANY_TEXT), body)), positive)
+
+    def refused(self, operator: Any) -> GrammarError:
+        because, instead, spelled = _REFUSED.get(operator, (f"{operator} has no regular meaning", "plain regular syntax", "$."))
+        found = re.search(spelled, re.sub(r"\\[^1-9]", "..", self.pattern))
+        at = found.start() if found else 0
+        line, column = self.pattern.count("\n", 0, at) + 1, at - self.pattern.rfind("\n", 0, at)
+        return GrammarError(
+            f"cannot compile regular expression {_shown(self.pattern)}", where=f"line {line} column {column}", because=because, instead=instead,
+        )
+
+
+def _repeat(reader: _Reader, argument: Any, flags: int) -> Node:
+    least, most, parsed = argument
+    return loop(reader.sequence(parsed, flags), int(least), None if most is sre.MAXREPEAT else int(most))
+
+
+def _group(reader: _Reader, argument: Any, flags: int) -> Node:
+    _, added, removed, parsed = argument
+    if added & re.ASCII:
+        flags &= ~re.UNICODE
+    return reader.sequence(parsed, (flags | added) & ~removed)
+
+
+def _branch(reader: _Reader, argument: Any, flags: int) -> Node:
+    return alt(*(reader.sequence(option, flags) for option in argument[1]))
+
+
+def _any(reader: _Reader, argument: Any, flags: int) -> Node:
+    return Piece(char_class(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
+
+
+_RULES: dict[Any, Callable[[_Reader, Any, int], Node]] = {
+    sre.LITERAL: lambda reader, argument, flags: reader.one([(sre.LITERAL, argument)], flags),
+    sre.NOT_LITERAL: lambda reader, argument, flags: reader.one([(sre.NEGATE, None), (sre.LITERAL, argument)], flags),
+    sre.IN: lambda reader, argument, flags: reader.one(argument, flags),
+    sre.ANY: _any,
+    sre.BRANCH: _branch,
+    sre.SUBPATTERN: _group,
+    sre.MAX_REPEAT: _repeat,
+    sre.MIN_REPEAT: _repeat,
+    sre.AT: lambda reader, argument, flags: reader.anchor(argument, flags),
+    sre.ASSERT: lambda reader, argument, flags: reader.look(argument, flags, positive=True),
+    sre.ASSERT_NOT: lambda reader, argument, flags: reader.look(argument, flags, positive=False),
+    sre.FAILURE: lambda reader, argument, flags: Piece(NEVER),
+}
+
+_NO_MEMORY = "what a group matched cannot be remembered by a regular language"
+_REFUSED = {
+    sre.GROUPREF: (_NO_MEMORY, "write the alternatives out, or use a rule with a template", r"\\[1-9]|\(\?P="),
+    sre.GROUPREF_EXISTS: (_NO_MEMORY, "write both cases as alternatives", r"\(\?\("),
+    sre.ATOMIC_GROUP: ("an atomic group depends on what else could have matched", "a group (?:…) or a look-ahead", r"\(\?>"),
+    sre.POSSESSIVE_REPEAT: ("a possessive quantifier depends on what else could have matched", "a greedy quantifier", r"[*+?}]\+"),
+}
