@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,9 @@ def test_importing_the_package_loads_no_host():
 def test_using_the_engine_loads_no_host():
     names = "; ".join(f"constrained.{name}" for name in constrained.__all__)
     assert not _loaded_after(f"import constrained; {names}") & {"torch", "transformers", "tokenizers", "typer", "rich"}
+
+
+def test_the_build_lists_every_package():
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = {".".join(("constrained", *path.parent.relative_to(ROOT).parts)) for path in ROOT.rglob("__init__.py")}
+    assert set(project["tool"]["setuptools"]["packages"]) == folders | {"constrained.benchmarks", "constrained.grammars"}
