@@ -1,0 +1,322 @@
+"""Lark files as grammars.
+
+The `lark` library parses the file and resolves imports, overrides and ignores; its trees become BNF here.  Its own conversion to BNF
+is not used: it multiplies out groups (``("a"|"b")~20`` takes a million alternatives) and never ends on templates that grow.
+
+Meaning: the scannerless one, what ``Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.  There is no lexer: every terminal
+may match any text of its language (`terminals` says which that is), wherever the rules want it.  Ignored terminals may stand before
+every other terminal and at the end.  Priorities, aliases and the prefixes ``? _ !`` shape trees only.  Beyond the library: terminals
+may match the empty text, and ``%declare`` declares special tokens.
+
+Tested against the library itself (`tests/test_lark.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Collection, Mapping
+
+from lark import Tree
+from lark.exceptions import LarkError, UnexpectedInput
+from lark.grammar import NonTerminal, Terminal
+from lark.load_grammar import PrepareLiterals, load_grammar
+
+from ..errors import GrammarError, LimitExceeded
+from .ir import Grammar, Literal, Ref, Rule, Sequence, Symbol
+from .lark_text import LarkText
+from .terminals import Terminals, bad_literal
+
+MAX_SYMBOLS = 1_000_000  # in all alternatives together
+MAX_INSTANCES = 10_000  # of templates
+_UNROLLED = 64  # repeats up to here are written out
+
+_Environment = Mapping[str, Symbol]  # template parameter -> argument
+_PLACE = re.compile(r",? at line (\d+|\?),? col(?:umn)? (\d+|\?)")
+_QUOTED = re.compile(r"['`]([A-Za-z_][A-Za-z_0-9]*)['`]|\b(?:terminal|rule|template) ([A-Za-z_][A-Za-z_0-9]*)|defined: (\w+)|\(in (\w+)\)")
+
+
+def read(text_or_path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = ()) -> Grammar:
+    r"""Return the grammar of a Lark text, or of the file at a path (a `str` is a path if it ends in ".lark" on one line).
+
+    `specials` names special tokens: a string literal of that text is then the token.  As a mapping it gives names of declared
+    terminals the tokens they stand for; without it, a declared terminal is the token of its own name.
+
+    Raises: GrammarError: with line and column, for anything wrong; LimitExceeded: for texts too large to read.
+
+    >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).token_names()
+    frozenset({'<s>'})
+    """
+    main = _open(text_or_path)
+    files = [main]
+    try:
+        main.tokens  # refuses what the library would choke on
+        loaded, _ = load_grammar(main.text, main.name or "<string>", [_importer(files)], False)
+        grammar = _Reader(loaded, files, start, specials).grammar()
+    except (LarkError, OSError, AssertionError, ValueError, RecursionError) as error:
+        if isinstance(error, GrammarError):
+            raise
+        raise _translated(error, files) from error
+    return grammar
+
+
+def _open(text_or_path: str | os.PathLike[str]) -> LarkText:
+    if isinstance(text_or_path, str) and not ("\n" not in text_or_path and text_or_path.endswith(".lark")):
+        return LarkText(text_or_path)
+    path = Path(text_or_path)
+    try:
+        return LarkText(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise GrammarError("cannot read Lark grammar", where=str(path), because=_reason(error)) from error
+
+
+def _importer(files: list[LarkText]) -> Any:
+    """Return a loader for relative imports that scans each file first and remembers it; the library finds its own ones."""
+
+    def load(base: object, path: str) -> tuple[str, str]:
+        if not isinstance(base, str):
+            raise FileNotFoundError(path)
+        file = LarkText(Path(base, path).read_text(encoding="utf-8"), str(Path(base, path)))
+        files.append(file)
+        file.tokens
+        return str(Path(base, path)), file.text
+
+    return load
+
+
+# -- messages -----------------------------------------------------------------------------------------------------------
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _translated(error: Exception, files: list[LarkText]) -> Exception:
+    """Return an error of the library as ours, with the place that it names or, failing that, that of the name it quotes."""
+    if isinstance(error, RecursionError):
+        return LimitExceeded("Lark grammar is nested too deeply", because="reading it needs more stack than Python has")
+    what = "cannot read Lark grammar"
+    if isinstance(error, OSError):
+        stem = Path(str(error.filename or "")).stem
+        return GrammarError(f"cannot import '{stem}'", where=_find(files, stem), because=_reason(error))
+    message = _reason(error)
+    if isinstance(error, UnexpectedInput):
+        token = getattr(error, "token", None)
+        message = "unexpected end of line" if token in ("\n", "") else f"unexpected {str(token)!r}" if token else "unexpected character"
+        return GrammarError(what, where=_place(files[-1], error.line, error.column), because=message)
+    if match := _PLACE.search(message):
+        line, column = (int(group) if group.isdigit() else -1 for group in match.groups())
+        message = message[: match.start()]
+        because = "unexpected character" if message == "Unexpected input" else _lowered(message)
+        return GrammarError(what, where=_place(files[-1], line, column), because=because)
+    names = [name for match in _QUOTED.finditer(message) for name in match.groups() if name]
+    return GrammarError(what, where=next(filter(None, (_find(files, name) for name in names)), None), because=_lowered(message))
+
+
+def _lowered(message: str) -> str:
+    return message[:1].lower() + message[1:].rstrip(".:! ")
+
+
+def _place(file: LarkText, line: int, column: int) -> str:
+    return file.place(line, column) if line > 0 and line <= file.text.count("\n") + 1 else file.end()
+
+
+def _find(files: list[LarkText], name: str) -> str | None:
+    """Return where a name stands in the files; imported names carry the file's name as prefix."""
+    for candidate in (name, name.rpartition("__")[2]):
+        for file in files:
+            if place := file.find(candidate):
+                return place
+    return None
+
+
+# -- trees to rules -----------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Turns the library's trees into BNF: groups, options and repeats become helper rules, templates one rule per use."""
+
+    def __init__(self, loaded: Any, files: list[LarkText], start: str, specials: Collection[str] | Mapping[str, str]) -> None:
+        self._files, self._start = files, start
+        self._specials = frozenset(specials.values() if isinstance(specials, Mapping) else specials)
+        self._trees = {name: (tuple(params), tree) for name, params, tree, _ in loaded.rule_defs}
+        self._rules: dict[str, Rule] = {}
+        self._owner, self._size, self._instances = start, 0, 0
+        self._names = set(self._trees)
+        self._repeats: dict[tuple[str, Sequence, int], Sequence] = {}
+        self._pending: list[tuple[str, Any, _Environment]] = []
+        self._terminals = Terminals(loaded, files, specials if isinstance(specials, Mapping) else {}, self._helper)
+
+    def grammar(self) -> Grammar:
+        if self._start not in self._trees or self._trees[self._start][0]:
+            names = sorted(name for name, (params, _) in self._trees.items() if not params)
+            because = f"'{self._start}' is a template" if self._start in self._trees else None
+            instead = f"one of: {', '.join(names)}" if names else None
+            raise GrammarError(f"rule '{self._start}' is not defined", where=self._files[0].name, because=because, instead=instead)
+        self._pending = [(name, tree, {}) for name, (params, tree) in self._trees.items() if not params]
+        while self._pending:
+            self._define(*self._pending.pop(0))
+        start = self._start
+        if self._terminals.gap:
+            self._owner = start
+            start = self._helper(((Ref(start), *self._terminals.gap),)).rule
+        return Grammar(self._rules, start, self._specials, source=self._files[0].text)
+
+    def _define(self, name: str, tree: Any, environment: _Environment) -> None:
+        if tree is None:
+            raise GrammarError(
+                f"rule '{name}' is declared but not defined", where=_find(self._files, name),
+                instead="%declare special tokens, in capitals; give a rule alternatives",
+            )
+        self._owner = name
+        try:
+            PrepareLiterals().transform(tree)  # in place, and nothing happens the second time
+        except (LarkError, AssertionError, ValueError) as error:
+            raise GrammarError(f"cannot read rule '{name}'", where=self._place(), because=bad_literal(error)) from error
+        self._rules[name] = Rule(name, self._alternatives(tree, environment))
+
+    def _alternatives(self, tree: Any, environment: _Environment) -> tuple[Sequence, ...]:
+        if tree.data == "expansions":
+            return tuple(dict.fromkeys(s for child in tree.children for s in self._alternatives(child, environment)))
+        if tree.data == "alias":
+            return self._alternatives(tree.children[0], environment)
+        if tree.data != "expansion":
+            return (self._part(tree, environment),)
+        sequence = tuple(symbol for child in tree.children for symbol in self._part(child, environment))
+        self._size += len(sequence) + 1
+        if self._size > MAX_SYMBOLS:
+            raise LimitExceeded(f"grammar of more than {MAX_SYMBOLS:,} symbols", where=_find(self._files, self._owner))
+        return (sequence,)
+
+    def _part(self, tree: Any, environment: _Environment) -> Sequence:
+        """Return what a part of an alternative contributes to it."""
+        if tree.data == "value":
+            return self._value(tree.children[0], environment)
+        if tree.data == "expr":
+            return self._repeated(tree.children[0], [str(child) for child in tree.children[1:]], environment)
+        if tree.data == "maybe":
+            return (self._helper((*(s for child in tree.children for s in self._alternatives(child, environment)), ())),)
+        return self._grouped(self._alternatives(tree, environment))
+
+    def _value(self, value: Any, environment: _Environment) -> Sequence:
+        if isinstance(value, NonTerminal):
+            argument = environment.get(value.name)
+            if argument is not None:
+                return self._terminals.spaced(argument) if not isinstance(argument, Ref) else (argument,)
+            if value.name in self._trees and self._trees[value.name][0]:
+                raise GrammarError(
+                    f"template '{value.name}' is used without arguments", where=_find(self._files, value.name),
+                    instead=f"{value.name}{{{', '.join(self._trees[value.name][0])}}}",
+                )
+            return (Ref(value.name),)
+        if isinstance(value, Tree) and value.data == "template_usage":
+            return (self._instance(value, environment),)
+        return self._terminals.spaced(self._terminals.symbol(value))
+
+    def _instance(self, usage: Any, environment: _Environment) -> Ref:
+        """Return the rule of a template with its arguments; every combination of arguments is one rule."""
+        name = usage.children[0].name
+        if isinstance(passed := environment.get(name), Ref):
+            name = passed.rule  # a template was an argument
+        params, tree = self._trees[name]
+        arguments = [self._argument(child, environment) for child in usage.children[1:]]
+        if len(params) != len(arguments):
+            raise GrammarError(
+                f"template '{name}' takes {len(params)} arguments, not {len(arguments)}", where=_find(self._files, name),
+            )
+        full_name = f"{name}{{{','.join(_shown(argument) for argument in arguments)}}}"
+        if full_name not in self._names:
+            self._names.add(full_name)
+            self._instances += 1
+            if self._instances > MAX_INSTANCES or len(full_name) > MAX_INSTANCES:
+                raise LimitExceeded(
+                    f"template '{name}' has no end of instances", where=_find(self._files, name),
+                    because="it uses itself with ever larger arguments",
+                )
+            self._pending.append((full_name, tree, dict(zip(params, arguments, strict=True))))
+        return Ref(full_name)
+
+    def _argument(self, tree: Any, environment: _Environment) -> Symbol:
+        value = tree.children[0]
+        if isinstance(value, NonTerminal):
+            return environment.get(value.name) or Ref(value.name)
+        if isinstance(value, Tree) and value.data == "template_usage":
+            return self._instance(value, environment)
+        return self._terminals.symbol(value)
+
+    # -- helper rules ---------------------------------------------------------------------------------------------------
+
+    def _helper(self, alternatives: tuple[Sequence, ...], repeated: tuple[Sequence, ...] = ()) -> Ref:
+        """Add a rule without a name in the file, with `alternatives`, and again itself before each of the `repeated` ones."""
+        stem = re.sub(r"\W+", "_", self._owner).strip("_").lower()
+        number = len(self._rules)
+        while (name := f"_{stem}_{number}") in self._names:
+            number += 1
+        self._names.add(name)
+        again = tuple((Ref(name), *sequence) for sequence in repeated if sequence)
+        self._rules[name] = Rule(name, tuple(dict.fromkeys((*alternatives, *again))))
+        return Ref(name)
+
+    def _grouped(self, alternatives: tuple[Sequence, ...], longest: int | None = None) -> Sequence:
+        """Return alternatives as one sequence, through a helper rule if there are several or the only one is too long."""
+        if len(alternatives) == 1 and (longest is None or len(alternatives[0]) <= longest):
+            return alternatives[0]
+        return (self._helper(alternatives),)
+
+    def _repeated(self, tree: Any, operator: list[str], environment: _Environment) -> Sequence:
+        body = self._alternatives(tree, environment)
+        if operator[0] == "?":
+            return (self._helper((*body, ())),)
+        if operator[0] == "+":
+            return (self._helper(body, repeated=body),)
+        if operator[0] == "*":
+            return (self._helper(((),), repeated=body),)
+        least, most = int(operator[1]), int(operator[-1])
+        if not 0 <= least <= most:
+            raise GrammarError(
+                f"bad repeat ~{'..'.join(operator[1:])} in rule '{self._owner}'", where=self._place(),
+                because="the bounds must be 0 <= least <= most",
+            )
+        unit = self._grouped(body, longest=2)
+        return (*self._exactly(unit, least), *self._up_to(unit, most - least))
+
+    def _exactly(self, unit: Sequence, count: int) -> Sequence:
+        if count <= _UNROLLED:
+            return unit * count
+        key = ("exactly", unit, count)
+        if key not in self._repeats:
+            half = self._grouped((self._exactly(unit, count // 2),), longest=2)
+            self._repeats[key] = (*half, *half, *unit * (count % 2))
+        return self._repeats[key]
+
+    def _up_to(self, unit: Sequence, count: int) -> Sequence:
+        """Return 0 to `count` units, so that every number of units has one derivation."""
+        if not count or not unit:
+            return ()
+        key = ("up to", unit, count)
+        if key not in self._repeats:
+            if count <= _UNROLLED or count % 2 == 0:
+                alternatives: tuple[Sequence, ...] = ((), (*unit, *self._up_to(unit, count - 1)))
+            else:
+                half = self._up_to(unit, count // 2)
+                alternatives = (half, (*self._exactly(unit, count // 2 + 1), *half))
+            self._repeats[key] = (self._helper(alternatives),)
+        return self._repeats[key]
+
+    def _place(self) -> str | None:
+        """Return where the rule at work is defined."""
+        name = self._owner.partition("{")[0]
+        return next((place for file in self._files if (place := file.find_definition(name))), None)
+
+
+def _shown(argument: Symbol) -> str:
+    match argument:
+        case Ref(rule):
+            return rule
+        case Literal(text):
+            return f'"{text}"'
+    return getattr(argument, "source", None) or str(getattr(argument, "name", argument))
+

@@ -1,0 +1,254 @@
+"""The one form of every grammar: rules in BNF over a handful of symbols, frozen.
+
+Lark files, regular expressions, JSON Schemas and bound tools all become a `Grammar`; lowering, printing and exporting read nothing
+else.  A word is a sequence of bytes and special tokens.  Repeats, options and groups are gone (readers spell them as rules), so that
+each consumer has five kinds of symbol to treat and no precedence to think about.
+
+Left out: names of tree nodes, priorities, everything that shapes a parse tree but not the language.
+
+Tested by `tests/test_lark.py` and by every test that compiles a grammar.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Collection, Iterator, Mapping, Protocol
+
+from ..errors import GrammarError
+from ..machine import Language, State
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+
+class Machine(Protocol):
+    """A language that another layer lowers and prints itself: JSON text of a schema, for example."""
+
+    @property
+    def widened(self) -> tuple[Any, ...]: ...
+
+    def state(self) -> State:
+        """Return the start state, which never accepts the empty word; called when a generation first gets there."""
+        ...
+
+    def to_lark(self, prefix: str) -> list[str]:
+        """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and "_"."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A text, in UTF-8; or the special token of that name, if the grammar counts it among its `specials`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Any text of a language, in UTF-8; `source` is the same language as a Python regular expression, for printing."""
+
+    language: Language
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special token that has no spelling in the grammar, by its name in the vocabulary."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Whatever a rule derives."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Whatever a machine of another layer accepts; never the empty word."""
+
+    name: str
+    machine: Machine
+
+
+Symbol = Literal | Pattern | Special | Ref | Embedded
+Sequence = tuple[Symbol, ...]  # () derives the empty text
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A name and what it derives: any of the alternatives."""
+
+    name: str
+    alternatives: tuple[Sequence, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """A context-free language of bytes and special tokens.
+
+    `specials` are the literals that stand for special tokens.  `widened` says where the language is larger than what was asked for;
+    it includes what the embedded machines report.  `source` is the text it was read from, where there is one.
+
+    Invariant: `start` and every `Ref` name a rule; rules[name].name == name.
+    """
+
+    rules: Mapping[str, Rule]
+    start: str = "start"
+    specials: frozenset[str] = frozenset()
+    widened: tuple[Any, ...] = ()
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        defined = self.rules
+        for name in (self.start, *(symbol.rule for symbol in self.symbols() if isinstance(symbol, Ref))):
+            if name not in defined:
+                raise GrammarError(f"rule '{name}' is used but not defined", instead=f"one of: {', '.join(sorted(defined)) or 'none'}")
+        found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in symbol.machine.widened]
+        object.__setattr__(self, "widened", (*self.widened, *(entry for entry in found if entry not in self.widened)))
+
+    # -- building -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_lark(
+        cls, text_or_path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
+    ) -> Grammar:
+        """Read a Lark grammar, given as text or as the path of a file; see `from_lark.read` for its meaning.
+
+        >>> Grammar.from_lark('start: "a" start "b" |').nullable
+        True
+        """
+        from .from_lark import read
+
+        return read(text_or_path, start, specials)
+
+    @classmethod
+    def from_regex(cls, pattern: str) -> Grammar:
+        """Return the grammar of the texts that a Python regular expression matches in full."""
+        from ..regex import parse_python
+
+        return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern)
+
+    @classmethod
+    def from_json_schema(
+        cls, schema: Any, *, surface: str = "json", whitespace: str = "flexible", property_order: str = "any", unsupported: str = "raise",
+    ) -> Grammar:
+        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals."""
+        from ..schema import embed  # this layer is below `schema`, which therefore loads only when a schema is asked for
+
+        machine = embed(schema, surface=surface, whitespace=whitespace, property_order=property_order, unsupported=unsupported)
+        return cls({"start": Rule("start", ((Embedded("value", machine),),))})
+
+    def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Grammar:
+        """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old ones)."""
+        if rule not in self.rules:
+            raise GrammarError(f"rule '{rule}' is not defined", instead=f"one of: {', '.join(sorted(self.rules))}")
+        rules = {**self.rules, **{new.name: new for new in extra}, rule: Rule(rule, tuple(alternatives))}
+        return Grammar(rules, self.start, self.specials, self.widened, self.source)
+
+    def specialise(self, rule: str, substitution: Mapping[Symbol, Symbol], suffix: str) -> tuple[Ref, tuple[Rule, ...]]:
+        """Return a copy of what `rule` derives, with some symbols replaced: a reference to it, and the rules to add.
+
+        Rules that cannot reach a replaced symbol are shared, not copied; the names of copies end in `suffix`.
+
+        >>> grammar = Grammar.from_lark('start: "<" inner ">"\\ninner: name ":" name\\nname: /[a-z]/')
+        >>> ref, extra = grammar.specialise("inner", {Ref("name"): Literal("x")}, "_1")
+        >>> print(ref.rule, extra[0].alternatives[0])
+        inner_1 (Literal(text='x'), Literal(text=':'), Literal(text='x'))
+        """
+        users: dict[str, set[str]] = {}
+        touched: list[str] = []
+        for name in self._reachable(rule, set(substitution)):
+            for symbol in (symbol for sequence in self.rules[name].alternatives for symbol in sequence):
+                if symbol in substitution:
+                    touched.append(name)
+                elif isinstance(symbol, Ref):
+                    users.setdefault(symbol.rule, set()).add(name)
+        copied: dict[str, None] = {}
+        while touched:
+            name = touched.pop()
+            if name not in copied:
+                copied[name] = None
+                touched.extend(sorted(users.get(name, ())))
+        changes = {**{Ref(name): Ref(name + suffix) for name in copied}, **substitution}
+        rules = tuple(
+            Rule(name + suffix, tuple(tuple(changes.get(s, s) for s in sequence) for sequence in self.rules[name].alternatives))
+            for name in copied
+        )
+        return Ref(rule + suffix if rule in copied else rule), rules
+
+    def with_specials(self, names: Collection[str]) -> Grammar:
+        """Return this grammar with more literals read as special tokens."""
+        return Grammar(self.rules, self.start, self.specials | frozenset(names), self.widened, self.source)
+
+    # -- asking ---------------------------------------------------------------------------------------------------------
+
+    def symbols(self) -> Iterator[Symbol]:
+        """Yield the symbols of all rules, in order, with repetitions."""
+        for rule in self.rules.values():
+            for sequence in rule.alternatives:
+                yield from sequence
+
+    def token_names(self) -> frozenset[str]:
+        """Return the names of the special tokens that a vocabulary must have."""
+        named = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}
+        return frozenset(named | {s.text for s in self.symbols() if isinstance(s, Literal) and s.text in self.specials})
+
+    def _reachable(self, rule: str, barrier: Collection[Symbol] = ()) -> list[str]:
+        found, work = {rule: None}, [rule]
+        while work:
+            for sequence in self.rules[work.pop()].alternatives:
+                for symbol in sequence:
+                    if isinstance(symbol, Ref) and symbol not in barrier and symbol.rule not in found:
+                        found[symbol.rule] = None
+                        work.append(symbol.rule)
+        return list(found)
+
+    @cached_property
+    def _lowering(self) -> Lowering:
+        from .lower import Lowering
+
+        return Lowering(self)
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the empty text is a word."""
+        return self._lowering.nullable
+
+    def start_state(self) -> State:
+        """Return the machine state of the whole grammar; it accepts at once if the grammar is `nullable`.
+
+        Raises: GrammarError: when no word exists.
+        """
+        return self._lowering.start
+
+    def to_lark(self) -> str:
+        """Return the grammar as one Lark file, which the `lark` library reads with the same meaning."""
+        from .to_lark import write
+
+        return write(self)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A name of the content: equal fingerprints mean equal grammars, in any process."""
+        digest = hashlib.sha256(repr((self.start, sorted(self.specials))).encode())
+        for name in sorted(self.rules):
+            digest.update(repr((name, [[_identity(symbol) for symbol in s] for s in self.rules[name].alternatives])).encode())
+        return digest.hexdigest()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source)
+
+
+def _identity(symbol: Symbol) -> object:
+    """Return what distinguishes a symbol, in terms that print the same in every process."""
+    if isinstance(symbol, Pattern):
+        return ("pattern", symbol.source)
+    if isinstance(symbol, Embedded):
+        return ("embedded", getattr(symbol.machine, "fingerprint", None) or symbol.machine.to_lark("value"))
+    return symbol

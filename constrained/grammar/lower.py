@@ -1,0 +1,263 @@
+"""Grammar rules as machine states, built when a generation first gets there.
+
+A rule becomes a machine over its symbols: a state is a set of *items*, places in alternatives, as in LR parsing, and is determinised
+over literal bytes, tokens and called machines alike.  500 alternatives that begin with the same text are one state, one edge.
+
+Left recursion cannot be left to calls, which would never read a byte.  All rules that are left-recursive through each other share one
+machine, read bottom-up: it begins with whatever any of them can begin with, and when one of them has been recognised it goes on
+with every place that follows it at the left end of another.  So ``e: e "+" t | t`` is the loop ``t ("+" t)*``, with no stack at all.
+
+Rules that are used in one place and do not recurse otherwise run inside their user's machine; helper rules of repeats and groups are
+of this kind, and a repeat costs no call.  Machines never read the empty text; where a symbol can be empty, its user skips it.
+
+Refused: Greibach normal form (squares the grammar), and shared stacks in the engine (they cost every grammar, not only these).
+
+Tested against brute force on all tiny grammars, and against `lark` itself (`tests/test_lark.py`).
+Source: left-linear grammars as automata, N. Chomsky and G. Miller (1958); items, D. Knuth (1965).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Hashable, Iterable
+
+from ..machine import END, Bytes, Edges, Language, State, Surface, Text
+from .analysis import Facts
+from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
+
+Position = int  # a place in an alternative: a symbol and what follows; equal remainders of one rule are one position
+Item = tuple[Position, int]  # and the bytes of its literal that have been read
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A language without the empty text."""
+
+    language: Language
+
+    @property
+    def accepts(self) -> bool:
+        return False
+
+    def edges(self) -> object:
+        return self.language.edges()
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return (Filled, self.language.mask_key(horizon))
+
+
+class RuleState:
+    """A machine state of a rule: the items that the symbols read so far lead to.  Interned: equal means identical."""
+
+    __slots__ = ("_accepting", "_goal", "_items", "_lowering")
+
+    def __init__(self, lowering: Lowering, goal: str, items: tuple[Item, ...], accepting: bool) -> None:
+        self._lowering, self._goal, self._items, self._accepting = lowering, goal, items, accepting
+
+    def expand(self) -> Edges:
+        return self._lowering.edges(self._goal, self._items, self._accepting)
+
+    def __repr__(self) -> str:
+        shown = sorted(self._lowering.show(item) for item in self._items)
+        return f"<{self._goal}: {' | '.join([*shown, *(['(end)'] if self._accepting else [])])}>"
+
+
+class Lowering:
+    """All machine states of one grammar.
+
+    Positions are numbered; `_symbol[p]` is what is read at p (None at the end of an alternative), `_next[p]` what follows, `_rule[p]`
+    whose alternative it is.  An item is *fresh* while its alternative has read nothing: there, a reference into the rule's own left
+    component is the left recursion, which the machine has already begun.
+
+    Invariant: every state is live, as `Facts` keeps only alternatives that derive a word.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._facts = facts = Facts(grammar)
+        self._specials = grammar.specials
+        self._symbol: list[Symbol | None] = []
+        self._next: list[Position] = []
+        self._rule: list[str] = []
+        self._known: dict[tuple[Symbol | None, Position | str], Position] = {}
+        self._begins: dict[str, tuple[Position, ...]] = {}  # left component -> first positions of its rules
+        self._resume: dict[str, list[Position]] = {}  # rule -> where to go on when it has been recognised
+        self._states: dict[tuple[str, bool, frozenset[Item]], State] = {}
+        self._calls: dict[Symbol, State] = {}
+        self._number(grammar.start)
+        self.nullable = facts.nullable(Ref(grammar.start))
+        self.start = self._begin(grammar.start, accepting=self.nullable)
+
+    # -- positions ------------------------------------------------------------------------------------------------------
+
+    def _position(self, symbol: Symbol | None, then: Position, rule: str) -> Position:
+        key = (symbol, then if symbol is not None else rule)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self._symbol)
+            self._symbol.append(symbol)
+            self._next.append(then)
+            self._rule.append(rule)
+        return found
+
+    def _number(self, start: str) -> None:
+        """Lay out all alternatives, then find the left recursion and the rules that run inside their only user."""
+        facts = self._facts
+        begins: dict[str, list[Position]] = {}
+        fresh: dict[Position, None] = {}
+        for name, sequences in facts.rules.items():
+            for sequence in sequences:
+                at = self._position(None, -1, name)
+                for symbol in filter(facts.filled, reversed(sequence)):  # the others are the empty text
+                    at = self._position(symbol, at, name)
+                begins.setdefault(facts.component[name], []).append(at)
+                fresh[at] = None
+                while at >= 0 and (symbol := self._symbol[at]) is not None and facts.nullable(symbol):
+                    at = self._next[at]
+                    fresh[at] = None
+        self._begins = {component: tuple(dict.fromkeys(positions)) for component, positions in begins.items()}
+        for at in fresh:
+            if self._is_left_recursion(at):
+                self._resume.setdefault(self._reference(at), []).append(self._next[at])
+        self._inlined = self._choose_inlined(start)
+
+    def _reference(self, at: Position) -> str:
+        symbol = self._symbol[at]
+        assert isinstance(symbol, Ref)
+        return symbol.rule
+
+    def _is_left_recursion(self, at: Position) -> bool:
+        symbol = self._symbol[at]
+        component = self._facts.component
+        return isinstance(symbol, Ref) and component[symbol.rule] == component[self._rule[at]]
+
+    def _choose_inlined(self, start: str) -> set[str]:
+        """Return the left components with one user, entered by no call of their own; their users get the place to return to."""
+        facts = self._facts
+        past = set(self._next)
+        uses: Counter[str] = Counter({facts.component[start]: 2})
+        users: dict[str, Position] = {}
+        for at, symbol in enumerate(self._symbol):
+            if isinstance(symbol, Ref):
+                component = facts.component[symbol.rule]
+                if not self._is_left_recursion(at):
+                    uses[component] += 1
+                    users[component] = at
+                elif at in past:
+                    uses[component] += 2
+        inlined = {component for component in users if uses[component] == 1}
+        for component in inlined:
+            self._resume.setdefault(self._reference(users[component]), []).append(self._next[users[component]])
+        return inlined
+
+    # -- states ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self, rule: str, *, accepting: bool = False) -> State:
+        """Return the state at the start of a rule, which reads its words but the empty one."""
+        return self._state(rule, [], self._begins[self._facts.component[rule]], fresh=True, accepting=accepting)
+
+    def _state(
+        self, goal: str, inside: list[Item], reached: Iterable[Position], *, fresh: bool = False, accepting: bool = False,
+    ) -> State:
+        """Return the state of some items inside literals and all that follow from the positions reached."""
+        facts, items = self._facts, dict.fromkeys(inside)
+        work = [(at, fresh) for at in reached]
+        seen = set(work)
+
+        def reach(positions: Iterable[Position], *, fresh: bool) -> None:
+            new = [(at, fresh) for at in positions if (at, fresh) not in seen]
+            seen.update(new)
+            work.extend(new)
+
+        while work:
+            at, fresh = work.pop()
+            symbol = self._symbol[at]
+            if symbol is None:
+                if not fresh:
+                    accepting |= self._rule[at] == goal
+                    reach(self._resume.get(self._rule[at], ()), fresh=False)
+                continue
+            if facts.nullable(symbol):
+                reach((self._next[at],), fresh=fresh)
+            if fresh and self._is_left_recursion(at):
+                continue
+            if isinstance(symbol, Ref) and facts.component[symbol.rule] in self._inlined:
+                reach(self._begins[facts.component[symbol.rule]], fresh=True)
+            else:
+                items[at, 0] = None
+        if not items:
+            return END
+        key = (goal, accepting, frozenset(items))
+        if key not in self._states:
+            self._states[key] = RuleState(self, goal, tuple(items), accepting)
+        return self._states[key]
+
+    def _call(self, symbol: Symbol) -> State:
+        """Return the start state of what a symbol calls."""
+        if symbol not in self._calls:
+            if isinstance(symbol, Ref):
+                called = self._begin(symbol.rule)
+            elif isinstance(symbol, Embedded):
+                called = symbol.machine.state()
+            else:
+                assert isinstance(symbol, Pattern)
+                language = symbol.language
+                called = Text(Surface.RAW, Filled(language) if language.accepts else language)
+            self._calls[symbol] = called
+        return self._calls[symbol]
+
+    def edges(self, goal: str, items: tuple[Item, ...], accepting: bool) -> Edges:
+        """Return what leaves a state.
+
+        Cost: linear in the items here and in those of the next states.
+        """
+        literals: dict[int, list[tuple[bytes, Item]]] = {}
+        tokens: dict[str, list[Position]] = {}
+        calls: dict[Symbol, list[Position]] = {}
+        for at, offset in items:
+            symbol = self._symbol[at]
+            if isinstance(symbol, Special):
+                tokens.setdefault(symbol.name, []).append(self._next[at])
+            elif isinstance(symbol, Literal) and symbol.text in self._specials:
+                tokens.setdefault(symbol.text, []).append(self._next[at])
+            elif isinstance(symbol, Literal):
+                rest = symbol.text.encode()[offset:]
+                literals.setdefault(rest[0], []).append((rest, (at, offset)))
+            elif symbol is not None:
+                calls.setdefault(symbol, []).append(self._next[at])
+        return Edges(
+            ranges=tuple((first, first, self._after_bytes(goal, group)) for first, group in sorted(literals.items())),
+            calls=tuple((self._call(symbol), self._state(goal, [], group)) for symbol, group in calls.items()),
+            tokens=tuple((name, self._state(goal, [], group)) for name, group in tokens.items()),
+            accepting=accepting,
+        )
+
+    def _after_bytes(self, goal: str, group: list[tuple[bytes, Item]]) -> State:
+        """Return the state after the first byte of literals that share it; all bytes that they share are one chain."""
+        shared = os.path.commonprefix([rest for rest, _ in group])
+        inside = [(at, offset + len(shared)) for rest, (at, offset) in group if len(rest) > len(shared)]
+        reached = [self._next[at] for rest, (at, _) in group if len(rest) == len(shared)]
+        then = self._state(goal, inside, reached)
+        return Bytes(shared[1:], then) if len(shared) > 1 else then
+
+    def show(self, item: Item) -> str:
+        """Return an item as text, for people who debug."""
+        at, offset = item
+        shown = []
+        while (symbol := self._symbol[at]) is not None:
+            shown.append(_name(symbol)[offset if isinstance(symbol, Literal) else 0 :])
+            at, offset = self._next[at], 0
+        return " ".join(shown)
+
+
+def _name(symbol: Symbol) -> str:
+    match symbol:
+        case Literal(text):
+            return text
+        case Pattern(_, source):
+            return f"/{source}/"
+        case Ref(rule):
+            return rule
+        case Special(name) | Embedded(name):
+            return f"<{name}>"

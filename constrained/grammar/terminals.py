@@ -1,0 +1,156 @@
+r"""Lark terminals as symbols of a grammar.
+
+A terminal is a literal, a special token, alternatives of these, or a regular expression.  Which texts may a regular expression match?
+Lark's dynamic lexer calls ``match`` at a place in the text and on every shorter piece that begins there; it finds exactly the texts
+that `match` prefers over their own beginnings.  For greedy, deterministic patterns these are all texts of the language; ``/a+?/``
+is only ever "a", and ``/list|listen/`` never "listen" (but ``"list" | "listen"``, which Lark sorts, is both).
+`preferred` computes them.
+
+A terminal is its own world here: an assertion at its edge (look-ahead, look-behind, ``^ $ \b``) sees the terminal's text and nothing
+else, so that ``/((?!END).)*/`` is any text that does not hold END.  In Lark the longest match sees its surroundings.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Mapping
+
+from lark.exceptions import LarkError
+from lark.grammar import Terminal
+from lark.lexer import PatternStr
+from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
+
+from ..errors import GrammarError, LimitExceeded
+from ..regex import NEVER, is_empty, parse_python, repeat, union
+from .ir import Literal, Pattern, Ref, Sequence, Special, Symbol
+from .lark_text import LarkText
+from .preferred import preferred
+
+MAX_LENGTH = 1_000_000  # characters of a terminal's pattern, references resolved
+
+
+class Terminals:
+    """The terminals of one loaded file; `helper` adds a rule and returns the reference."""
+
+    def __init__(
+        self, loaded: Any, files: list[LarkText], declared: Mapping[str, str], helper: Callable[[tuple[Sequence, ...]], Ref],
+    ) -> None:
+        self._files, self._declared, self._helper = files, declared, helper
+        self._trees = {name: tree for name, (tree, _) in loaded.term_defs}
+        self._symbols: dict[object, Symbol] = {}
+        self.gap = self._ignored(list(dict.fromkeys(loaded.ignore)))
+
+    def spaced(self, symbol: Symbol) -> Sequence:
+        """Return a terminal with what may be ignored before it."""
+        return (*self.gap, symbol)
+
+    def symbol(self, value: Any) -> Symbol:
+        """Return the symbol of a terminal's name, or of a literal in a rule."""
+        key = value.name if isinstance(value, Terminal) else value.children[0]
+        if key not in self._symbols:
+            self._symbols[key] = self._named(key) if isinstance(key, str) else self._of_pattern(key, None)
+        return self._symbols[key]
+
+    def _named(self, name: str) -> Symbol:
+        tree = self._trees[name]
+        if tree is None:
+            return Special(self._declared.get(name, name))
+        if _length(tree, {}) > MAX_LENGTH:
+            raise LimitExceeded(f"terminal {name} is longer than {MAX_LENGTH:,} characters", where=self._place(name))
+        try:
+            PrepareLiterals().transform(tree)
+            texts = _plain_texts(tree)
+            if texts is not None and len(texts) > 1:
+                return self._helper(tuple((Literal(_checked(text)),) for text in dict.fromkeys(texts)))
+            pattern = TerminalTreeToPattern().transform(tree)
+        except (LarkError, AssertionError, ValueError, re.error) as error:
+            if isinstance(error, GrammarError):
+                raise
+            raise GrammarError(f"cannot read terminal {name}", where=self._place(name), because=bad_literal(error)) from error
+        return self._of_pattern(pattern, name)
+
+    def _of_pattern(self, pattern: Any, name: str | None) -> Symbol:
+        if isinstance(pattern, PatternStr) and "i" not in pattern.flags:
+            return Literal(_checked(pattern.value))
+        source = pattern.to_regexp()
+        place = self._place(name) if name else self._find(pattern.raw)
+        try:
+            language = preferred(source)
+        except (GrammarError, LimitExceeded) as error:
+            because = error.because if not error.where else f"{error.because} ({error.where} of the pattern)"
+            raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
+        if is_empty(language):
+            raise GrammarError(
+                f"terminal {name or pattern.raw} matches no text", where=place,
+                because="an assertion at its edge sees only the terminal itself" if parse_python(source) is NEVER else None,
+            )
+        return Pattern(language, source)
+
+    def _ignored(self, names: list[str]) -> Sequence:
+        """Return any number of ignored terminals as one symbol."""
+        found = []
+        for name in names:
+            if name not in self._trees:
+                raise GrammarError(f"terminal {name} is ignored but not defined", where=self._place(name))
+            symbol = self._named(name)
+            if isinstance(symbol, Special):
+                raise GrammarError(
+                    f"special token {symbol.name} cannot be ignored", where=self._place(name), instead="a rule that says where it may stand",
+                )
+            found += self._texts_of(symbol, name)
+        if not found:
+            return ()
+        sources = "|".join(f"(?:{pattern.source})" for pattern in found)
+        return (Pattern(repeat(union(*(pattern.language for pattern in found)), 0, None), f"(?:{sources})*"),)
+
+    def _texts_of(self, symbol: Symbol, name: str) -> list[Pattern]:
+        if isinstance(symbol, Pattern):
+            return [symbol]
+        texts = [symbol.text] if isinstance(symbol, Literal) else _plain_texts(self._trees[name]) or []
+        return [Pattern(parse_python(re.escape(text)), re.escape(text)) for text in texts]
+
+    def _place(self, name: str) -> str | None:
+        for candidate in (name, name.rpartition("__")[2]):
+            for file in self._files:
+                if place := file.find_definition(candidate):
+                    return place
+        return None
+
+    def _find(self, raw: str | None) -> str | None:
+        return next((place for file in self._files if raw and (place := file.find(raw))), None)
+
+
+def bad_literal(error: BaseException) -> str:
+    """Return what is wrong with a literal, from an error of the library that converts it."""
+    if isinstance(error, AssertionError):
+        return "the ends of a range must be one character each"
+    return str(error).strip().splitlines()[0].rstrip(".:") if str(error).strip() else type(error).__name__
+
+
+def _checked(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise GrammarError(f"literal {text!r} is no text", because="a lone surrogate is no character") from None
+    return text
+
+
+def _length(tree: Any, known: dict[int, int]) -> int:
+    """Return the length of a terminal's pattern, roughly; shared parts are measured once and counted as often as they occur."""
+    if id(tree) not in known:
+        children = getattr(tree, "children", None)
+        known[id(tree)] = len(str(tree)) if children is None else 4 + sum(_length(child, known) for child in children)
+    return known[id(tree)]
+
+
+def _plain_texts(tree: Any) -> list[str] | None:
+    """Return the texts of a terminal that is alternatives of plain strings, else None."""
+    if tree.data == "expansions":
+        lists = [_plain_texts(child) for child in tree.children]
+        return None if None in lists else [text for texts in lists if texts is not None for text in texts]
+    if tree.data in ("expansion", "value") and len(tree.children) == 1 and hasattr(tree.children[0], "data"):
+        return _plain_texts(tree.children[0])
+    if tree.data == "pattern":
+        pattern = tree.children[0]
+        return [pattern.value] if isinstance(pattern, PatternStr) and "i" not in pattern.flags else None
+    return None
