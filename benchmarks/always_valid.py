@@ -16,9 +16,10 @@ import json
 import random
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, Iterator, Sequence
+from typing import Any
 
 import jsonschema
 import torch
@@ -151,7 +152,8 @@ def main() -> int:
     for name in options.formats.split(","):
         outcome = check_format(writer, name, options.finished)
         modes = ", ".join(f"{count} {mode}" for mode, count in outcome.finished.items())
-        print(f"{name}: {sum(outcome.finished.values())} finished ({modes}), {outcome.calls} calls, {outcome.cut} cut, {len(outcome.failures)} failures", flush=True)
+        finished = f"{sum(outcome.finished.values())} finished ({modes})"
+        print(f"{name}: {finished}, {outcome.calls} calls, {outcome.cut} cut, {len(outcome.failures)} failures", flush=True)
         for failure in outcome.failures[:5]:
             print("  " + failure)
         failed += len(outcome.failures)

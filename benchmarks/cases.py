@@ -7,8 +7,9 @@ bound cost next to the same schema without it?
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Iterator
+from typing import Any
 
 from .peers import carries
 

@@ -19,6 +19,8 @@ from constrained import ChatFormat, Grammar, Vocabulary
 from .cases import Case
 from .peers import lark
 
+_ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # the spelling of our formats, for llguidance
+
 
 class Engine(Protocol):
     """One engine over one vocabulary."""
@@ -79,7 +81,6 @@ class Llguidance:
     """llguidance's matcher with its default slices; matchers of one grammar are deep copies."""
 
     name = "llguidance"
-    _CANONICAL = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         import llguidance
@@ -97,7 +98,7 @@ class Llguidance:
         if case.format is None:
             source: str | None = json.dumps({"grammars": [{"json_schema": case.schema}]})
         else:
-            source = lark(case.format, case.tools, self._special, self._CANONICAL)
+            source = lark(case.format, case.tools, self._special, _ONE_LINE)
         if source is None:
             return None
         matcher = self._package.LLMatcher(self._tokenizer, source, log_level=0)

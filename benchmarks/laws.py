@@ -18,13 +18,13 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from constrained import ChatFormat, Constraint, Grammar, Matcher, Vocabulary, compile
+from constrained import ChatFormat, Grammar, Matcher, Vocabulary, compile
 
 from . import vocabularies
 from .tool_sets import TOOL_SETS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import geometric_mean
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table

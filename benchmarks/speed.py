@@ -17,10 +17,11 @@ import platform
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 

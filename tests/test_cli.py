@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("transformers")
 
-from constrained import ChatFormat, __version__  # noqa: E402  (after the skips)
-from constrained.cli import run  # noqa: E402
+from constrained import ChatFormat, __version__
+from constrained.cli import run
 
 TOOLS = [
     {

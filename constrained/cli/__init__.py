@@ -9,7 +9,7 @@ typer and rich are the extra ``cli``; without it the command says what to instal
 from __future__ import annotations
 
 import sys
-from typing import Sequence
+from collections.abc import Sequence
 
 from ..errors import ConstrainedError, Rejected, compose
 
@@ -28,17 +28,19 @@ def run(arguments: list[str]) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        message = compose("cannot start the command line", because=f"{error.name} is not installed", instead="pip install 'constrained[cli]'")
-        print(message, file=sys.stderr)
-        return WRONG_USE
+        return _complain(compose("cannot start the command line", because=f"{error.name} is not installed", instead="pip install 'constrained[cli]'"))
     try:
         app(arguments, prog_name="constrained")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else WRONG_USE
     except ConstrainedError as error:
-        print(error, file=sys.stderr)
-        return REJECTED if isinstance(error, Rejected) else WRONG_USE
+        return _complain(str(error), REJECTED if isinstance(error, Rejected) else WRONG_USE)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a pipe has seen enough
         return OK
     return OK
+
+
+def _complain(message: str, code: int = WRONG_USE) -> int:
+    sys.stderr.write(message + "\n")
+    return code

@@ -30,7 +30,8 @@ def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, a
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    table = Table("format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=f"A model of random weights is asked: {PROMPT}")
+    title = f"A model of random weights is asked: {PROMPT}"
+    table = Table("format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=title)
     for row in rows:
         figures = f"{row['name']}\n\nforced {row['forced']} of {row['tokens']}\nmask {row['mask_us']:.1f} µs"
         table.add_row(figures, _shortened(row["unconstrained"]), f"{_shortened(row['constrained'])}\n\n{_calls(row)}")

@@ -11,7 +11,8 @@ from ..engine.constraint import Constraint, compile
 from ..engine.vocabulary import Vocabulary
 from ..errors import ConstrainedError
 from ..formats import ChatFormat
-from .generation import Sampling, generate as run_model, prompt_text
+from .generation import Sampling, prompt_text
+from .generation import generate as run_model
 from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_grammar, read_model, read_tools
 
 

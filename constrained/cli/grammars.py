@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ..formats import ChatFormat
+from .console import console
 from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_grammar
 
 
@@ -29,7 +29,7 @@ def formats(as_json: JsonOption = False) -> None:
     table = Table("format", "stops at", "special tokens", "specification")
     for row in rows:
         table.add_row(row["name"], " ".join(row["stop"]), " ".join(row["tokens"]), row["specification"])
-    Console().print(table)
+    console().print(table)
 
 
 def _describe(chat: ChatFormat) -> dict[str, Any]:

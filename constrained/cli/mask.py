@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ..engine.constraint import compile
 from ..engine.matcher import Matcher
-from ..errors import ConstrainedError, Rejected
+from ..errors import ConstrainedError
+from .console import console
 from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, TokenizerOption, ToolsOption, read_grammar, read_vocabulary
 
 if TYPE_CHECKING:
@@ -105,15 +105,15 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _print(report: dict[str, Any]) -> None:
-    console = Console()
-    print_line = lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)  # noqa: E731
-    print_line(f"{report['allowed']:,} of {report['size']:,} tokens may come next; the text may {'' if report['complete'] else 'not '}end here")
+    out = console()
+    end = "may end here" if report["complete"] else "may not end here"
+    out.print(f"{report['allowed']:,} of {report['size']:,} tokens may come next; the text {end}", soft_wrap=True)
     if report["forced"]:
-        print_line(f"forced: {report['forced']!r}")
+        out.print(f"forced: {report['forced']!r}", soft_wrap=True)
     if report["tokens"]:
         table = Table("id", "allowed")
         for row in report["tokens"]:
             table.add_row(str(row["id"]), row["text"])
-        console.print(table, markup=False)
+        out.print(table)
     for row in report["why"]:
-        print_line(row["explanation"])
+        out.print(row["explanation"], soft_wrap=True)
