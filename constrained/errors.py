@@ -5,6 +5,7 @@
     ├── SchemaError           a JSON Schema or tool definition is wrong
     │   └── UnsupportedSchema   it is right, but cannot be compiled exactly
     ├── VocabularyError       a tokenizer cannot be read exactly, or lacks what a grammar names
+    ├── BitmaskError          an array is no bitmask of this vocabulary
     ├── LimitExceeded         a bound on work or memory was reached
     └── Rejected              a text or token is not in the language                       (the text's fault)
 
@@ -62,6 +63,13 @@ class UnsupportedSchema(SchemaError):
 
 class VocabularyError(ConstrainedError, ValueError):
     """A tokenizer cannot be read exactly, or lacks a token that a grammar names."""
+
+
+BITMASK = "pass an int32 array or CPU tensor of shape (rows, ceil(vocabulary size / 32)), rows contiguous"
+
+
+class BitmaskError(ConstrainedError, ValueError):
+    """An array has the wrong type, shape or layout for a bitmask, or lacks the row."""
 
 
 class LimitExceeded(ConstrainedError, RuntimeError):

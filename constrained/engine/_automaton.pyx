@@ -1,0 +1,269 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The automaton of the compiled kernel: closing configurations under calls and returns, states, steps."""
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+from constrained.engine._machines cimport ACCEPTING, EXITS, EXPANDED, FINAL, Machine, Machines, RECORDS, TAIL, UNKNOWN
+from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix
+from constrained.engine._text cimport NONE
+
+from constrained.errors import LimitExceeded
+
+DEAD = 0
+
+
+cdef class Automaton(Machines):
+    """States are ints: interned sets of (machine state, stack), sorted by machine state."""
+
+    cdef int reach(self, int q, int stack) except -1:
+        """Add a configuration to the closure; if it has new frames, what they add is propagated."""
+        cdef int known, both
+        if q < 0:
+            return 0
+        known = map_get(&self.closed_at, q, 0)
+        if known < 0:
+            known = ints_add(&self.closed, q)
+            ints_add(&self.closed, stack)
+            map_put(&self.closed_at, q, 0, known)
+            if known > 2 * self.max_configurations:
+                raise LimitExceeded(
+                    "too many readings of the text at once", because=f"more than {self.max_configurations:,} configurations are alive",
+                    instead="make the grammar less ambiguous, or raise max_configurations",
+                )
+        else:
+            both = self.merge(self.closed.at[known + 1], stack, 0)
+            if both == self.closed.at[known + 1]:
+                return 0
+            self.closed.at[known + 1] = both
+        return self.propagate(q, stack)
+
+    cdef int propagate(self, int q, int stack) except -1:
+        """Push what a machine state calls; queue what it returns to."""
+        cdef int i, after, flags, record
+        if q & 1:
+            if self.texts.accepting(q >> 1):
+                self.pop(q, stack)
+            return 0
+        if not self.machines[q >> 1].flags & EXPANDED:
+            self.expand(q >> 1)
+        for i in range(self.machines[q >> 1].calls, self.machines[q >> 1].calls_end, 2):
+            after = self.calls.at[i + 1]
+            flags = self.machines[after >> 1].flags if not after & 1 else 0
+            ints_add(&self.work, self.calls.at[i])
+            if flags & TAIL:
+                ints_add(&self.work, stack)
+            else:
+                record = -1
+                if flags & RECORDS:
+                    record = self.surface_of(self.calls.at[i])
+                ints_add(&self.work, self.push(after, record, stack))
+        if self.machines[q >> 1].flags & ACCEPTING:
+            self.pop(q, stack)
+        return 0
+
+    cdef int surface_of(self, int callee) noexcept:
+        return 0 if callee & 1 else self.machines[callee >> 1].surface
+
+    cdef int pop(self, int q, int stack) except -1:
+        cdef int i, after, target
+        for i in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
+            after = self.frames.at[i]
+            if after == -1:
+                self.closing_flags |= FINAL
+            elif after == -2:
+                self.closing_flags |= EXITS
+            else:
+                target = self.returned(q, after, self.frames.at[i + 1])
+                if target >= 0:
+                    ints_add(&self.work, target)
+                    ints_add(&self.work, self.frames.at[i + 2])
+        return 0
+
+    cdef int close(self, int flags) except -1:
+        """Return the automaton state of the configurations in `work`, which is left empty."""
+        cdef int i, q, stack, kept = 0
+        self.closing_flags = flags
+        self.closed.size = 0
+        if self.closed_at.size:
+            self.closed_at.size = 0
+            for i in range(<int>self.closed_at.mask + 1):
+                self.closed_at.at[i].value = -1
+        try:
+            while self.work.size:
+                self.work.size -= 2
+                self.reach(self.work.at[self.work.size], self.work.at[self.work.size + 1])
+        except BaseException:
+            self.work.size = 0
+            raise
+        if self.closed_at.mask > 1023:      # an unusually wide closure: do not clear a large table for ever
+            free(self.closed_at.at)
+            memset(&self.closed_at, 0, sizeof(Map))
+        for i in range(0, self.closed.size, 2):
+            q, stack = self.closed.at[i], self.closed.at[i + 1]
+            if self.reads(q):
+                self.insert(kept, q, stack)
+                kept += 2
+        self.closed.size = kept
+        return self.intern_state(self.closing_flags)
+
+    cdef bint reads(self, int q) except -1:
+        cdef Machine* m
+        if q & 1:
+            return self.texts.reads(q >> 1)
+        m = &self.machines[q >> 1]
+        return m.ranges_end > m.ranges or m.tokens_end > m.tokens
+
+    cdef void insert(self, int kept, int q, int stack) noexcept:
+        """Insert into the sorted front of `closed`; a handful of configurations as a rule."""
+        cdef int i = kept
+        while i > 0 and self.closed.at[i - 2] > q:
+            self.closed.at[i] = self.closed.at[i - 2]
+            self.closed.at[i + 1] = self.closed.at[i - 1]
+            i -= 2
+        self.closed.at[i] = q
+        self.closed.at[i + 1] = stack
+
+    cdef int intern_state(self, int flags) except -1:
+        """Return the state with the configurations in `closed`."""
+        cdef uint64_t a = flags + 1, b = 0xA5A5
+        cdef int i, known, candidate, first, count = self.closed.size
+        for i in range(count):
+            a = mix(a, <uint64_t><unsigned int>self.closed.at[i])
+            b = mix(b ^ a, i)
+        known = map_get(&self.state_ids, a, b)
+        candidate = known
+        while candidate >= 0:
+            if self.states[candidate].count == count and self.states[candidate].flags == flags:
+                first = self.states[candidate].first
+                for i in range(count):
+                    if self.configs.at[first + i] != self.closed.at[i]:
+                        break
+                else:
+                    return candidate
+            candidate = self.state_next.at[candidate]
+        candidate = self.state_count
+        if candidate == self.state_room:
+            self.state_room = 2 * candidate + 64
+            self.states = <State*>realloc(self.states, self.state_room * sizeof(State))
+            if self.states == NULL:
+                raise MemoryError
+        memset(&self.states[candidate], 0, sizeof(State))
+        self.states[candidate].first, self.states[candidate].count, self.states[candidate].flags = self.configs.size, count, flags
+        for i in range(count):
+            ints_add(&self.configs, self.closed.at[i])
+        ints_add(&self.state_next, -1)
+        self.state_count += 1
+        self.bytes += 80 + 4 * count
+        if known < 0:
+            map_put(&self.state_ids, a, b, candidate)
+        else:
+            while self.state_next.at[known] >= 0:
+                known = self.state_next.at[known]
+            self.state_next.at[known] = candidate
+        return candidate
+
+    cdef int32_t* row(self, int state) except NULL:
+        """Return the successors of a state: DEAD, UNKNOWN or a state each."""
+        cdef int32_t* row = self.states[state].row
+        cdef int i, j, q
+        cdef Machine* m
+        if row != NULL:
+            return row
+        row = <int32_t*>calloc(256, 4)
+        if row == NULL:
+            raise MemoryError
+        self.states[state].row = row
+        self.bytes += 1024
+        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
+            q = self.configs.at[i]
+            if q & 1:
+                self.texts.mark(q >> 1, row)
+            else:
+                m = &self.machines[q >> 1]
+                for j in range(m.ranges, m.ranges_end, 3):
+                    memset(&row[self.ranges.at[j]], 0xFF, 4 * (self.ranges.at[j + 1] - self.ranges.at[j] + 1))
+        return row
+
+    cdef int step(self, int state, int byte) except -1:
+        """Compute the successor over one byte and keep it in the row."""
+        cdef int i, j, q, stack, target, first = self.states[state].first, last = first + self.states[state].count
+        cdef Machine* m
+        for i in range(first, last, 2):
+            q, stack, target = self.configs.at[i], self.configs.at[i + 1], NONE
+            if q & 1:
+                target = self.texts.step(q >> 1, byte)
+                if target >= 0:
+                    target = 2 * target + 1
+            else:
+                m = &self.machines[q >> 1]
+                for j in range(m.ranges, m.ranges_end, 3):
+                    if self.ranges.at[j] <= byte <= self.ranges.at[j + 1]:
+                        target = self.ranges.at[j + 2]
+                        break
+            if target >= 0:
+                ints_add(&self.work, target)
+                ints_add(&self.work, self.record_step(stack, byte) if self.records(stack) else stack)
+        target = self.close(0) if self.work.size else DEAD
+        self.states[state].row[byte] = target
+        return target
+
+    cdef int next_state(self, int state, int byte) except -1:
+        cdef int32_t* row = self.states[state].row
+        if row == NULL:
+            row = self.row(state)
+        if row[byte] != UNKNOWN:
+            return row[byte]
+        return self.step(state, byte)
+
+    cpdef int step_byte(self, int state, int byte) except -1:
+        """Return the state after one byte, DEAD if no word goes on so."""
+        return self.next_state(state, byte)
+
+    def step_bytes(self, int state, bytes data):
+        """Return the state after some bytes."""
+        cdef const unsigned char* at = data
+        cdef int i
+        for i in range(len(data)):
+            state = self.next_state(state, at[i])
+            if state == DEAD:
+                break
+        return state
+
+    cpdef int step_token(self, int state, int token) except -1:
+        """Return the state after a token id: its bytes, or the edges of the machine that name it."""
+        cdef int i = self.token_first[token], last = self.token_first[token + 1], j, q
+        cdef Machine* m
+        if i < last:
+            while i < last and state != DEAD:
+                state = self.next_state(state, self.token_bytes[i])
+                i += 1
+            return state
+        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
+            q = self.configs.at[i]
+            if q & 1:
+                continue
+            m = &self.machines[q >> 1]
+            for j in range(m.tokens, m.tokens_end, 2):
+                if self.tokens.at[j] == token:
+                    ints_add(&self.work, self.tokens.at[j + 1])
+                    ints_add(&self.work, self.configs.at[i + 1])
+        return self.close(0) if self.work.size else DEAD
+
+    def is_final(self, int state):
+        """Say whether the bytes so far are a word."""
+        return bool(self.states[state].flags & FINAL)
+
+    def is_exhausted(self, int state):
+        """Say whether nothing can follow."""
+        return self.states[state].count == 0
+
+    def named_tokens(self, int state):
+        """Return the special tokens that may come next."""
+        cdef int i, j, q
+        named = set()
+        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
+            q = self.configs.at[i]
+            if not q & 1:
+                for j in range(self.machines[q >> 1].tokens, self.machines[q >> 1].tokens_end, 2):
+                    named.add(self.tokens.at[j])
+        return named

@@ -1,0 +1,95 @@
+# cython: language_level=3
+"""Growing arrays and hash tables of the compiled kernel: plain C, header only, so that every module inlines them.
+
+`Ints` is a vector of int32.  `Map` is an open addressing table from 128-bit keys to int32; absent is -1.
+Both only grow; their owner frees them.  Running out of memory raises MemoryError at the owner (`ok` turns 0).
+"""
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memset
+
+
+cdef struct Ints:
+    int32_t* at
+    int size
+    int room
+
+
+cdef inline int ints_add(Ints* v, int32_t x) except -1:
+    cdef int32_t* grown
+    if v.size == v.room:
+        grown = <int32_t*>realloc(v.at, 4 * (2 * v.room + 16))
+        if grown == NULL:
+            raise MemoryError
+        v.at = grown
+        v.room = 2 * v.room + 16
+    v.at[v.size] = x
+    v.size += 1
+    return v.size - 1
+
+
+cdef struct Entry:
+    uint64_t a
+    uint64_t b
+    int32_t value   # -1: free slot
+
+
+cdef struct Map:
+    Entry* at
+    uint64_t mask   # slots - 1
+    int size
+
+
+cdef inline uint64_t mix(uint64_t a, uint64_t b) noexcept nogil:
+    cdef uint64_t h = a * <uint64_t>0x9E3779B97F4A7C15 ^ (b + <uint64_t>0x7F4A7C15F39CC060) * <uint64_t>0xC2B2AE3D27D4EB4F
+    return h ^ (h >> 29) ^ (h >> 47)
+
+
+cdef inline int map_grow(Map* m) except -1:
+    cdef uint64_t slots = 2 * (m.mask + 1) if m.at != NULL else 64
+    cdef Entry* old = m.at
+    cdef Entry* fresh = <Entry*>malloc(slots * sizeof(Entry))
+    cdef uint64_t i, j, count = m.mask + 1 if old != NULL else 0
+    if fresh == NULL:
+        raise MemoryError
+    for i in range(slots):
+        fresh[i].value = -1
+    for i in range(count):
+        if old[i].value >= 0:
+            j = mix(old[i].a, old[i].b) & (slots - 1)
+            while fresh[j].value >= 0:
+                j = (j + 1) & (slots - 1)
+            fresh[j] = old[i]
+    free(old)
+    m.at = fresh
+    m.mask = slots - 1
+    return 0
+
+
+cdef inline int map_get(Map* m, uint64_t a, uint64_t b) noexcept nogil:
+    if m.at == NULL:
+        return -1
+    cdef uint64_t i = mix(a, b) & m.mask
+    while m.at[i].value >= 0:
+        if m.at[i].a == a and m.at[i].b == b:
+            return m.at[i].value
+        i = (i + 1) & m.mask
+    return -1
+
+
+cdef inline int map_put(Map* m, uint64_t a, uint64_t b, int32_t value) except -1:
+    """Add a key that is absent; value >= 0."""
+    if m.at == NULL or 2 * <uint64_t>m.size > m.mask:
+        map_grow(m)
+    cdef uint64_t i = mix(a, b) & m.mask
+    while m.at[i].value >= 0:
+        i = (i + 1) & m.mask
+    m.at[i].a = a
+    m.at[i].b = b
+    m.at[i].value = value
+    m.size += 1
+    return 0
+
+
+cdef inline uint64_t pair(int32_t a, int32_t b) noexcept nogil:
+    return (<uint64_t><unsigned int>a << 32) | <uint64_t><unsigned int>b

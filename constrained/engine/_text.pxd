@@ -1,0 +1,91 @@
+# cython: language_level=3
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+from constrained.engine._tables cimport Ints, Map
+
+cdef enum:
+    NONE = -1
+    MIXED = -2
+
+# places inside a text; see _text.pyx
+cdef enum Place:
+    BODY, BODY_LESS, UTF8, UTF8_ANY, ESCAPE, ESCAPE_LESS, HEX, HEX_ANY, PAIR, PAIR_U, HEX_LOW, PAIR_ANY, PAIR_U_ANY, HEX_LOW_ANY, OCTAL, DONE
+
+cdef struct Position:
+    int32_t language
+    int32_t value
+    int32_t high
+    uint8_t spelling
+    uint8_t place
+    uint8_t left
+    uint8_t form
+
+cdef struct HexForm:
+    int letter, digits, table, upper, pairs
+
+cdef struct Spelling:
+    int closing, raw, escapes, octal, continuation, tag_safe
+    int shorts, hexes
+    uint8_t short_byte[16]
+    int32_t short_point[16]
+    HexForm hex_form[3]
+
+cdef struct LiteralTexts:
+    int count
+    int32_t* offset     # (count + 1,)
+    int32_t* points     # code points of all texts, one after another
+
+cdef struct LanguageAt:
+    int32_t first, last         # edges, or -1: not asked yet
+    int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
+    uint8_t accepts
+
+cdef class Texts:
+    cdef LanguageAt* languages
+    cdef int language_count, language_room
+    cdef list objects           # Language of each language id, None for literal sets reached by a step
+    cdef dict ids
+    cdef Ints edge_low, edge_high, edge_target
+    cdef Map literal_ids
+    cdef LiteralTexts* sets
+    cdef int set_count, set_room
+    cdef dict set_ids           # id(tuple) -> (tuple, set)
+    cdef int32_t** excluded     # next index that is not excluded, (count + 1,)
+    cdef int excluded_count, excluded_room
+    cdef dict excluded_ids
+    cdef Spelling* spellings
+    cdef int spelling_count
+    cdef dict spelling_ids
+    cdef list spelling_objects
+    cdef list range_tables
+    cdef Ints table_first, table_low, table_high
+    cdef Position* positions
+    cdef int position_count, position_room
+    cdef Map position_ids
+
+    cdef int language(self, object language) except -1
+    cdef int spelling(self, object spelling) except -1
+    cdef int body(self, int spelling, int language) except -1
+    cdef int step(self, int position, int byte) except -2
+    cdef bint accepting(self, int position) except -1
+    cdef bint reads(self, int position) except -1
+    cdef int label(self, int position) noexcept
+    cdef int mark(self, int position, int32_t* row) except -1
+    cdef object language_object(self, int language)
+    # internals
+    cdef int expand(self, int language) except -1
+    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1
+    cdef int literal_range(self, int language, int low, int high) except -3
+    cdef int language_range(self, int language, int low, int high) except -3
+    cdef int probe(self, int language, int low, int high, int table) except -3
+    cdef int table(self, object ranges) except -1
+    cdef bint in_table(self, int table, int point) noexcept
+    cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1
+    cdef int after(self, int spelling, int language, int point, bint raw) except -2
+    cdef int step_body(self, Position p, int byte) except -2
+    cdef int step_escape(self, Position p, int byte) except -2
+    cdef int utf8(self, Position p, int left, int value) except -2
+    cdef int escape(self, Position p) except -2
+    cdef int hexes(self, Position p, int form, int left, int value) except -2
+    cdef int surrogate(self, Position p, int high) except -2
+    cdef int low_half(self, Position p, int left, int value) except -2
+    cdef int octal(self, Position p, int left, int value) except -2

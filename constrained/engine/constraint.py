@@ -1,0 +1,137 @@
+"""Grammar + vocabulary → `Constraint`, the frozen thing that requests share; cursors over it are `Matcher`s.
+
+A constraint owns one kernel, the growing cache of states and masks.  When the kernel passes its bound the constraint starts a fresh one;
+matchers notice and replay their tokens, a fraction of a microsecond each.  So memory is bounded without a single eviction rule, and
+nothing that a caller holds is ever invalid.
+
+Tests: laws.py (mask = brute force on real vocabularies, both kernels), test_engine.py (bounds, pickling, threads).
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol
+
+from constrained.engine.vocabulary import Vocabulary
+from constrained.errors import GrammarError, VocabularyError
+
+if TYPE_CHECKING:
+    from constrained.engine.matcher import Matcher
+    from constrained.grammar import Grammar
+
+CACHE_BYTES = 1 << 28  # default bound of a constraint's states and masks
+
+
+class Kernel(Protocol):
+    """What matchers use of an automaton; `PlainKernel` documents it, the compiled kernel is the same class."""
+
+    start: int
+
+    def step_byte(self, state: int, byte: int) -> int: ...
+    def step_bytes(self, state: int, data: bytes) -> int: ...
+    def step_token(self, state: int, token: int) -> int: ...
+    def is_final(self, state: int) -> bool: ...
+    def is_exhausted(self, state: int) -> bool: ...
+    def named_tokens(self, state: int) -> set[int]: ...
+    def fill(self, state: int, bitmask: Any, row: int, empty: bool) -> None: ...
+    def is_full(self) -> bool: ...
+    def cached_bytes(self) -> int: ...
+
+
+def _compiled_kernel() -> Any:
+    try:
+        return importlib.import_module("constrained.engine._kernel").Kernel
+    except ImportError:
+        return None
+
+
+def kernel_class(name: str | None = None) -> Any:
+    """Return the class of kernel to use: "compiled", "plain", or the fastest there is."""
+    compiled = _compiled_kernel() if name != "plain" else None
+    if compiled is not None:
+        return compiled
+    if name == "compiled":
+        raise ImportError("constrained was installed without its compiled kernel: install a C compiler and reinstall")
+    if name is None:
+        warnings.warn("constrained runs its plain Python engine, 100 times slower: it was installed without a C compiler", stacklevel=4)
+    from constrained.engine.plain import PlainKernel
+
+    return PlainKernel
+
+
+def compile(
+    grammar: "Grammar", vocabulary: Vocabulary, *, kernel: str | None = None, spell_missing: bool = False, cache_bytes: int = CACHE_BYTES,
+    max_configurations: int = 20_000,
+) -> "Constraint":
+    """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
+
+    kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the vocabulary lacks are spelled
+    as text.  cache_bytes: bound of the constraint's cache; at the bound it starts afresh.
+
+    Cost: what the grammar's first state costs; everything else happens when a generation first gets there.
+    Threads: a constraint may be shared; a matcher belongs to one thread at a time.
+    Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.
+    """
+    return Constraint(grammar, vocabulary, kernel, spell_missing, cache_bytes, max_configurations)
+
+
+class Constraint:
+    """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable."""
+
+    def __init__(
+        self, grammar: "Grammar", vocabulary: Vocabulary, kernel: str | None, spell_missing: bool, cache_bytes: int, max_configurations: int
+    ) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise VocabularyError(f"not a vocabulary: {type(vocabulary).__name__}", instead="Vocabulary.from_tokenizer(tokenizer)")
+        if not hasattr(grammar, "start_state"):
+            raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead="Grammar.from_lark, from_json_schema, from_regex, or ChatFormat.grammar")
+        self.grammar, self.vocabulary = grammar, vocabulary
+        self._options = (kernel, spell_missing, cache_bytes, max_configurations)
+        missing = sorted(name for name in grammar.specials if name not in vocabulary.special)
+        if missing and not spell_missing:
+            raise VocabularyError(
+                f"the vocabulary lacks the special token {missing[0]!r}", because=f"the grammar names {len(missing)} special tokens that the tokenizer does not have",
+                instead="use the model's own tokenizer, or compile(..., spell_missing=True) to write them as text",
+            )
+        if missing:
+            grammar = grammar.without_specials(missing)
+        self._root, self._nullable = grammar.start_state(), grammar.nullable
+        self._kernel_class = kernel_class(kernel)
+        self._kernel = self._fresh()
+
+    @property
+    def widened(self) -> tuple[Any, ...]:
+        """What unsupported="widen" left to be checked after generation; empty: the masks are exact."""
+        return tuple(self.grammar.widened)
+
+    def matcher(self) -> "Matcher":
+        """Return a cursor at the start of a new sequence."""
+        from constrained.engine.matcher import Matcher
+
+        return Matcher(self)
+
+    def logits_processor(self, **options: Any) -> Any:
+        """Return a transformers.LogitsProcessor; see `constrained.integrations.transformers`."""
+        integration = importlib.import_module("constrained.integrations.transformers")
+        return integration.logits_processor(self, **options)
+
+    def kernel(self) -> Kernel:
+        """Return the kernel in use: a fresh one where the last has passed its bound."""
+        if self._kernel.is_full():
+            self._kernel = self._fresh()
+        return self._kernel
+
+    def _fresh(self) -> Kernel:
+        _, _, cache_bytes, max_configurations = self._options
+        kernel: Kernel = self._kernel_class(
+            self.vocabulary, self._root, nullable=self._nullable, specials=self.vocabulary.special,
+            max_configurations=max_configurations, max_bytes=cache_bytes,
+        )
+        return kernel
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Constraint, (self.grammar, self.vocabulary, *self._options)
+
+    def __repr__(self) -> str:
+        return f"<Constraint of {self.grammar!r} over {self.vocabulary!r}>"

@@ -1,0 +1,263 @@
+"""The cursor of one sequence: what may come next, what has come, and back again.
+
+A matcher is a list of automaton states, one per token; `advance` appends, `rollback` removes, `copy` copies.  All work is in the kernel.
+Kept small on purpose: hosts build thousands of them, and beam search copies them at every step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from constrained.engine.plain import DEAD
+from constrained.errors import BitmaskError, ConstrainedError, Rejected
+
+if TYPE_CHECKING:
+    from constrained.engine.constraint import Constraint
+
+FORCED_BYTES = 4096  # longest run of forced bytes that is looked for: a grammar may dictate for ever
+
+
+class Matcher:
+    """A cursor over a constraint.
+
+    Invariant: states[i] is the kernel's state after the first i tokens; len(states) = len(tokens) + 1.
+    `finished` is set by a stop token that ends a word; nothing may follow then.
+    """
+
+    __slots__ = ("constraint", "_kernel", "_states", "_tokens", "_finished", "_stop")
+
+    def __init__(self, constraint: "Constraint") -> None:
+        self.constraint = constraint
+        self._kernel = constraint.kernel()
+        self._states = [self._kernel.start]
+        self._tokens: list[int] = []
+        self._finished = False
+        self._stop = frozenset(constraint.vocabulary.stop)
+
+    # -- what may come ----------------------------------------------------------------------------------------------------
+
+    def fill_mask(self, bitmask: Any, row: int = 0) -> None:
+        """Write the mask of the next token into a row of `bitmask`.
+
+        Shapes: int32 (rows, ceil(vocabulary size / 32)), numpy array or CPU torch tensor; bit i of word w = token 32 w + i is allowed.
+        Nothing is allowed once the sequence `is_finished`.
+        Cost: 0.5 µs where the state's mask is known; a few µs where only the vocabulary's part of it is.
+        Raises: BitmaskError: wrong shape, dtype or layout.  LimitExceeded: see `compile`.
+        """
+        if self._kernel.is_full():
+            self._replay()
+        self._kernel.fill(self._states[-1], bitmask if type(bitmask) is np.ndarray else _as_array(bitmask), row, self._finished)
+
+    def accepts(self, token: int) -> bool:
+        """Say whether a token may come next."""
+        self._check(token)
+        return not self._finished and self._next(token) is not None
+
+    def is_accepting(self) -> bool:
+        """Say whether the sequence may end here: a stop token is allowed, or the text needs none."""
+        if self._finished or self._kernel.is_final(self._states[-1]):
+            return True
+        named = self._kernel.named_tokens(self._states[-1]) & self._stop
+        return any(self._kernel.is_final(self._kernel.step_token(self._states[-1], token)) for token in named)
+
+    def is_finished(self) -> bool:
+        """Say whether a stop token has ended the sequence."""
+        return self._finished
+
+    def forced_bytes(self) -> bytes:
+        """Return the bytes that every continuation starts with, at most 4,096; b"" where the sequence may also end."""
+        found, state, kernel = bytearray(), self._states[-1], self._kernel
+        while len(found) < FORCED_BYTES and not self._finished and not kernel.is_final(state) and not kernel.named_tokens(state):
+            options = [(byte, after) for byte in range(256) if (after := kernel.step_byte(state, byte)) != DEAD]
+            if len(options) != 1:
+                break
+            found.append(options[0][0])
+            state = options[0][1]
+        return bytes(found)
+
+    def forced_tokens(self) -> list[int]:
+        """Return tokens that a decoder may append without asking the model.
+
+        They spell the forced bytes, without a last token that could have been a longer one; a special token that is the only choice
+        comes as itself.  Several tokenisations may spell forced bytes; this is the tokenizer's own where it is known.
+        """
+        forced = self.forced_bytes()
+        if not forced:
+            named = sorted(self._kernel.named_tokens(self._states[-1])) if not self._finished else []
+            alone = len(named) == 1 and self._count_allowed() == 1
+            return named if alone else []
+        tokens, texts = self.constraint.vocabulary.tokenize(forced), self.constraint.vocabulary.tokens
+        settled, room = [], len(forced)
+        for token in tokens:
+            text = texts[token]
+            assert text is not None
+            if room < self.constraint.vocabulary.longest and self._extends(forced[len(forced) - room :]):
+                break
+            settled.append(token)
+            room -= len(text)
+        return settled
+
+    def explain(self, token: int) -> str:
+        """Return in words why a token may or may not come next."""
+        self._check(token)
+        name = self._name(token)
+        if self._finished:
+            return f"token {token} {name} is not allowed: a stop token has ended the sequence"
+        if self._next(token) is not None:
+            return f"token {token} {name} is allowed"
+        return str(self._rejection(token))
+
+    # -- what has come ------------------------------------------------------------------------------------------------------
+
+    def advance(self, token: int) -> None:
+        """Append a token.
+
+        Raises: Rejected: it is not allowed here; the matcher is unchanged.
+        """
+        kernel = self._kernel
+        if kernel.is_full():
+            self._replay()
+            kernel = self._kernel
+        self._check(token)
+        if self._finished:
+            raise Rejected(f"token {token} {self._name(token)} comes after the end", because="a stop token has ended the sequence", instead="rollback(1) or reset()")
+        state = self._states[-1]
+        after = kernel.step_token(state, token)
+        if token in self._stop:
+            if after == DEAD:
+                if not kernel.is_final(state):
+                    raise self._rejection(token)
+                after = state
+            self._finished = kernel.is_final(after) and (after == state or kernel.is_exhausted(after))
+        elif after == DEAD:
+            raise self._rejection(token)
+        self._states.append(after)
+        self._tokens.append(token)
+
+    def rollback(self, count: int) -> None:
+        """Take back the last `count` tokens, stop token included."""
+        if not 0 <= count <= len(self._tokens):
+            raise ConstrainedError(f"cannot roll back {count} tokens", because=f"{len(self._tokens)} have been read", instead="reset() goes to the start")
+        if count:
+            del self._states[-count:], self._tokens[-count:]
+            self._finished = False
+
+    def copy(self) -> "Matcher":
+        """Return an independent cursor at the same place."""
+        twin = object.__new__(Matcher)
+        twin.constraint, twin._kernel, twin._stop, twin._finished = self.constraint, self._kernel, self._stop, self._finished
+        twin._states, twin._tokens = self._states.copy(), self._tokens.copy()
+        return twin
+
+    def reset(self) -> None:
+        """Go back to the start of the sequence."""
+        self.rollback(len(self._tokens))
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens read so far."""
+        return tuple(self._tokens)
+
+    def text(self) -> bytes:
+        """Return the bytes read so far, special tokens by name."""
+        return self.constraint.vocabulary.decode(self._tokens)
+
+    # -- internals ------------------------------------------------------------------------------------------------------------
+
+    def _replay(self) -> None:
+        """Move to the constraint's present kernel."""
+        kernel = self.constraint.kernel()
+        states = [kernel.start]
+        for token in self._tokens:
+            after = kernel.step_token(states[-1], token)
+            states.append(after if after != DEAD else states[-1])
+        self._kernel, self._states = kernel, states
+
+    def _check(self, token: int) -> None:
+        if not 0 <= token < self.constraint.vocabulary.size:
+            raise Rejected(f"no token {token}", because=f"ids go from 0 to {self.constraint.vocabulary.size - 1}")
+
+    def _next(self, token: int) -> int | None:
+        state = self._states[-1]
+        after = self._kernel.step_token(state, token)
+        if after == DEAD and token in self._stop and self._kernel.is_final(state):
+            return state
+        return after if after != DEAD else None
+
+    def _name(self, token: int) -> str:
+        vocabulary = self.constraint.vocabulary
+        text = vocabulary.tokens[token]
+        if text is not None:
+            return repr(text.decode("utf-8", "backslashreplace"))
+        return vocabulary.names.get(token, "(unused)")
+
+    def _rejection(self, token: int) -> Rejected:
+        """Word why a token is refused: how far its bytes got, and what could have come there."""
+        vocabulary, state, read = self.constraint.vocabulary, self._states[-1], 0
+        text = vocabulary.tokens[token] or b""
+        for byte in text:
+            after = self._kernel.step_byte(state, byte)
+            if after == DEAD:
+                break
+            state, read = after, read + 1
+        expected = self._expected(state)
+        position = len(self.text()) + read
+        if text:
+            fits = f"after {text[:read].decode('utf-8', 'backslashreplace')!r} the byte {text[read : read + 1]!r} cannot follow" if read else f"no word goes on with {text[:1]!r}"
+        elif token in self._stop:
+            fits = "the text is not complete"
+        else:
+            fits = "special and unused tokens come only where the grammar names them"
+        return Rejected(
+            f"token {token} {self._name(token)} is not allowed", where=f"byte {position}, after {len(self._tokens)} tokens",
+            because=fits, instead=f"expected: {expected}", position=position, expected=expected,
+        )
+
+    def _expected(self, state: int) -> str:
+        """Describe the bytes and special tokens that may come in a state."""
+        kernel, vocabulary = self._kernel, self.constraint.vocabulary
+        allowed = [byte for byte in range(256) if kernel.step_byte(state, byte) != DEAD]
+        words = [vocabulary.names.get(token, str(token)) for token in sorted(kernel.named_tokens(state))]
+        if kernel.is_final(state):
+            words.append("the end")
+        if len(allowed) > 40:
+            return ", ".join([*words, f"any of {len(allowed)} bytes"])
+        shown = [repr(chr(byte)) if 0x20 < byte < 0x7F else f"byte 0x{byte:02x}" for byte in allowed[:12]]
+        return ", ".join([*words, *shown, *(["…"] if len(allowed) > 12 else [])]) or "nothing"
+
+    def _extends(self, rest: bytes) -> bool:
+        """Say whether some token starts with `rest` and is longer."""
+        trie, at, stop = self.constraint.vocabulary.trie, 0, len(self.constraint.vocabulary.trie.byte)
+        for byte in rest:
+            while at < stop and trie.byte[at] != byte:
+                at = int(trie.end[at])
+            if at >= stop:
+                return False
+            at, stop = at + 1, int(trie.end[at])
+        return at < stop
+
+    def _count_allowed(self) -> int:
+        row = np.zeros((1, self.constraint.vocabulary.words), np.int32)
+        self.fill_mask(row)
+        return int(np.bitwise_count(row.view(np.uint32)).sum())
+
+
+def _as_array(bitmask: Any) -> Any:
+    """Return a bitmask as something with the buffer protocol: CPU tensors share their memory."""
+    if type(bitmask).__module__.partition(".")[0] != "torch":
+        return bitmask
+    if bitmask.device.type != "cpu":
+        raise BitmaskError(f"a bitmask lies on {bitmask.device}", instead="fill a CPU tensor, then copy it to the device")
+    return bitmask.numpy()
+
+
+def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
+    """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
+
+    Masks that are known are copied without the GIL; new ones are computed one by one.
+    """
+    array = _as_array(bitmask)
+    for row, matcher in enumerate(matchers):
+        matcher.fill_mask(array, row)

@@ -1,0 +1,170 @@
+"""How a surface spells a text value, as tables: quotes, raw characters, escapes.
+
+Both kernels interpret these tables, so a surface is data, not code: a third one is a new entry of `spellings`.  A surface may
+have several spellings that start with different bytes (Python's two quotes).
+
+Left out, because a reader of the format would be surprised by them: Python's ``\\N{…}``, unknown escapes such as ``'\\q'`` (a
+SyntaxWarning there) and string prefixes.
+Sources: RFC 8259 §7; Python language reference §2.4.1; CPython ``unicode_repr``.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+
+from constrained.machine import Language, LiteralSet, Surface
+from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect
+
+Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
+
+SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
+
+
+@dataclass(frozen=True, slots=True)
+class HexForm:
+    """An escape of fixed width, such as ``\\u00e9``: its letter, its digits, what it may spell."""
+
+    letter: int  # byte after the backslash
+    digits: int
+    allowed: Ranges  # code points that may be spelled so
+    upper: bool  # hexadecimal digits in either case, else lower case only
+    pairs: bool = False  # code points above U+FFFF as two surrogate escapes
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One way to write texts: what stands raw, what is escaped and how.
+
+    Invariant: every code point that the surface can express has at least one spelling.
+    """
+
+    surface: Surface
+    opening: bytes  # b"" for bare text
+    closing: int  # closing byte, or -1: the text ends where its language accepts
+    raw: Ranges  # code points written as themselves in UTF-8
+    short: tuple[tuple[int, int], ...] = ()  # (byte after the backslash, code point)
+    hexes: tuple[HexForm, ...] = ()
+    octal: bool = False  # \\o, \\oo, \\ooo, longest match
+    continuation: bool = False  # backslash, newline: nothing
+    tag_safe: bool = False  # "/" right after a raw "<" only as "\\/"
+
+    @property
+    def escapes(self) -> bool:
+        return bool(self.short or self.hexes)
+
+
+def without(ranges: Ranges, *points: int) -> Ranges:
+    """Return the ranges without some code points.
+
+    >>> without(((0, 9),), 0, 5)
+    ((1, 4), (6, 9))
+    """
+    for point in points:
+        parts: list[tuple[int, int]] = []
+        for low, high in ranges:
+            if low <= point <= high:
+                parts += [(a, b) for a, b in ((low, point - 1), (point + 1, high)) if a <= b]
+            else:
+                parts.append((low, high))
+        ranges = tuple(parts)
+    return ranges
+
+
+def clip(ranges: Ranges, low: int, high: int) -> Ranges:
+    """Return the part of the ranges inside [low, high]."""
+    return tuple((max(a, low), min(b, high)) for a, b in ranges if a <= high and b >= low)
+
+
+@lru_cache(maxsize=1)
+def _printable() -> tuple[Ranges, Ranges]:
+    """Return what repr() leaves raw, and the rest.  Cost: 60 ms, once, only when a canonical Python surface is used."""
+    kinds: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for low, high in SCALARS:
+        start, kind = low, chr(low).isprintable()
+        for point in range(low + 1, high + 1):
+            if chr(point).isprintable() is not kind:
+                kinds[kind].append((start, point - 1))
+                start, kind = point, not kind
+        kinds[kind].append((start, high))
+    return tuple(kinds[True]), tuple(kinds[False])
+
+
+_JSON_RAW = without(clip(SCALARS, 0x20, 0x10FFFF), 0x22, 0x5C)
+_JSON_SHORT = tuple((ord(a), ord(b)) for a, b in zip('"\\bfnrt', '"\\\b\f\n\r\t'))
+_CONTROLS = without(((0, 0x1F),), *(c for _, c in _JSON_SHORT if c < 0x20))
+
+
+def _python(quote: int) -> Spelling:
+    escapes = tuple((ord(a), ord(b)) for a, b in zip("\\'\"abfnrtv", "\\'\"\a\b\f\n\r\t\v"))
+    forms = tuple(HexForm(ord(letter), digits, clip(SCALARS, 0, 16**digits - 1), upper=True) for letter, digits in (("x", 2), ("u", 4), ("U", 8)))
+    raw = without(SCALARS, 0, 10, 13, 0x5C, quote)
+    return Spelling(Surface.PYTHON, bytes([quote]), quote, raw, escapes, forms, octal=True, continuation=True)
+
+
+def _python_repr(quote: int) -> Spelling:
+    printable, hidden = _printable()
+    hidden = without(hidden, 9, 10, 13)
+    bounds = (("x", 2, 0, 0xFF), ("u", 4, 0x100, 0xFFFF), ("U", 8, 0x10000, 0x10FFFF))
+    forms = tuple(HexForm(ord(letter), digits, clip(hidden, low, high), upper=False) for letter, digits, low, high in bounds)
+    short = [(0x5C, 0x5C), (ord("n"), 10), (ord("r"), 13), (ord("t"), 9)]
+    if quote == 0x27:
+        short.append((quote, quote))  # only reached when the text has both quotes: see `variants`
+    return Spelling(Surface.PYTHON_CANONICAL, bytes([quote]), quote, without(printable, 0x5C, quote), tuple(short), forms)
+
+
+@lru_cache(maxsize=None)
+def spellings(surface: Surface) -> tuple[Spelling, ...]:
+    """Return the ways in which a surface writes a text; they start with different bytes."""
+    canonical = Spelling(Surface.JSON_CANONICAL, b'"', 0x22, _JSON_RAW, _JSON_SHORT, (HexForm(ord("u"), 4, _CONTROLS, upper=False),))
+    match surface:
+        case Surface.RAW:
+            return (Spelling(surface, b"", -1, SCALARS),)
+        case Surface.JSON:
+            form = HexForm(ord("u"), 4, SCALARS, upper=True, pairs=True)
+            return (Spelling(surface, b'"', 0x22, _JSON_RAW, (*_JSON_SHORT, (0x2F, 0x2F)), (form,)),)
+        case Surface.JSON_CANONICAL:
+            return (canonical,)
+        case Surface.JSON_TAGSAFE:
+            return (Spelling(surface, b'"', 0x22, _JSON_RAW, _JSON_SHORT, canonical.hexes, tag_safe=True),)
+        case Surface.PYTHON:
+            return (_python(0x27), _python(0x22))
+        case Surface.PYTHON_CANONICAL:
+            return (_python_repr(0x27), _python_repr(0x22))
+
+
+@lru_cache(maxsize=4096)
+def variants(surface: Surface, language: Language) -> tuple[tuple[Spelling, Language | None], ...]:
+    """Return (spelling, the texts written so); None where there are none.
+
+    Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.
+    """
+    ways = spellings(surface)
+    if surface is not Surface.PYTHON_CANONICAL:
+        return tuple((way, language) for way in ways)
+    if isinstance(language, LiteralSet):
+        double = sum(1 << i for i, text in enumerate(language.texts) if "'" in text and '"' not in text)
+        everything = (1 << len(language.texts)) - 1
+        masks = (language.excluded | double, language.excluded | everything & ~double)
+        return tuple((way, LiteralSet(language.texts, mask) if mask != everything else None) for way, mask in zip(ways, masks))
+    assert isinstance(language, Expr), "canonical Python needs a language with boolean operations"
+    single, double_quote = (concat(ANY_TEXT, char_class(((c, c),)), ANY_TEXT) for c in (0x27, 0x22))
+    double_quoted = intersect(single, complement(double_quote))
+    parts = (intersect(language, complement(double_quoted)), intersect(language, double_quoted))
+    return tuple((way, part if part.edges() or part.accepts else None) for way, part in zip(ways, parts))
+
+
+def decode(surface: Surface, spelled: bytes) -> str:
+    """Return the text that a complete spelling, quotes included, stands for.
+
+    >>> decode(Surface.JSON, b'"\\\\u00e9"')
+    'é'
+    """
+    source = spelled.decode("utf-8")
+    if surface is Surface.RAW:
+        return source
+    value = ast.literal_eval(source) if surface in (Surface.PYTHON, Surface.PYTHON_CANONICAL) else json.loads(source, strict=False)
+    assert isinstance(value, str)
+    return value
