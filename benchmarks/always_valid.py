@@ -27,7 +27,7 @@ import torch
 from constrained import ChatFormat, ConstrainedError, Constraint, Rejected, Vocabulary, compile
 from constrained.default_model import load
 
-from .tool_sets import TOOL_SETS
+from .tool_sets import tool_sets
 
 MODES: dict[str, dict[str, Any]] = {
     "greedy": {"do_sample": False},
@@ -81,7 +81,7 @@ def check_format(writer: Writer, name: str, wanted: int) -> Outcome:
     """Let the model write until `wanted` texts are finished, over all modes and tool sets."""
     outcome, chat = Outcome(), ChatFormat.load(name)
     stop = [writer.vocabulary.special[token] for token in chat.stop]
-    variants = [(tools, choice) for tools in TOOL_SETS.values() for choice in ("auto", "required")]
+    variants = [(tools, choice) for tools in tool_sets(name).values() for choice in ("auto", "required")]
     plans = [(tools, compile(chat.grammar(tools, tool_choice=choice), writer.vocabulary)) for tools, choice in variants]
     for mode, (tools, constraint) in zip(cycle(MODES), _repeated(plans, len(MODES))):
         for ids in writer.write(mode, constraint, stop):
@@ -101,7 +101,7 @@ def _repeated(plans: Sequence[Any], times: int) -> Iterator[Any]:
         yield from [plan] * times
 
 
-def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, ids: list[int], tools: list[dict[str, Any]]) -> None:
+def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, ids: list[int], tools: Any) -> None:
     text = vocabulary.decode(ids).decode(errors="replace")
     try:
         message = chat.parse(text, tools=tools)
@@ -112,8 +112,8 @@ def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, 
         outcome.failures.append(f"{chat.name}: {text!r}: {error}")
 
 
-def _check_call(text: str, name: str, arguments: dict[str, Any], tools: list[dict[str, Any]]) -> None:
-    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+def _check_call(text: str, name: str, arguments: dict[str, Any], tools: Any) -> None:
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools or () if isinstance(tool, dict)}
     if name not in schemas:
         return  # a tool of the format itself, such as a code interpreter
     jsonschema.validate({**arguments}, {**schemas[name], "additionalProperties": False})

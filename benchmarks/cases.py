@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .peers import carries
+from constrained import ChatFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +85,25 @@ def tool(number: int) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def format_cases(names: list[str]) -> Iterator[Case]:
-    """Yield every format with 1, 5 and 50 tools; the call is of the last one."""
-    for name in names:
+def format_cases() -> Iterator[Case]:
+    """Yield every format with 1, 5 and 50 tools; a format that has tools of its own only, once."""
+    for name in ChatFormat.names():
+        if ChatFormat.load(name).definition.payload is None:
+            yield Case(f"{name}, its own", format=name)
+            continue
         for count in (1, 5, 50):
-            yield Case(f"{name}, {count} tools" if count > 1 else f"{name}, 1 tool", format=name, tools=tuple(map(tool, range(count))))
+            yield Case(f"{name}, {count} tool{'s' * (count > 1)}", format=name, tools=tuple(map(tool, range(count))))
 
 
-ARGUMENTS = {"query": "trains to Bergen", "unit": "metric", "tags": ["fast", "direct"], "exact": True}
+_ARGUMENTS = {"query": "trains to Bergen", "unit": "metric", "tags": ["fast", "direct"], "exact": True}
 
 
-def text_of(case: Case) -> str | None:
-    """Return the text that all engines read; None where a format has no calls of tools to write."""
+def text_of(case: Case) -> str:
+    """Return the text that all engines read: the instance, or a call of the last tool."""
     if case.format is None:
         return json.dumps(case.instance, ensure_ascii=False)
-    wire = carries(case.format)
-    return wire.call(case.tools[-1]["function"]["name"], ARGUMENTS) if wire else None
+    chat = ChatFormat.load(case.format)
+    if not case.tools:
+        name = next(name for name, own in chat.definition.builtins.items() if "query" in own.arguments)
+        return chat.write_call(name, {"query": _ARGUMENTS["query"]})
+    return chat.write_call(case.tools[-1]["function"]["name"], _ARGUMENTS, list(case.tools))

@@ -61,7 +61,7 @@ class Ours:
         if case.format is None:
             grammar = Grammar.from_json_schema(case.schema)
         else:
-            grammar = ChatFormat.load(case.format).grammar(list(case.tools), tool_choice="required")
+            grammar = ChatFormat.load(case.format).grammar(list(case.tools) or None, tool_choice="required")
         return constrained.compile(grammar, self._vocabulary)
 
     def start(self, compiled: Any) -> Any:

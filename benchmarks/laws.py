@@ -27,7 +27,7 @@ import numpy.typing as npt
 from constrained import ChatFormat, Grammar, Matcher, Vocabulary, compile
 
 from . import vocabularies
-from .tool_sets import TOOL_SETS
+from .tool_sets import tool_sets
 
 LONGEST_WALK = 80  # tokens
 CLOSERS = b"\"'}])>`\n"
@@ -124,7 +124,7 @@ def main() -> int:
             print(f"{name}: not installed")
             continue
         for format in options.formats.split(","):
-            for tools, definitions in TOOL_SETS.items():
+            for tools, definitions in tool_sets(format).items():
                 tally = check(ChatFormat.load(format).grammar(definitions), vocabulary, options.positions, options.seed)
                 print(f"{name}, {format}, {tools}: {_line(tally)}", flush=True)
                 total.positions += tally.positions

@@ -23,12 +23,6 @@ class Wire:
     pattern: str  # the call, with {name} and {arguments}
     after: str  # what stands after it, without the token that stops the generation
     text: bool = False  # may free text come first?
-    python: bool = False  # are the arguments Python?
-
-    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return the text of a turn with one call."""
-        spelled = ", ".join(f"{key}={value!r}" for key, value in arguments.items()) if self.python else json.dumps(arguments, ensure_ascii=False)
-        return (self.before + self.pattern + self.after).replace(_NAME, name).replace(_ARGUMENTS, spelled)
 
 
 _JSON_CALL = '{"name": "{name}", "parameters": {arguments}}'
@@ -37,16 +31,9 @@ _WIRES = {
     "llama3.1-json": Wire("<|python_tag|>", '{"type": "function", "name": "{name}", "parameters": {arguments}}', ""),
     "internlm2": Wire("<|action_start|><|plugin|>\n", _JSON_CALL, "<|action_end|>", text=True),
     "internlm2-legacy": Wire("[UNUSED_TOKEN_144][UNUSED_TOKEN_141]\n", _JSON_CALL, "[UNUSED_TOKEN_143]", text=True),
-    "chatglm3": Wire("{name}\n```python\ntool_call(", "{arguments}", ")\n```", python=True),
     "openchatml": Wire("<|function_call|>\n", '{"arguments": {arguments}, "name": "{name}"}', "\n", text=True),
     "hermes": Wire("<tool_call>\n", '{"name": "{name}", "arguments": {arguments}}', "\n</tool_call>", text=True),
-    "pythonic": Wire("[", "{name}({arguments})", "]", python=True),
 }
-
-
-def carries(format: str) -> Wire | None:
-    """Return how a format writes a call; None where it has no calls of tools (Llama's built-in tools)."""
-    return _WIRES.get(format)
 
 
 def lark(format: str, tools: Sequence[Mapping[str, Any]], special: Mapping[str, int], guidance: Mapping[str, Any] | None = None) -> str | None:
@@ -54,8 +41,8 @@ def lark(format: str, tools: Sequence[Mapping[str, Any]], special: Mapping[str, 
 
     guidance: options that llguidance reads inside a schema; XGrammar must not see them.
     """
-    wire = carries(format)
-    if wire is None or wire.python:
+    wire = _WIRES.get(format)
+    if wire is None:
         return None
     lead = "TEXT " if wire.text else ""
     rules = [f"start: {lead}{_terms(wire.before, special)} call {_terms(wire.after, special)}".rstrip()]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from constrained import ChatFormat
+
 
 def _tool(name: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     parameters = {"type": "object", "properties": properties, "required": required}
@@ -40,8 +42,17 @@ _MANY = [
     for number in range(1, 21)
 ]
 
-TOOL_SETS: dict[str, list[dict[str, Any]]] = {
+_TOOL_SETS: dict[str, list[dict[str, Any]]] = {
     "one tool": [_WEATHER],
     "every kind of argument": [_WEATHER, _EVERYTHING],
     "twenty tools": _MANY,
 }
+
+
+def tool_sets(format: str) -> dict[str, list[dict[str, Any]] | list[str] | None]:
+    """Return three sets of tools for a format: ours, or choices among its own where it takes no others."""
+    definition = ChatFormat.load(format).definition
+    if definition.payload is not None:
+        return dict(_TOOL_SETS)
+    own = list(definition.builtins)
+    return {"all its own": None, "the first of its own": own[:1], "the others": own[1:]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from importlib.resources import files
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from constrained import ChatFormat
 from constrained.default_model import WIDTH, build, load, load_tokenizer  # noqa: E402  (after the skips)
 
 
@@ -37,11 +37,8 @@ def test_a_special_token_is_one_id(tiny_tokenizer, name):
 
 def test_no_format_names_a_token_that_is_missing(tiny_tokenizer):
     known = set(tiny_tokenizer.get_vocab())
-    for entry in files("constrained.grammars").iterdir():
-        if entry.name.endswith(".toml"):
-            profile = tomllib.loads(entry.read_text(encoding="utf-8"))
-            spellings = profile.get("spellings", {})
-            assert {spellings.get(name, name) for name in profile["specials"]} <= known, entry.name
+    for name in ChatFormat.names():
+        assert set(ChatFormat.load(name).tokens.values()) <= known, name
 
 
 def test_logits_are_wider_than_the_tokenizer(tiny_model, tiny_tokenizer):

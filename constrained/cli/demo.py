@@ -40,13 +40,14 @@ def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, a
 
 def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: int) -> dict[str, Any]:
     chat = ChatFormat.load(name)
-    constraint = compile(chat.grammar(TOOLS, tool_choice="required"), vocabulary)
+    tools = TOOLS if chat.definition.payload else None  # a format may have tools of its own only
+    constraint = compile(chat.grammar(tools, tool_choice="required"), vocabulary)
     stop = stop_ids(vocabulary, name)
     free = generate(model, tokenizer, PROMPT, Sampling(seed=seed, max_tokens=UNCONSTRAINED_TOKENS), stop)
     held = generate(model, tokenizer, PROMPT, Sampling(seed=seed), stop, constraint)
     finished = held[-1] in stop
     figures = trace(constraint, vocabulary, held)
-    message = chat.parse(vocabulary.decode(held).decode(), tools=TOOLS) if finished else None
+    message = chat.parse(vocabulary.decode(held).decode(), tools=tools) if finished else None
     return {
         "name": name,
         "unconstrained": vocabulary.decode(free).decode(errors="replace"),

@@ -1,1 +1,0 @@
-"""Chat formats as data.  A package only so that `importlib.resources` finds the files however this is installed."""
