@@ -1,0 +1,16 @@
+"""Chat formats: how models write text and tool calls.
+
+A format is two files in ``grammars/``: a Lark grammar and a small definition.  From here on:
+
+    tools ──► JSON Schemas ─┐
+    options, tool_choice ───┴─ bind ──► Grammar ──► (engine) ──► masks
+    what was generated ─────── parse ─► Message ──► write ─► the same text
+"""
+
+from __future__ import annotations
+
+from .load import ChatFormat
+from .message import Message, ToolCall
+from .tools import Tool, read_tools
+
+__all__ = ["ChatFormat", "Message", "Tool", "ToolCall", "read_tools"]

@@ -1,0 +1,182 @@
+"""A format's .toml file → `Definition`: everything about a chat format that its grammar does not say.
+
+The grammar states the language; the definition names the tokens, the rules that tool binding and reading need, and the options.
+An option names, for each of its values, rules to drop or to replace, so that variants of a format are spelled out in its grammar.
+The anatomy of both files is explained in ``grammars/README.md``.  Unknown keys are errors: a typo must not change a language.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import GrammarError
+
+ENTRY = "assistant_turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the value of an option does to the grammar: alternatives that use a dropped rule go, a replaced rule takes another's."""
+
+    drop: tuple[str, ...] = ()
+    replace: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A choice that the caller makes.
+
+    Either one of the `values`, or, where there are `members`, a list of some of them (None: unknown, nothing changes):
+    members[name] = (change where the list has the name, change where it has not).
+    """
+
+    about: str
+    default: object
+    values: Mapping[object, Change]
+    members: Mapping[str, tuple[Change, Change]]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """How a tool's name and arguments are written.
+
+    `surface`: "json" or "python" (keyword arguments).  `name`: "raw", "json" (inside the quotes of a string), "python" (a dotted name).
+    `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.
+    """
+
+    surface: str
+    name: str
+    tag_safe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How further calls follow the first: `rule` derives any number of `next`; `default` is the most calls of a turn, None: no bound."""
+
+    rule: str
+    next: str
+    default: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A tool of the format itself: the rule that writes the call, and for each argument the rule that writes its value."""
+
+    rule: str
+    arguments: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A format's .toml file.
+
+    `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `reserved` are other texts that may
+    not stand in a turn.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
+    """
+
+    title: str
+    specification: str
+    grammar: Path
+    tokens: Mapping[str, str]
+    reserved: tuple[str, ...]
+    stops: Mapping[str, tuple[str, ...]]
+    payload: Payload | None
+    repeat: Repeat | None
+    builtins: Mapping[str, Builtin]
+    thoughts: Mapping[str, str]
+    options: Mapping[str, Option]
+
+
+_KEYS = frozenset(
+    "extends title specification grammar specials reserved spellings stops payload calls builtins thoughts options".split()
+)
+
+
+def read_definition(path: Path) -> Definition:
+    """Return what a .toml file defines.
+
+    Raises: GrammarError: a key is missing or unknown, or a value has the wrong shape.
+    """
+    table = _read_table(path)
+    try:
+        return _definition(table, path)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, GrammarError):
+            raise
+        missing = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise GrammarError(f"cannot read the format {path.name}", because=missing, instead="see grammars/README.md") from error
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise GrammarError(f"cannot read the format {path.name}", because=str(error), instead="a .toml file in UTF-8") from error
+    _check_keys(table, _KEYS, path)
+    if "extends" in table:
+        base = path.with_name(f"{table['extends']}.toml")
+        if base == path:
+            raise GrammarError(f"cannot read the format {path.name}", because="it extends itself")
+        table = {**_read_table(base), **table}
+    table.setdefault("grammar", f"{path.stem}.lark")
+    return table
+
+
+def _definition(table: dict[str, Any], path: Path) -> Definition:
+    spellings = table.get("spellings", {})
+    tokens = {name: str(spellings.get(name, name)) for name in table["specials"]}
+    if unknown := spellings.keys() - tokens.keys():
+        raise GrammarError(f"cannot read the format {path.name}", where="spellings", because=f"{min(unknown)!r} is not among its specials")
+    return Definition(
+        title=str(table["title"]),
+        specification=str(table["specification"]),
+        grammar=path.with_name(table["grammar"]),
+        tokens=tokens,
+        reserved=tuple(table.get("reserved", ())),
+        stops={rule: tuple(names) for rule, names in table["stops"].items()},
+        payload=_payload(table["payload"], path) if "payload" in table else None,
+        repeat=_repeat(table["calls"], path) if "calls" in table else None,
+        builtins={name: Builtin(str(value["rule"]), dict(value["arguments"])) for name, value in table.get("builtins", {}).items()},
+        thoughts=dict(table.get("thoughts", {})),
+        options={name: _option(value, name, path) for name, value in table.get("options", {}).items()},
+    )
+
+
+def _payload(table: dict[str, Any], path: Path) -> Payload:
+    _check_keys(table, {"surface", "name", "tag_safe"}, path)
+    for key, known in (("surface", ("json", "python")), ("name", ("raw", "json", "python"))):
+        if table[key] not in known:
+            raise ValueError(f"payload.{key} is {table[key]!r}, not one of {', '.join(known)}")
+    return Payload(table["surface"], table["name"], bool(table.get("tag_safe", False)))
+
+
+def _repeat(table: dict[str, Any], path: Path) -> Repeat:
+    _check_keys(table, {"repeat", "next", "default"}, path)
+    return Repeat(table["repeat"], table["next"], table.get("default"))
+
+
+def _option(table: dict[str, Any], name: str, path: Path) -> Option:
+    about = str(table["about"])
+    if "members" in table:
+        _check_keys(table, {"about", "members"}, path)
+        members = {key: (_change(value["present"], path), _change(value["absent"], path)) for key, value in table["members"].items()}
+        return Option(about, None, {}, members)
+    words = {"true": True, "false": False}
+    values = {words.get(key, key): _change(value, path) for key, value in table.items() if key not in ("about", "default")}
+    if table["default"] not in values:
+        raise ValueError(f"the default of option {name!r} is none of its values")
+    return Option(about, table["default"], values, {})
+
+
+def _change(table: dict[str, Any], path: Path) -> Change:
+    _check_keys(table, {"drop", "replace"}, path)
+    return Change(tuple(table.get("drop", ())), tuple(table.get("replace", {}).items()))
+
+
+def _check_keys(table: Mapping[str, Any], known: frozenset[str] | set[str], path: Path) -> None:
+    if unknown := table.keys() - known:
+        raise GrammarError(f"unknown key {min(unknown)!r} in {path.name}", instead="one of: " + ", ".join(sorted(known)))

@@ -1,0 +1,193 @@
+"""`ChatFormat`: a pair of files, a grammar and a definition, as an object.
+
+What the files say is in `definition` and in the grammar; what can be done with them is in the modules called here.  No format is
+known by name anywhere in the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GrammarError
+from ..grammar import Grammar, Literal, Rule
+from .bind import Writing, bind, shape
+from .definition import ENTRY, Definition, read_definition
+from .message import Message, ToolCall
+from .request import make_request
+from .rules import Alternatives
+from .tools import Tool, read_tools
+
+if TYPE_CHECKING:
+    from ..engine.vocabulary import Vocabulary
+
+_WRITING = frozenset({"property_order", "whitespace", "closed", "unsupported"})  # options that decide spelling, not structure
+
+
+def _folder() -> Path:
+    """Return the folder of the formats: inside the package when installed, beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    return package / "grammars" if (package / "grammars").is_dir() else package.parent / "grammars"
+
+
+@dataclass(frozen=True, eq=False)
+class ChatFormat:
+    """A chat format; frozen, shareable between threads.
+
+    `generic` is its grammar before tools are bound.
+    """
+
+    name: str
+    definition: Definition
+    generic: Grammar
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the formats that come with the package."""
+        return tuple(sorted(path.stem for path in _folder().glob("*.toml")))
+
+    @classmethod
+    def load(cls, name_or_path: str | PathLike[str]) -> ChatFormat:
+        """Return a format by its name, or from a pair of files given by the path of either.
+
+        Raises: GrammarError: there is none, or its files are wrong.
+
+        >>> ChatFormat.load("hermes").stop
+        ('<|im_end|>',)
+        """
+        if name_or_path in cls.names():
+            return _shipped(str(name_or_path))
+        path = Path(name_or_path)
+        if path.suffix not in (".toml", ".lark"):
+            raise GrammarError(
+                f"unknown format {str(name_or_path)!r}", instead=f"one of: {', '.join(cls.names())}; or the path of a .toml file"
+            )
+        return _read(path.with_suffix(".toml"))
+
+    @property
+    def title(self) -> str:
+        """What people call the format."""
+        return self.definition.title
+
+    @property
+    def specification(self) -> str:
+        """Where the format is described."""
+        return self.definition.specification
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """The special tokens: name in the grammar → spelling in the tokenizer."""
+        return self.definition.tokens
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The special tokens that end a turn, as the tokenizer spells them."""
+        names = dict.fromkeys(name for names in self.definition.stops.values() for name in names)
+        return tuple(self.tokens[name] for name in names)
+
+    def respell(self, spellings: Mapping[str, str]) -> ChatFormat:
+        """Return the format for a tokenizer that spells some of its special tokens differently.
+
+        >>> ChatFormat.load("openchatml").respell({"[EOS]": "</s>"}).stop
+        ('<|im_end|>', '</s>')
+        """
+        if unknown := spellings.keys() - self.tokens.keys():
+            raise GrammarError(f"the format {self.name!r} has no token {min(unknown)!r}", instead=f"one of: {', '.join(self.tokens)}")
+        old = self.tokens
+        definition = replace(self.definition, tokens={**old, **spellings})
+        return ChatFormat(self.name, definition, _respelled(self.generic, {old[name]: text for name, text in spellings.items()}))
+
+    def grammar(
+        self, tools: object = None, tool_choice: str | Mapping[str, Any] = "auto", parallel_tool_calls: bool | None = None, *,
+        max_calls: int | None = None, property_order: str = "schema", whitespace: str = "canonical", closed: bool = True,
+        unsupported: str = "raise", **options: object,
+    ) -> Grammar:
+        """Return the grammar of the turns that an assistant may generate.
+
+        tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of its own only,
+        the names of those that are offered.  tool_choice: "auto"; "required" and "none"; or a name (OpenAI's object too).
+        parallel_tool_calls, max_calls: one call or several, where the format has room for several; default: what the format prescribes.
+        property_order, whitespace, closed, unsupported: as in `schema.embed`; arguments are one line of canonical text in the order of
+        the schema, and objects with declared properties have no others.  options: see `definition.options`.
+
+        Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.
+        Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
+        """
+        request = make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options)
+        return bind(self.generic, self.definition, request, Writing(whitespace, property_order, closed, unsupported))
+
+    def parse(
+        self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, **options: Any
+    ) -> Message:
+        """Return what a generated turn says, stop token included; what `grammar` with the same arguments does not derive is rejected.
+
+        Ids need the vocabulary that they belong to.  options: as for `grammar`.
+
+        Raises: Rejected: with the place and what was expected.
+
+        >>> turn = '<tool_call>\\n{"name": "add", "arguments": {"n": 1}}\\n</tool_call><|im_end|>'
+        >>> ChatFormat.load("hermes").parse(turn).tool_calls
+        [ToolCall(name='add', arguments={'n': 1})]
+        """
+        from .parse import check, read_turn, split_ids, split_text  # they need the engine; grammars do not
+
+        if isinstance(text_or_ids, str):
+            turn = split_text(text_or_ids, self.definition)
+        elif vocabulary is None:
+            raise TypeError("token ids need a vocabulary")
+        else:
+            turn = split_ids(text_or_ids, vocabulary)
+        tools = None if tools is None else read_tools(tools)
+        check(turn, self.grammar(tools, **options), self.definition)
+        return read_turn(turn, self._rules(tools, options), self.definition)
+
+    def write(self, message: Message, tools: object = None, **options: Any) -> str:
+        """Return the canonical text of a message's turn: what a model that follows the format to the letter would generate.
+
+        Raises: ConstrainedError: the format has no such turn.
+        """
+        from .write import write_turn
+
+        tools = None if tools is None else read_tools(tools)
+        options.setdefault("max_calls", max(1, len(message.tool_calls)) if self.definition.repeat else None)
+        return write_turn(self._rules(tools, options), self.definition, message, tools)
+
+    def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
+        """Return the canonical text of a turn that is one call and nothing else."""
+        return self.write(Message("", [ToolCall(name, dict(arguments))]), tools, **options)
+
+    def _rules(self, tools: tuple[Tool, ...] | None, options: Mapping[str, Any]) -> Alternatives:
+        rest = {key: value for key, value in options.items() if key not in _WRITING}
+        choice, parallel, most = rest.pop("tool_choice", "auto"), rest.pop("parallel_tool_calls", None), rest.pop("max_calls", None)
+        return shape(self.generic, self.definition, make_request(self.definition, tools, choice, parallel, most, rest))
+
+
+@lru_cache(maxsize=64)
+def _shipped(name: str) -> ChatFormat:
+    return _read(_folder() / f"{name}.toml")
+
+
+def _read(path: Path) -> ChatFormat:
+    definition = read_definition(path)
+    generic = Grammar.from_lark(definition.grammar, start=ENTRY, specials=definition.tokens.keys())
+    for rule in ("answer", "calling"):
+        if rule not in generic.rules:
+            raise GrammarError(f"the grammar of the format {path.stem!r} has no rule '{rule}'", instead="see grammars/README.md")
+    return ChatFormat(path.stem, definition, _respelled(generic, {old: new for old, new in definition.tokens.items() if old != new}))
+
+
+def _respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:
+    """Return the grammar with other names for its special tokens."""
+    if not spellings:
+        return grammar
+    changes = {Literal(old): Literal(new) for old, new in spellings.items()}
+    rules = {
+        name: Rule(name, tuple(tuple(changes.get(symbol, symbol) for symbol in sequence) for sequence in rule.alternatives))  # type: ignore[call-overload]
+        for name, rule in grammar.rules.items()
+    }
+    specials = frozenset(spellings.get(name, name) for name in grammar.specials)
+    return Grammar(rules, grammar.start, specials, grammar.widened, grammar.source)

@@ -1,0 +1,34 @@
+"""What an assistant turn says: text, thoughts, tool calls and the stop token.
+
+The same value for every format, so that a reader of one and a writer of another can be joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call: the tool's name and its arguments as JSON values.
+
+    Calls of a format's own tools count too: a code interpreter's is ``ToolCall("interpreter", {"code": …})``.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An assistant turn.
+
+    `content` is the text that a user would see, "" where there is none; `thoughts` maps the kind of a thought to its text;
+    `stop` is the special token that ends the turn, as the tokenizer spells it.
+    """
+
+    content: str = ""
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    stop: str | None = None
+    thoughts: dict[str, str] = field(default_factory=dict)

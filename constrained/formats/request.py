@@ -1,0 +1,88 @@
+"""What a caller asks for, checked against the format → `Request`.
+
+Tool choice and parallel calls have the words of OpenAI's interface; their meaning here is what a turn may contain, not advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..errors import GrammarError, SchemaError
+from .definition import Definition
+from .tools import Tool, read_tools
+
+CHOICES = ("auto", "required", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a turn may hold.
+
+    `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the name of the tool that must be called, or None.
+    `calls`: the most calls, None = no bound.  `options`: values of the format's options.
+    """
+
+    tools: tuple[Tool, ...] | None
+    choice: str
+    only: str | None
+    calls: int | None
+    options: Mapping[str, object]
+
+
+def make_request(
+    definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object]
+) -> Request:
+    """Return the request, defaults filled in.
+
+    Raises: SchemaError: a tool is wrong.  GrammarError: the choice or the number of calls is.
+    """
+    read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
+    only = _only(choice, read, definition)
+    if choice == "required" and read == ():
+        raise GrammarError("tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'")
+    return Request(read, "required" if only is not None else str(choice), only, _calls(definition, parallel, max_calls), options)
+
+
+def _own_tools(tools: object, definition: Definition) -> tuple[Tool, ...]:
+    """Return the tools of a format that knows only its own; they may be given by name."""
+    if isinstance(tools, (list, tuple, set, frozenset)):
+        tools = [{"name": tool} if isinstance(tool, str) else tool for tool in tools]
+    read = read_tools(tools)
+    for tool in read:
+        if tool.name not in definition.builtins:
+            raise SchemaError(
+                f"tool {tool.name!r} cannot be called in the format '{definition.title}'", because="it has tools of its own only",
+                instead=f"some of: {', '.join(definition.builtins)}",
+            )
+    return read
+
+
+def _only(choice: object, tools: Iterable[Tool] | None, definition: Definition) -> str | None:
+    """Return the tool that a choice names, None for one of `CHOICES`."""
+    if isinstance(choice, str) and choice in CHOICES:
+        return None
+    function = choice.get("function", choice) if isinstance(choice, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else choice
+    offered = [*(tool.name for tool in tools or ()), *definition.builtins]
+    if isinstance(name, str) and name in offered:
+        return name
+    shown = ", ".join((*CHOICES, *dict.fromkeys(offered[:20]), *(["…"] if len(offered) > 20 else [])))
+    raise GrammarError(f"unknown tool_choice {name!r}", instead=f"one of: {shown}")
+
+
+def _calls(definition: Definition, parallel: bool | None, max_calls: int | None) -> int | None:
+    """Return the most calls of a turn, None for no bound."""
+    if max_calls is not None and (isinstance(max_calls, bool) or not isinstance(max_calls, int) or max_calls < 1):
+        raise GrammarError(f"max_calls is {max_calls!r}", instead="a number from 1, or None")
+    repeat = definition.repeat
+    if repeat is None:
+        if parallel or (max_calls or 1) > 1:
+            raise GrammarError(
+                f"the format '{definition.title}' cannot carry several calls in a turn", because="its specification allows one",
+                instead="leave parallel_tool_calls and max_calls out",
+            )
+        return None
+    if parallel is False:
+        return 1
+    return max_calls if max_calls is not None or parallel else repeat.default

@@ -1,0 +1,90 @@
+"""Surgery on the rules of a format: drop, replace, repeat, flatten, prune.
+
+A format's variants are small edits of one grammar.  They work on a plain dict of alternatives, because a `Grammar` checks itself
+whenever one is made, and binding 500 tools should make one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from ..grammar import Literal, Ref, Rule, Symbol
+
+Sequence = tuple[Symbol, ...]
+Alternatives = dict[str, tuple[Sequence, ...]]
+
+
+def alternatives_of(rules: Mapping[str, Rule]) -> Alternatives:
+    """Return rules as a dict of their alternatives."""
+    return {name: rule.alternatives for name, rule in rules.items()}
+
+
+def repeat_at_most(rules: Alternatives, rule: str, item: str, most: int) -> None:
+    """Let `rule` derive up to `most` times `item`."""
+    rules[rule] = tuple((Ref(item),) * count for count in range(most + 1))
+
+
+def flatten(rules: Alternatives, rule: str, slots: Collection[str]) -> list[Sequence]:
+    """Return what `rule` derives as sequences in which the slots stand at the top.
+
+    Rules that cannot reach a slot stay references; those that can must not recurse, as a call has each slot once.
+    """
+    reaching = _reaching(rules, slots)
+
+    def expand(sequence: Sequence) -> Iterator[Sequence]:
+        for at, symbol in enumerate(sequence):
+            if isinstance(symbol, Ref) and symbol.rule in reaching:
+                for inner in rules[symbol.rule]:
+                    yield from expand((*sequence[:at], *inner, *sequence[at + 1 :]))
+                return
+        yield sequence
+
+    return list(expand((Ref(rule),)))
+
+
+def _reaching(rules: Alternatives, slots: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    while True:
+        new = {
+            name for name, sequences in rules.items() if name not in found and name not in slots
+            and any(isinstance(s, Ref) and (s.rule in slots or s.rule in found) for sequence in sequences for s in sequence)
+        }  # fmt: skip
+        if not new:
+            return found
+        found |= new
+
+
+def join_literals(sequence: Sequence, specials: Collection[str]) -> Sequence:
+    """Return the sequence with neighbouring texts as one; special tokens stay apart."""
+    joined: list[Symbol] = []
+    for symbol in sequence:
+        last = joined[-1] if joined else None
+        if isinstance(symbol, Literal) and isinstance(last, Literal) and not {symbol.text, last.text} & set(specials):
+            joined[-1] = Literal(last.text + symbol.text)
+        else:
+            joined.append(symbol)
+    return tuple(joined)
+
+
+def prune(rules: Alternatives, start: str) -> Alternatives:
+    """Return the rules that `start` reaches, without alternatives that need a rule which derives nothing; {} if `start` is one."""
+    alive: set[str] = set()
+    growing = True
+    while growing:
+        growing = False
+        for name, sequences in rules.items():
+            if name not in alive and any(_lives(sequence, alive) for sequence in sequences):
+                alive.add(name)
+                growing = True
+    kept: Alternatives = {}
+    work = [start] if start in alive else []
+    while work:
+        name = work.pop()
+        if name not in kept:
+            kept[name] = tuple(sequence for sequence in rules[name] if _lives(sequence, alive))
+            work += [symbol.rule for sequence in kept[name] for symbol in sequence if isinstance(symbol, Ref)]
+    return kept
+
+
+def _lives(sequence: Sequence, alive: Collection[str]) -> bool:
+    return all(symbol.rule in alive for symbol in sequence if isinstance(symbol, Ref))

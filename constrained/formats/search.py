@@ -1,0 +1,83 @@
+"""A derivation of a format's grammar, found depth first.
+
+Reading a turn and writing one are the same search: walk the rules, let leaves move a state (reading: the place in the text; writing:
+what has been said), keep the first walk that ends well.  Formats are small and nearly deterministic; the engine has already judged
+the language, so the search only finds out *which* rule wrote what.  It never recurses, visits each (state, remaining rules) once, and
+gives up with an error at a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
+
+from ..errors import LimitExceeded
+from ..grammar import Ref, Symbol
+
+State = TypeVar("State", bound=Hashable)
+Event = TypeVar("Event")
+Leaf = Callable[[Symbol, State], "Iterable[tuple[State, Event | None]] | None"]
+Enter = Callable[[str, State], "Event | None"]
+Rules = Mapping[str, tuple[tuple[Symbol, ...], ...]]
+
+MAX_STEPS = 2_000_000
+
+
+def derive(
+    rules: Rules, start: str, state: State, leaf: Leaf[State, Event], done: Callable[[State], bool],
+    enter: Enter[State, Event] = lambda rule, state: None,
+) -> list[Event] | None:
+    """Return the events of the first derivation of `start` that takes `state` to one that is `done`; None where there is none.
+
+    leaf(symbol, state) returns the states after a symbol, best first, each with an event or None; for a reference it may return None,
+    which walks through the rule, alternatives in their order.
+
+    Raises: LimitExceeded: more than `MAX_STEPS` steps, as left recursion would take.
+    """
+    frames: dict[tuple[int, int, int], int] = {}  # (sequence, place in it, frame to return to) → id; 0 = the end
+    content: list[tuple[tuple[Symbol, ...], int, int]] = [((), 0, 0)]
+    sequences: dict[tuple[Symbol, ...], int] = {}
+
+    def frame(sequence: tuple[Symbol, ...], at: int, parent: int) -> int:
+        while at == len(sequence) and parent:  # nothing left here: return at once
+            sequence, at, parent = content[parent]
+        if at == len(sequence):
+            return 0
+        key = (sequences.setdefault(sequence, len(sequences)), at, parent)
+        if key not in frames:
+            frames[key] = len(content)
+            content.append((sequence, at, parent))
+        return frames[key]
+
+    work: list[tuple[State, int, object]] = [(state, frame((Ref(start),), 0, 0), None)]
+    seen: set[tuple[State, int]] = set()
+    while work:
+        state, current, trail = work.pop()
+        if (state, current) in seen:
+            continue
+        seen.add((state, current))
+        if len(seen) > MAX_STEPS:
+            raise LimitExceeded("the turn takes too long to read", because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?")
+        if not current:
+            if done(state):
+                return _listed(trail)
+            continue
+        sequence, at, parent = content[current]
+        symbol = sequence[at]
+        then = frame(sequence, at + 1, parent)
+        found = leaf(symbol, state)
+        if found is not None:
+            work += [(after, then, trail if event is None else (event, trail)) for after, event in reversed(list(found))]
+        elif isinstance(symbol, Ref):
+            event = enter(symbol.rule, state)
+            trail = trail if event is None else (event, trail)
+            work += [(state, frame(alternative, 0, then), trail) for alternative in reversed(rules[symbol.rule])]
+    return None
+
+
+def _listed(trail: object) -> list[Event]:
+    events = []
+    while isinstance(trail, tuple):
+        event, trail = trail
+        events.append(event)
+    return events[::-1]

@@ -1,0 +1,150 @@
+"""Type names of tool definitions → JSON Schema.
+
+Two dialects: Python annotations as text (``int``, ``tuple[int, int]``), and the names of the Berkeley function calling leaderboard,
+which come from Python, Java and JavaScript.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import SchemaError
+
+Schema = dict[str, Any]
+
+_STANDARD = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_FOREIGN: dict[str, str | None] = {  # None: any value
+    "dict": "object", "HashMap": "object", "float": "number", "double": "number", "long": "integer", "String": "string", "char": "string",
+    "Boolean": "boolean", "Array": "array", "ArrayList": "array", "tuple": "array", "any": None, "": None,
+    "int": "integer", "str": "string", "bool": "boolean", "list": "array",
+}  # fmt: skip
+_PYTHON: dict[str, Schema] = {
+    "int": {"type": "integer"}, "float": {"type": "number"}, "str": {"type": "string"}, "bool": {"type": "boolean"},
+    "list": {"type": "array"}, "tuple": {"type": "array"}, "dict": {"type": "object"}, "None": {"type": "null"}, "Any": {}, "any": {},
+    "List": {"type": "array"}, "Tuple": {"type": "array"}, "Dict": {"type": "object"}, "object": {},
+    "string": {"type": "string"}, "integer": {"type": "integer"}, "number": {"type": "number"}, "boolean": {"type": "boolean"},
+    "array": {"type": "array"},
+}  # fmt: skip
+
+
+def from_python(annotation: object, where: str) -> Schema:
+    """Return the schema of a Python annotation given as text; None: any value.
+
+    >>> from_python("tuple[int, str]", "")
+    {'type': 'array', 'prefixItems': [{'type': 'integer'}, {'type': 'string'}], 'minItems': 2, 'maxItems': 2}
+    >>> from_python("Literal['a', 'b'] | None", "")
+    {'anyOf': [{'enum': ['a', 'b']}, {'type': 'null'}]}
+    """
+    if annotation is None:
+        return {}
+    if isinstance(annotation, str):
+        try:
+            return _annotation(ast.parse(annotation.strip(), mode="eval").body)
+        except (SyntaxError, ValueError, KeyError):
+            pass
+    raise SchemaError(
+        f"unknown type {annotation!r}", where=where, because="it is no Python annotation of JSON values",
+        instead="int, float, str, bool, list[…], dict, tuple[…], Optional[…], Literal[…], Any",
+    )
+
+
+def _annotation(node: ast.expr) -> Schema:
+    """Raise KeyError for what is no annotation of JSON values."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return {"anyOf": [_annotation(node.left), _annotation(node.right)]}
+    if isinstance(node, ast.Subscript):
+        arguments = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return _generic(_name(node.value), arguments)
+    return dict(_PYTHON[_name(node)])
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    raise KeyError(ast.dump(node))
+
+
+def _generic(name: str, arguments: list[ast.expr]) -> Schema:
+    if name == "Literal":
+        return {"enum": [ast.literal_eval(argument) for argument in arguments]}
+    if name == "Annotated":
+        return _annotation(arguments[0])
+    if name == "Optional":
+        return {"anyOf": [_annotation(arguments[0]), {"type": "null"}]}
+    if name == "Union":
+        return {"anyOf": [_annotation(argument) for argument in arguments]}
+    if name in ("dict", "Dict"):
+        return {"type": "object", "additionalProperties": _annotation(arguments[1])}
+    if name in ("list", "List"):
+        return {"type": "array", "items": _annotation(arguments[0])}
+    if name in ("tuple", "Tuple"):
+        if isinstance(arguments[-1], ast.Constant) and arguments[-1].value is ...:
+            return {"type": "array", "items": _annotation(arguments[0])}
+        size = len(arguments)
+        return {"type": "array", "prefixItems": [_annotation(argument) for argument in arguments], "minItems": size, "maxItems": size}
+    raise KeyError(name)
+
+
+_SUBSCHEMA = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames", "additionalItems", "unevaluatedProperties")
+_SUBSCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_NAMED_SUBSCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+
+
+def standard_types(schema: Schema, where: str) -> Schema:
+    """Return a schema whose foreign type names are JSON Schema's; the same object where there was nothing to do.
+
+    With a foreign name goes the rest of that dialect: an enum on an array is meant for its items, and members of another type were
+    never valid.  Schemas that already use standard names keep their meaning to the letter.
+
+    >>> standard_types({"type": "dict", "properties": {"n": {"type": "float"}}}, "")
+    {'type': 'object', 'properties': {'n': {'type': 'number'}}}
+    """
+    changed: Schema = {}
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind not in _STANDARD:
+        changed = _translated(schema, kind, where)
+    for key in schema.keys() & _NESTED:
+        value = schema[key]
+        if key in _NAMED_SUBSCHEMAS and isinstance(value, Mapping):
+            new: object = _each(value, f"{where}/{key}")
+        elif key in _SUBSCHEMAS and isinstance(value, list):
+            new = list(_each(dict(enumerate(value)), f"{where}/{key}").values())
+        elif isinstance(value, dict):
+            new = standard_types(value, f"{where}/{key}")
+        else:
+            continue
+        if new is not value and new != value:
+            changed[key] = new
+    if not changed:
+        return schema
+    merged = {**schema, **changed}
+    return {key: value for key, value in merged.items() if not (key == "type" and value is None)}
+
+
+_NESTED = frozenset((*_SUBSCHEMA, *_SUBSCHEMAS, *_NAMED_SUBSCHEMAS))
+
+
+def _each(schemas: Mapping[Any, Any], where: str) -> Mapping[Any, Any]:
+    new = {key: standard_types(value, f"{where}/{key}") if isinstance(value, dict) else value for key, value in schemas.items()}
+    return new if any(new[key] is not schemas[key] for key in new) else schemas
+
+
+def _translated(schema: Schema, kind: str, where: str) -> Schema:
+    if kind not in _FOREIGN:
+        raise SchemaError(
+            f"unknown type {kind!r}", where=f"{where}/type", because="neither JSON Schema nor a known tool dialect has it",
+            instead="one of: " + ", ".join(sorted(_STANDARD)),
+        )
+    changed: Schema = {"type": _FOREIGN[kind]}
+    members = schema.get("enum")
+    if changed["type"] == "array" and isinstance(members, list) and not any(isinstance(member, list) for member in members):
+        items = schema.get("items")
+        changed["items"] = {**(items if isinstance(items, dict) else {}), "enum": members}
+        changed["enum"] = None
+    return changed
