@@ -6,6 +6,7 @@
     │   └── UnsupportedSchema   it is right, but cannot be compiled exactly
     ├── VocabularyError       a tokenizer cannot be read exactly, or lacks what a grammar names
     ├── BitmaskError          an array is no bitmask of this vocabulary
+    ├── NothingAllowed        every token that the grammar allows was forbidden by something else, or there is none
     ├── LimitExceeded         a bound on work or memory was reached
     └── Rejected              a text or token is not in the language                       (the text's fault)
 
@@ -70,6 +71,10 @@ BITMASK = "pass an int32 array or CPU tensor of shape (rows, ceil(vocabulary siz
 
 class BitmaskError(ConstrainedError, ValueError):
     """An array has the wrong type, shape or layout for a bitmask, or lacks the row."""
+
+
+class NothingAllowed(ConstrainedError, RuntimeError):
+    """No token is left to generate: the grammar's tokens have no finite logit, or the vocabulary has none for it."""
 
 
 class LimitExceeded(ConstrainedError, RuntimeError):
