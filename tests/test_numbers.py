@@ -1,0 +1,223 @@
+"""Number languages against `Fraction`: all short texts, random long ones, and no state without a way to the end.
+
+The oracle never looks at digits: it reads a text with `Fraction` and asks the range's own inequalities.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+from fractions import Fraction
+from functools import cache
+
+import pytest
+
+from constrained.machine import Language
+from constrained.schema.number_exponents import Spelling
+from constrained.schema.numbers import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, number_language
+from constrained.schema.values import NumberRange
+
+SKELETONS = {
+    JSON_NUMBERS: r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?",
+    PYTHON_NUMBERS: r"-?((0|[1-9](_?\d)*)(\.(\d(_?\d)*)?)?|\.\d(_?\d)*)([eE][+-]?\d(_?\d)*)?",
+}
+ALPHABETS = {JSON_NUMBERS: "-015.e+", CANONICAL_NUMBERS: "-015.e+", PYTHON_NUMBERS: "-05._e"}
+
+
+def holds(numbers: NumberRange, value: Fraction) -> bool:
+    """Say whether a value lies in a range: the definition, word by word."""
+    if numbers.low is not None and (value < numbers.low or (numbers.low_open and value == numbers.low)):
+        return False
+    if numbers.high is not None and (value > numbers.high or (numbers.high_open and value == numbers.high)):
+        return False
+    if numbers.integer is not None and numbers.integer != (value.denominator == 1):
+        return False
+    return all((value / m).denominator == 1 for m in numbers.multiples) and all(
+        (value / m).denominator != 1 for m in numbers.not_multiples)
+
+
+def is_canonical(text: str, *, integer: bool) -> bool:
+    """Say whether json.dumps could have written the text, were floats of unbounded precision."""
+    if re.fullmatch(r"-?[1-9]\d*|0", text):
+        return True
+    if integer:
+        return False
+    if re.fullmatch(r"-?(0|[1-9]\d*)\.(\d*[1-9]|0)", text):
+        value = abs(Fraction(text))
+        return value == 0 or Fraction("0.0001") <= value < 10**16
+    return re.fullmatch(r"-?[1-9](\.\d*[1-9])?e(\+(1[6-9]|[2-9]\d|[1-9]\d\d+)|-(0[5-9]|[1-9]\d+))", text) is not None
+
+
+def run(language: Language, text: str) -> Language | None:
+    for char in text:
+        found = [target for low, high, target in language.edges() if low <= ord(char) <= high]
+        assert len(found) < 2
+        if not found:
+            return None
+        language = found[0]
+    return language
+
+
+@cache
+def texts(spelling: Spelling, length: int) -> list[tuple[str, Fraction]]:
+    """Return every number text of the spelling's skeleton up to a length over its small alphabet."""
+    skeleton = re.compile(SKELETONS.get(spelling, SKELETONS[JSON_NUMBERS]))
+    found = []
+    for size in range(1, length + 1):
+        for chars in itertools.product(ALPHABETS[spelling], repeat=size):
+            text = "".join(chars)
+            if skeleton.fullmatch(text):
+                found.append((text, Fraction(text)))
+    return found
+
+
+def reached(start: Language, alphabet: str, depth: int, most: int = 20_000) -> list[Language]:
+    """Return the states that texts of up to `depth` characters reach."""
+    seen, level = {start: None}, [start]
+    for _ in range(depth):
+        level = list({t: None for s in level for low, high, t in s.edges() if t not in seen and any(low <= ord(c) <= high for c in alphabet)})
+        seen.update(dict.fromkeys(level))
+        if len(seen) > most:
+            break
+    return list(seen)
+
+
+def ends(state: Language, known: set[Language], most: int = 1000) -> bool:
+    """Say whether a state reaches acceptance, breadth first; undecided after `most` states counts as yes."""
+    seen, queue = {state}, [state]
+    for at in queue:
+        if at.accepts or at in known:
+            known.add(state)
+            return True
+        for _, _, target in at.edges():
+            if target not in seen:
+                seen.add(target)
+                queue.append(target)
+        if len(queue) > most:
+            return True
+    return False
+
+
+def fraction(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)
+
+
+def some(
+    low: str | None = None, high: str | None = None, *, integer: bool | None = None, ends: str = "[]", multiples: str = "", holes: str = "",
+) -> NumberRange:
+    return NumberRange(
+        integer, fraction(low), ends[0] == "(", fraction(high), ends[1] == ")", tuple(map(Fraction, multiples.split())),
+        tuple(map(Fraction, holes.split())))
+
+
+TABLE = [
+    some(), some(integer=True), some(integer=False), some("0"), some("0", ends="(]"), some(None, "0"), some("1", integer=True),
+    some("0", "0"), some("5", "5"), some("-0.5", "-0.5"), some("0", "100", integer=True), some("0", "1"), some("0", "1", ends="()"),
+    some("-1", "1"), some("-1", "1", ends="()"), some("1.5", "1.55"), some("0.05", "0.051", ends="()"), some("99", "101", ends="()"),
+    some("1", "15", integer=True), some("11", "15", integer=True), some("-15", "115", integer=True), some("51", None, integer=True),
+    some("0.15", "150", multiples="0.05"), some(multiples="5"), some(multiples="0.5"), some(multiples="1.5"), some(multiples="7"),
+    some(multiples="4", integer=True), some(multiples="25"), some(multiples="0.25 0.1"), some("3", "50", multiples="15"),
+    some("1", "1000", multiples="0.01"), some(multiples="0.001"), some(holes="5"), some(holes="5", integer=True), some(holes="0.5"),
+    some("0", "2", integer=False), some("1", "2", integer=False, multiples="0.5"), some("10", "60", holes="10", integer=True),
+    some("0", "20", multiples="5", holes="10"), some("0.001", "0.002"), some("1e-7", "1e-5"), some("1e15", "1e17"), some("1e20", None),
+    some("-1e300", "1e300"), some("0", "1e18", integer=True), some("-9223372036854775808", "9223372036854775807", integer=True),
+    some("123456789", "123456799", integer=True), some("0.1", "0.3", ends="()", multiples="0.1"), some("-5", "-1", ends="()", integer=True),
+    some(None, "-0.001"), some("50", "51", holes="0.1"), some(multiples="2", holes="3 5"), some("100000", None, multiples="100000"),
+]
+
+
+def random_range(rng: random.Random) -> NumberRange | None:
+    """Return a random satisfiable range with small numbers, so that bounds, divisors and texts meet."""
+    def value() -> Fraction:
+        return Fraction(rng.choice([0, 1, 5, 10, 11, 15, 50, 51, 55, 100, 101, 105, 115, 150, 500, 555])) * Fraction(10) ** rng.randint(-3, 1)
+
+    low, high = (value() * rng.choice((-1, 1)) if rng.random() < 0.6 else None for _ in range(2))
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    steps = [value() or Fraction(1) for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))]
+    holes = [value() or Fraction(2) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
+    numbers = NumberRange(
+        rng.choice((None, None, True, False)), low, rng.random() < 0.4, high, rng.random() < 0.4, tuple(steps), tuple(holes))
+    return numbers if any(start.edges() for start in [number_language((numbers,), JSON_NUMBERS)]) else None
+
+
+RANDOM = [n for n in map(random_range, map(random.Random, range(100))) if n is not None]
+LENGTHS = {JSON_NUMBERS: 6, CANONICAL_NUMBERS: 6, PYTHON_NUMBERS: 5}
+
+
+@pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
+@pytest.mark.parametrize("group", range(12))
+def test_every_short_text(group: int, spelling: Spelling) -> None:
+    for numbers in (TABLE + RANDOM)[group::12]:
+        start = number_language((numbers,), spelling)
+        for text, value in texts(spelling, LENGTHS[spelling]):
+            at = run(start, text)
+            expected = holds(numbers, value) and (
+                not spelling.canonical or is_canonical(text, integer=numbers.integer is True))
+            assert (at is not None and at.accepts) == expected, (numbers, text)
+
+
+@pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
+@pytest.mark.parametrize("group", range(12))
+def test_every_state_is_live(group: int, spelling: Spelling) -> None:
+    for numbers in (TABLE + RANDOM)[group::12]:
+        known: set[Language] = set()
+        for state in reached(number_language((numbers,), spelling), ALPHABETS[spelling] + "3", 5, most=300):
+            assert ends(state, known), numbers
+
+
+def spelled(value: Fraction, rng: random.Random) -> str:
+    """Return a random JSON spelling of a decimal."""
+    shift = rng.randint(-6, 6)
+    scaled, digits = abs(value) * Fraction(10) ** shift, 0
+    while (scaled * 10**digits).denominator != 1:
+        digits += 1
+    whole = str(int(scaled * 10**digits)).zfill(digits + 1)
+    text = whole[: len(whole) - digits] + ("." + whole[len(whole) - digits :] if digits else "")
+    if rng.random() < 0.5:
+        text += ("" if digits else ".") + "0" * rng.randint(1, 4)
+    exponent = f"{rng.choice('eE')}{'-' if shift > 0 else rng.choice(('', '+'))}{'0' * rng.randint(0, 2)}{abs(shift)}" if shift else ""
+    return ("-" if value < 0 else "") + text + exponent
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_long_spellings(seed: int) -> None:
+    """Long texts near the bounds, inside and outside."""
+    rng = random.Random(seed)
+    numbers = rng.choice(TABLE)
+    start = number_language((numbers,), JSON_NUMBERS)
+    for _ in range(100):
+        near = rng.choice([v for v in (numbers.low, numbers.high, Fraction(0), Fraction(10**18)) if v is not None])
+        step = rng.choice(numbers.multiples + (Fraction(1), Fraction(1, 10**9)))
+        value = near + step * rng.randint(-30, 30)
+        text = spelled(value, rng)
+        assert Fraction(text) == value
+        at = run(start, text)
+        assert (at is not None and at.accepts) == holds(numbers, value), (numbers, text)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_canonical_holds_what_json_dumps_writes(seed: int) -> None:
+    rng = random.Random(seed)
+    start = number_language((some(),), CANONICAL_NUMBERS)
+    for _ in range(200):
+        value = rng.choice((rng.uniform(-2, 2), rng.uniform(-2, 2) * 10.0 ** rng.randint(-30, 30), float(rng.randint(-99, 99)), rng.getrandbits(80)))
+        at = run(start, json.dumps(value))
+        assert at is not None, value
+        assert at.accepts, value
+
+
+def test_a_union_is_read_at_once() -> None:
+    start = number_language((some("1", "5", integer=True), some("3", "3.5"), some(multiples="100")), JSON_NUMBERS)
+    for text, value in texts(JSON_NUMBERS, 5):
+        at = run(start, text)
+        expected = 1 <= value <= 5 and value.denominator == 1 or 3 <= value <= Fraction("3.5") or (value / 100).denominator == 1
+        assert (at is not None and at.accepts) == expected, text
+
+
+def test_far_bounds_cost_few_states() -> None:
+    """A three-digit token must not meet a thousand states."""
+    for numbers in (some("0", "1e18", integer=True), some("-1e300", "1e300"), some("1", None, integer=True), some("0", "1")):
+        assert len(reached(number_language((numbers,), JSON_NUMBERS), "0123456789", 3)) < 60
