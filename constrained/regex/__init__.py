@@ -5,10 +5,11 @@
 
 from .algebra import char_class, complement, concat, intersect, literal, literals, matches, optional, repeat, union
 from .derive import example, is_empty, is_finite
+from .ecma_syntax import parse_ecma
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
 from .python_syntax import parse_python
 
 __all__ = [
     "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "char_class", "complement", "concat", "example", "intersect", "is_empty", "is_finite",
-    "literal", "literals", "matches", "optional", "parse_python", "repeat", "union",
+    "literal", "literals", "matches", "optional", "parse_ecma", "parse_python", "repeat", "union",
 ]

@@ -248,7 +248,7 @@ def is_empty(expr: Expr) -> bool:
     Raises: LimitExceeded after EXPLORE_LIMIT states.
 
     >>> from constrained.regex import parse_python
-    >>> is_empty(intersect(parse_python("(ab)*"), parse_python("(aba)+b|b.*")))
+    >>> is_empty(intersect(parse_python("(ab)*"), parse_python("(aba)+a|b.*")))
     True
     """
     if expr._live is not None:

@@ -19,7 +19,7 @@ from ..errors import GrammarError, LimitExceeded
 from . import charset
 from .algebra import char_class, concat, literal, optional, union
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
-from .look import EMPTY, TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
+from .look import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
 
 _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "a": re.ASCII, "u": re.UNICODE}
 _INLINE = re.IGNORECASE | re.DOTALL | re.MULTILINE | re.VERBOSE | re.ASCII | re.UNICODE
