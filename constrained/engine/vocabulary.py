@@ -49,6 +49,7 @@ class Vocabulary:
     names: Mapping[int, str]  # id → name, the inverse of special
     stop: tuple[int, ...]  # ids that end a generation; the first is the one to write where any would do
     size: int  # width of the model's logits; models pad theirs beyond the tokenizer
+    used: int  # 1 + the highest id that stands for something; logits may not be narrower
     words: int  # int32 words in one row of a bitmask, ceil(size / 32)
     longest: int  # bytes of the longest text token
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
@@ -66,9 +67,12 @@ class Vocabulary:
         names = _checked_special(special, tokens)
         size = _checked_size(size, max([len(tokens), *(token + 1 for token in names)]))
         padded = (*tokens, *[None] * (size - len(tokens)))
+        stop = _checked_stop(stop, padded)
+        texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
         self.__dict__.update(
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
-            stop=_checked_stop(stop, padded), size=size, words=-(-size // 32), longest=max(map(len, filter(None, tokens)), default=0),
+            stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
+            longest=max(map(len, filter(None, tokens)), default=0),
             dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, _lock=threading.Lock(), _trie=None, shared_masks={},
         )
 

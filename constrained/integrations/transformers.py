@@ -1,0 +1,329 @@
+"""A constraint → a `transformers.LogitsProcessor`, and drafts of what the grammar dictates.
+
+`generate` calls a processor with whole sequences, in whatever order suits it: beams change places, drafts are tried and taken back, an
+assistant model uses the same object in between.  So a row's matcher is found by *what the row says*, the ids generated so far, never
+by row number or call order; and nothing is changed in place, because hosts reuse the tensors that they pass (prompt lookup did 7
+forward passes instead of 3 over a processor that writes into its argument).
+
+**Where the prompt ends** is never told.  The rule:
+
+1. ``prompt_length=n`` says it, for callers who know.
+2. Otherwise: `generate` makes one `LogitsProcessorList` per call, and this list is what calls the processor.  A list seen for the first
+   time is a new generation; its prompt is the first call's input.  This is exact for every prompt, also one that continues an
+   earlier output, for batches, beams and several threads, and the state dies with the list.
+3. A list seen for the first time *inside* another `generate` (an assistant model drafts with the same processor) joins the generation
+   that it drafts for, if every row continues one of its rows by at most a token, as drafts do.
+4. Called by something other than such a list, the processor goes by content alone, as in 3.  This cannot tell "the same
+   prompt and one token more" from a step of the generation: a host with its own loop calls `reset` or gives `prompt_length`.
+
+"The shape shrank, so it is new" was refused: with an assistant the lengths go 1, 2, 3, 4, 5, 1, 2, ….
+
+Tests: test_transformers.py runs every mode of `generate` on the embedded model.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
+from transformers.generation import CandidateGenerator
+
+from ..engine.constraint import Constraint
+from ..engine.matcher import Matcher, fill_masks
+from ..errors import ConstrainedError, NothingAllowed, VocabularyError
+
+Ids = npt.NDArray[np.int64]  # (rows, length) token ids
+MATCHERS = 256  # matchers that a generation keeps, at least; older ones are made again when a row comes back to them
+_GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
+_CALL = LogitsProcessorList.__call__.__code__
+
+
+def logits_processor(constraint: Constraint, *, prompt_length: int | None = None) -> GrammarProcessor:
+    """Return the processor that keeps `model.generate(…, logits_processor=[processor])` inside the constraint.
+
+    Give `generate` the vocabulary's stop ids, ``eos_token_id=list(vocabulary.stop)``, unless the model's configuration has them all: a
+    sequence that the grammar has ended and `generate` has not is left alone from there on.
+
+    prompt_length: ids before the first generated one, padding included, where the caller knows better than the rule above.
+    """
+    return GrammarProcessor(constraint, prompt_length)
+
+
+class GrammarProcessor(LogitsProcessor):
+    """Sets the logits of forbidden tokens to -inf; may be used again, with other prompts, and by several threads.
+
+    Rows that have ended, and rows whose ids are not in the language (a rejected draft), are returned as they are.  Put it last
+    among custom processors: what another one writes after it is not checked.
+    """
+
+    supports_continuous_batching = False  # that mode passes the last token only, without history
+
+    def __init__(self, constraint: Constraint, prompt_length: int | None = None) -> None:
+        if prompt_length is not None and (isinstance(prompt_length, bool) or not isinstance(prompt_length, int) or prompt_length < 0):
+            raise ConstrainedError("prompt_length is a number of tokens", because=f"got {prompt_length!r}", instead="input_ids.shape[1]")
+        self.constraint, self.prompt_length = constraint, prompt_length
+        self._thread = threading.local()  # .latest: the generation that this thread last worked on
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Return new scores, with -inf for every token that may not come next.
+
+        Shapes: input_ids (rows, length), scores (rows, width) of any floating type, on any device; width may exceed the vocabulary.
+        Cost: one mask per different row, one copy of the ids to the CPU and one of the packed masks to the device.
+        Raises: NothingAllowed: no allowed token has a finite logit in some row.  LimitExceeded: see `compile`.
+        """
+        ids = self._checked(input_ids, scores)
+        generation = self._generation(ids, sys._getframe(1))
+        rows: list[int] = []
+        different: dict[int, int] = {}  # identity of a matcher → its row in the bitmask
+        matchers: list[Matcher] = []
+        which: list[int] = []
+        for row, matcher in enumerate(generation.matchers(ids)):
+            if matcher is None or matcher.is_finished():
+                continue
+            rows.append(row)
+            which.append(different.setdefault(id(matcher), len(matchers)))
+            if which[-1] == len(matchers):
+                matchers.append(matcher)
+        if not rows:
+            return scores.clone()
+        allowed = self._allowed(matchers, scores)
+        if len(matchers) < len(rows):
+            allowed = allowed[torch.tensor(which, device=scores.device)]
+        if len(rows) == len(scores):
+            masked = scores.masked_fill(~allowed, float("-inf"))
+            chosen = masked
+        else:
+            here = torch.tensor(rows, device=scores.device)
+            chosen = scores[here].masked_fill(~allowed, float("-inf"))
+            masked = scores.index_copy(0, here, chosen)
+        empty = (chosen.amax(dim=-1) == float("-inf")).tolist()
+        if True in empty:
+            at = empty.index(True)
+            raise self._nothing_allowed(rows[at], matchers[which[at]])
+        return masked
+
+    def reset(self) -> None:
+        """Forget this thread's generation: the next call starts a new one.  For hosts that call without `generate`."""
+        self._thread.latest = None
+
+    def begin(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> None:
+        """Say that `input_ids` is the prompt of the generation that `processors` will be called for."""
+        self._register(processors, _Generation(self.constraint, input_ids.detach().cpu().numpy(), self.prompt_length, processors))
+
+    def matcher_of(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> Matcher | None:
+        """Return the matcher after one sequence of the generation of `processors`; None where it is not in the language."""
+        generation: _Generation = processors.__dict__[_SLOT][id(self)]
+        return next(iter(generation.matchers(input_ids.detach().cpu().numpy())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GrammarProcessor, (self.constraint, self.prompt_length)
+
+    # -- which generation ---------------------------------------------------------------------------------------------------
+
+    def _generation(self, ids: Ids, frame: FrameType | None) -> _Generation:
+        """Return the generation that a call belongs to, by the rule at the head of this module."""
+        processors, depth = _callers(frame)
+        latest: _Generation | None = getattr(self._thread, "latest", None)
+        if processors is not None:
+            known: _Generation | None = processors.__dict__.get(_SLOT, {}).get(id(self))
+            if known is not None:
+                return known
+        nested = processors is not None and depth > 1 and latest is not None and latest.is_running()
+        if latest is not None and (nested or processors is None) and latest.continues(ids):
+            generation = latest
+        else:
+            generation = _Generation(self.constraint, ids, self.prompt_length, processors)
+        self._register(processors, generation)
+        return generation
+
+    def _register(self, processors: LogitsProcessorList | None, generation: _Generation) -> None:
+        self._thread.latest = generation
+        if processors is not None:
+            processors.__dict__.setdefault(_SLOT, {})[id(self)] = generation
+
+    def _checked(self, input_ids: torch.Tensor, scores: torch.Tensor) -> Ids:
+        """Return the ids on the CPU, or raise where the shapes are not those of `generate` with a model of this vocabulary."""
+        if input_ids.dim() != 2 or scores.dim() != 2 or len(input_ids) != len(scores):
+            raise ConstrainedError(
+                "a processor takes ids (rows, length) and scores (rows, width)",
+                because=f"got shapes {tuple(input_ids.shape)} and {tuple(scores.shape)}",
+                instead="model.generate; continuous batching passes no history, so it cannot be constrained this way",
+            )
+        if scores.shape[1] < self.constraint.vocabulary.used:
+            raise VocabularyError(
+                f"logits of width {scores.shape[1]} are too narrow", because=f"the vocabulary has ids up to {self.constraint.vocabulary.used - 1}",
+                instead="the vocabulary of this model's own tokenizer",
+            )
+        ids: Ids = input_ids.detach().cpu().numpy()
+        return ids
+
+    # -- masks ----------------------------------------------------------------------------------------------------------------
+
+    def _allowed(self, matchers: Sequence[Matcher], scores: torch.Tensor) -> torch.Tensor:
+        """Return which tokens may come next; (matchers, width) bool on the device of `scores`.
+
+        The packed masks travel to an accelerator, 16 KB a row for 128,000 tokens, and are unpacked there.
+        """
+        width, vocabulary = scores.shape[1], self.constraint.vocabulary
+        bitmask = np.zeros((len(matchers), vocabulary.words), np.int32)
+        fill_masks(matchers, bitmask)
+        if scores.device.type == "cpu":
+            bits = torch.from_numpy(np.unpackbits(bitmask.view(np.uint8), axis=1, bitorder="little")).view(torch.bool)
+        else:
+            words = torch.from_numpy(bitmask).to(scores.device)
+            bits = ((words.unsqueeze(-1) >> torch.arange(32, device=scores.device, dtype=torch.int32)) & 1).bool().flatten(1)
+        return torch.nn.functional.pad(bits, (0, max(0, width - bits.shape[1])))[:, :width]
+
+    def _nothing_allowed(self, row: int, matcher: Matcher) -> NothingAllowed:
+        bitmask = np.zeros((1, self.constraint.vocabulary.words), np.int32)
+        matcher.fill_mask(bitmask)
+        count = int(np.bitwise_count(bitmask.view(np.uint32)).sum())
+        if count:
+            because = f"the grammar allows {count} tokens here, and the logits of all of them are -inf"
+            instead = "look for what forbids them: bad_words_ids, suppress_tokens, min_length, forced tokens, another processor"
+        elif matcher.is_accepting():
+            because, instead = "the text is complete, and the vocabulary has no stop token", "Vocabulary.from_tokenizer(…, stop=[…])"
+        else:
+            because = "no token of the vocabulary spells what the grammar wants here"
+            instead = "a tokenizer with a token for every byte and for the grammar's special tokens"
+        where = f"row {row}, after {len(matcher.tokens)} generated tokens"
+        return NothingAllowed("no token is left to generate", where=where, because=because, instead=instead)
+
+
+class _Generation:
+    """What is known about one call of `generate`: where the prompts end, and matchers by generated ids.
+
+    Invariant: `matcher of g` = the matcher after the ids g; None where g is not in the language.  Only the most recent ones are kept.
+    """
+
+    def __init__(self, constraint: Constraint, prompts: Ids, prompt_length: int | None, processors: LogitsProcessorList | None) -> None:
+        self.length = prompts.shape[1] if prompt_length is None else prompt_length
+        self.prompts = {row.tobytes() for row in prompts[:, : self.length]}
+        self._list = None if processors is None else weakref.ref(processors)
+        self._start, self._size = constraint.matcher(), constraint.vocabulary.size
+        self._known: OrderedDict[bytes, Matcher | None] = OrderedDict()  # generated ids → matcher, least recently used first
+
+    def is_running(self) -> bool:
+        """Say whether the list of processors that started this generation still exists."""
+        return self._list is not None and self._list() is not None
+
+    def continues(self, ids: Ids) -> bool:
+        """Say whether every row is one that was asked about, or such a row and one token."""
+        if ids.shape[1] < self.length:
+            return False
+        for row in ids:
+            generated = row[self.length :]
+            if row[: self.length].tobytes() not in self.prompts:
+                return False
+            if len(generated) > 1 and not {generated.tobytes(), generated[:-1].tobytes()} & self._known.keys():
+                return False
+        return True
+
+    def matchers(self, ids: Ids) -> list[Matcher | None]:
+        """Return the matcher of every row; rows that say the same share one."""
+        if ids.shape[1] < self.length:
+            raise ConstrainedError(
+                f"a sequence of {ids.shape[1]} tokens is shorter than its prompt", because=f"prompt_length is {self.length}",
+                instead="count padding, leave out what comes after the prompt",
+            )
+        found = [self._matcher(row[self.length :]) for row in ids]
+        while len(self._known) > max(MATCHERS, 8 * len(ids)):
+            self._known.popitem(last=False)
+        return found
+
+    def _matcher(self, generated: Ids) -> Matcher | None:
+        """Return the matcher after `generated`: a copy of the nearest known one, and the tokens since."""
+        known, at = self._known, len(generated)
+        while at and (key := generated[:at].tobytes()) not in known:
+            at -= 1
+        matcher = self._start
+        if at:
+            known.move_to_end(key)
+            found = known[key]
+            if found is None:
+                known[generated.tobytes()] = None
+                return None
+            matcher = found
+        for end in range(at + 1, len(generated) + 1):
+            token = int(generated[end - 1])
+            if not 0 <= token < self._size or not matcher.accepts(token):
+                known[generated.tobytes()] = None
+                return None
+            matcher = matcher.copy()
+            matcher.advance(token)
+            known[generated[:end].tobytes()] = matcher
+        return matcher
+
+
+_SLOT = "_constrained"  # attribute of a LogitsProcessorList: identity of a processor → the generation that the list is for
+
+
+def _callers(frame: FrameType | None) -> tuple[LogitsProcessorList | None, int]:
+    """Return the list of processors that is calling, and how many `generate` calls are running around it.
+
+    Reading the caller is the only way to tell one `generate` from the next: it offers no hook, and its arguments may be equal.
+    """
+    processors, depth = None, 0
+    while frame is not None:
+        if frame.f_code is _CALL and processors is None and depth == 0:
+            caller = frame.f_locals.get("self")
+            processors = caller if isinstance(caller, LogitsProcessorList) else None
+        depth += frame.f_code is _GENERATE
+        frame = frame.f_back
+    return processors, depth
+
+
+# --- drafts ------------------------------------------------------------------------------------------------------------------
+
+
+def grammar_candidates(model: Any, input_ids: torch.Tensor, logits_processor: LogitsProcessorList, **options: Any) -> Any:
+    """Generate with the tokens that the grammar dictates as drafts: ``model.generate(…, custom_generate=grammar_candidates)``.
+
+    What has to come (`Matcher.forced_tokens`) is proposed to the model, which checks a whole draft in one forward pass.  The output is
+    the same as without, greedy or sampled; a tool call of 15 tokens took 6 passes instead of 15.  One sequence at a time, with a
+    dynamic cache, as in all assisted decoding.
+
+    A generation mode with a candidate generator of one's own is private to transformers: a shallow copy of the model gets one, so
+    the model itself stays as it is and other threads may use it.
+    Raises: ConstrainedError: no grammar among the processors; a batch; a version of transformers without the two private methods.
+    """
+    processor = next((each for each in logits_processor if isinstance(each, GrammarProcessor)), None)
+    if processor is None:
+        raise ConstrainedError("no grammar to draft from", instead="generate(…, logits_processor=[constraint.logits_processor()])")
+    if len(input_ids) != 1:
+        raise ConstrainedError("drafts are for one sequence", because=f"the batch has {len(input_ids)}", instead="generate without custom_generate")
+    if not all(hasattr(GenerationMixin, name) for name in ("_assisted_decoding", "_get_candidate_generator")):
+        raise ConstrainedError(
+            "drafts need another version of transformers", because="assisted decoding is organised differently in the installed one",
+            instead="generate without custom_generate, or transformers 5.16 to 5.23",
+        )
+    processor.begin(input_ids, logits_processor)
+    drafting = copy.copy(model)
+    drafting._get_candidate_generator = lambda **_: _Dictated(processor, logits_processor)
+    return GenerationMixin._assisted_decoding(drafting, input_ids, logits_processor=logits_processor, **options)
+
+
+class _Dictated(CandidateGenerator):  # type: ignore[misc]  # a host's class
+    """Proposes the tokens that the grammar forces."""
+
+    def __init__(self, processor: GrammarProcessor, processors: LogitsProcessorList) -> None:
+        self._processor, self._processors = processor, processors
+
+    def get_candidates(self, input_ids: torch.Tensor, **_: Any) -> tuple[torch.Tensor, None]:
+        matcher = self._processor.matcher_of(input_ids, self._processors)
+        forced = [] if matcher is None else matcher.forced_tokens()
+        return torch.cat([input_ids, input_ids.new_tensor([forced])], dim=-1) if forced else input_ids, None
+
+    def update_candidate_strategy(self, input_ids: torch.Tensor, scores: torch.Tensor, num_matches: int) -> None:
+        """Nothing to learn: the grammar is always right."""
