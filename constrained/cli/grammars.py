@@ -26,14 +26,16 @@ def formats(as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    table = Table("format", "stops at", "special tokens", "specification")
+    table = Table("format", "specification, special tokens, tokens that end a turn", show_lines=True)
     for row in rows:
-        table.add_row(row["name"], " ".join(row["stop"]), " ".join(row["tokens"]), row["specification"])
+        lines = (row["title"], row["specification"], "tokens  " + " ".join(row["tokens"]), "stop    " + " ".join(row["stop"]))
+        table.add_row(row["name"], "\n".join(lines))
     console().print(table)
 
 
 def _describe(chat: ChatFormat) -> dict[str, Any]:
-    return {"name": chat.name, "stop": list(chat.stop), "tokens": list(chat.tokens.values()), "specification": chat.specification}
+    tokens, stop = list(chat.tokens.values()), list(chat.stop)
+    return {"name": chat.name, "title": chat.title, "specification": chat.specification, "tokens": tokens, "stop": stop}
 
 
 def show(

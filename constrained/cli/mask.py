@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
+from rich.columns import Columns
 
 from ..engine.constraint import compile
 from ..engine.matcher import Matcher
@@ -111,9 +111,6 @@ def _print(report: dict[str, Any]) -> None:
     if report["forced"]:
         out.print(f"forced: {report['forced']!r}", soft_wrap=True)
     if report["tokens"]:
-        table = Table("id", "allowed")
-        for row in report["tokens"]:
-            table.add_row(str(row["id"]), row["text"])
-        out.print(table)
+        out.print(Columns([f"{row['id']:>6} {row['text']}" for row in report["tokens"]], equal=True))
     for row in report["why"]:
         out.print(row["explanation"], soft_wrap=True)

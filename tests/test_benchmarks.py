@@ -1,0 +1,109 @@
+"""A sample of what the benchmarks check at length, and probes: a broken law must be noticed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from constrained import ChatFormat, Grammar, compile
+from constrained.benchmarks import always_valid, laws, speed, vocabularies
+from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
+from constrained.benchmarks.engines import Llguidance, Ours, XGrammar
+from constrained.benchmarks.tool_sets import tool_sets
+
+LIST = '"[" ("1" ("," "1")*)? "]"'
+
+
+@pytest.mark.parametrize("format", ChatFormat.names())
+def test_the_law_holds_on_a_sample(format):
+    for tools in tool_sets(format).values():
+        tally = laws.check(ChatFormat.load(format).grammar(tools), vocabularies.embedded(), positions=12)
+        assert (tally.positions, tally.mismatches) == (12, 0), tally.example
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("vocabulary", ["llama3", "mistral"])
+def test_the_law_holds_on_real_vocabularies(vocabulary):
+    real = laws.VOCABULARIES[vocabulary]()
+    if real is None:
+        pytest.skip(f"{vocabulary} is not installed")
+    tally = laws.check(ChatFormat.load("internlm2").grammar(tool_sets("internlm2")["every kind of argument"]), real, positions=4)
+    assert tally.mismatches == 0, tally.example
+
+
+@pytest.mark.parametrize("flipped", [0, 41, 1535])
+def test_a_flipped_bit_is_noticed(monkeypatch, flipped):
+    honest = laws.bits
+
+    def flip(matcher):
+        mask = honest(matcher)
+        if matcher.constraint._options[0] is None:  # the engine under test, not its twin
+            mask[flipped] = not mask[flipped]
+        return mask
+
+    monkeypatch.setattr(laws, "bits", flip)
+    monkeypatch.setattr(laws, "_draw", lambda allowed, closing, chance: int((allowed & (allowed.cumsum() > 0)).nonzero()[0][0]))
+    grammar = Grammar.from_lark(f"start: {LIST}")
+    try:
+        tally = laws.check(grammar, vocabularies.embedded(), positions=1)
+    except Exception:
+        return  # the flipped token was drawn and refused
+    assert tally.against_accepts == tally.against_twin == 1
+    assert tally.example
+
+
+@pytest.mark.parametrize("format", ChatFormat.names())
+def test_what_a_random_model_finishes_is_valid(format):
+    outcome = always_valid.check_format(always_valid.Writer(seed=1), format, wanted=6)
+    assert outcome.failures == []
+    assert sum(outcome.finished.values()) >= 6
+
+
+def test_every_case_has_a_text_that_our_engine_accepts():
+    vocabulary = vocabularies.embedded()
+    for case in (*schema_cases(), *format_cases()):
+        matcher = Ours(vocabulary).compile(case).matcher()
+        for token in vocabularies.encode(vocabulary, text_of(case)):
+            matcher.advance(token)
+        assert matcher.is_accepting(), case.name
+
+
+@pytest.mark.parametrize("engine", [Llguidance, XGrammar])
+def test_peers_accept_the_same_texts(engine):
+    pytest.importorskip("llguidance" if engine is Llguidance else "xgrammar")
+    vocabulary = vocabularies.embedded()
+    peer = engine(vocabulary)
+    for case in format_cases():
+        if len(case.tools) > 5:
+            continue
+        reason = speed._run(peer, case, speed._tokens(case, vocabulary), speed.defaultdict(list))
+        assert reason in (None, "cannot be expressed"), case.name
+
+
+def test_speed_writes_a_record(tmp_path):
+    vocabulary = vocabularies.embedded()
+    cases = [Case("digits", {"enum": [1, 22, 333]}, 22)]
+    rows = speed.measure([Ours(vocabulary)], cases, vocabulary, repetitions=2)
+    assert rows[0]["warm mask p50"] > 0
+    speed._write(tmp_path, {"date": "2030-01-01T00:00:00+00:00"}, rows)
+    written = [json.loads(line) for path in tmp_path.iterdir() for line in path.read_text().splitlines()]
+    assert [line.get("case") for line in written] == [None, "digits"]
+
+
+def test_an_engine_that_forbids_the_text_is_reported():
+    vocabulary = vocabularies.embedded()
+    rows = speed.measure([Ours(vocabulary)], [Case("wrong", {"enum": [1]}, 2)], vocabulary, repetitions=1)
+    assert "the mask forbids token 0" in rows[0]["error"]
+
+
+def test_llama3_with_the_formats_tokens_keeps_its_width():
+    vocabulary = vocabularies.llama3()
+    if vocabulary is None:
+        pytest.skip("llama-models is not installed")
+    assert vocabulary.size == 128_256
+    assert vocabulary.special["<|eot_id|>"] == 128_009
+    for name in ChatFormat.names():
+        compile(ChatFormat.load(name).grammar(), vocabulary)
