@@ -10,12 +10,12 @@ that Python cannot spell, a name that belongs to a tool of the format itself.
 
 from __future__ import annotations
 
-import json
 import keyword
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from typing import Any
 
 from ..errors import GrammarError, SchemaError
@@ -156,7 +156,7 @@ def spell_name(name: str, payload: Payload) -> str:
     """Return a tool's name as a call writes it."""
     if payload.name != "json":
         return name
-    text = json.dumps(name, ensure_ascii=False)[1:-1]
+    text = encode_basestring(name)[1:-1]  # what json.dumps(…, ensure_ascii=False) writes
     return text.replace("</", "<\\/") if payload.tag_safe else text
 
 

@@ -18,14 +18,10 @@ from ..grammar import Grammar, Literal, Rule
 from .bind import Writing, bind, shape
 from .definition import ENTRY, Definition, read_definition
 from .message import Message, ToolCall
-from .request import make_request
-from .rules import Alternatives
-from .tools import Tool, read_tools
+from .request import Request, make_request
 
 if TYPE_CHECKING:
     from ..engine.vocabulary import Vocabulary
-
-_WRITING = frozenset({"property_order", "whitespace", "closed", "unsupported"})  # options that decide spelling, not structure
 
 
 def _folder() -> Path:
@@ -120,6 +116,13 @@ class ChatFormat:
         request = make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options)
         return bind(self.generic, self.definition, request, Writing(whitespace, property_order, closed, unsupported))
 
+    def _request(
+        self, tools: object, *, tool_choice: object = "auto", parallel_tool_calls: bool | None = None, max_calls: int | None = None,
+        whitespace: str = "", property_order: str = "", closed: bool = True, unsupported: str = "", **options: object,
+    ) -> Request:
+        """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
+        return make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options)
+
     def parse(
         self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, **options: Any
     ) -> Message:
@@ -141,9 +144,8 @@ class ChatFormat:
             raise TypeError("token ids need a vocabulary")
         else:
             turn = split_ids(text_or_ids, vocabulary)
-        tools = None if tools is None else read_tools(tools)
         check(turn, self.grammar(tools, **options), self.definition)
-        return read_turn(turn, self._rules(tools, options), self.definition)
+        return read_turn(turn, shape(self.generic, self.definition, self._request(tools, **options)), self.definition)
 
     def write(self, message: Message, tools: object = None, **options: Any) -> str:
         """Return the canonical text of a message's turn: what a model that follows the format to the letter would generate.
@@ -152,18 +154,14 @@ class ChatFormat:
         """
         from .write import write_turn
 
-        tools = None if tools is None else read_tools(tools)
-        options.setdefault("max_calls", max(1, len(message.tool_calls)) if self.definition.repeat else None)
-        return write_turn(self._rules(tools, options), self.definition, message, tools)
+        if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
+            options["parallel_tool_calls"] = True  # a message has as many calls as it has
+        request = self._request(tools, **options)
+        return write_turn(shape(self.generic, self.definition, request), self.definition, message, request.tools)
 
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
         """Return the canonical text of a turn that is one call and nothing else."""
         return self.write(Message("", [ToolCall(name, dict(arguments))]), tools, **options)
-
-    def _rules(self, tools: tuple[Tool, ...] | None, options: Mapping[str, Any]) -> Alternatives:
-        rest = {key: value for key, value in options.items() if key not in _WRITING}
-        choice, parallel, most = rest.pop("tool_choice", "auto"), rest.pop("parallel_tool_calls", None), rest.pop("max_calls", None)
-        return shape(self.generic, self.definition, make_request(self.definition, tools, choice, parallel, most, rest))
 
 
 @lru_cache(maxsize=64)

@@ -143,8 +143,8 @@ def _from_singletons(entries: list[object], where: str) -> Schema:
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
+    if type(value) is dict or isinstance(value, Mapping):  # PERF: the second test alone takes 1 µs, 500 tools make thousands
+        return value  # type: ignore[return-value]
     raise _malformed(where, f"{type(value).__name__} where an object belongs")
 
 

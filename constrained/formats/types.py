@@ -99,8 +99,8 @@ _NAMED_SUBSCHEMAS = ("properties", "patternProperties", "$defs", "definitions", 
 def standard_types(schema: Schema, where: str) -> Schema:
     """Return a schema whose foreign type names are JSON Schema's; the same object where there was nothing to do.
 
-    With a foreign name goes the rest of that dialect: an enum on an array is meant for its items, and members of another type were
-    never valid.  Schemas that already use standard names keep their meaning to the letter.
+    With a foreign name goes the rest of that dialect: an enum on an array is meant for its items.  Schemas that already use standard
+    names keep their meaning to the letter.
 
     >>> standard_types({"type": "dict", "properties": {"n": {"type": "float"}}}, "")
     {'type': 'object', 'properties': {'n': {'type': 'number'}}}
@@ -108,10 +108,11 @@ def standard_types(schema: Schema, where: str) -> Schema:
     changed: Schema = {}
     kind = schema.get("type")
     if isinstance(kind, str) and kind not in _STANDARD:
-        changed = _translated(schema, kind, where)
-    for key in schema.keys() & _NESTED:
-        value = schema[key]
-        if key in _NAMED_SUBSCHEMAS and isinstance(value, Mapping):
+        schema = _translated(schema, kind, where)
+    for key, value in schema.items():
+        if key not in _NESTED:
+            continue
+        if key in _NAMED_SUBSCHEMAS and isinstance(value, dict):
             new: object = _each(value, f"{where}/{key}")
         elif key in _SUBSCHEMAS and isinstance(value, list):
             new = list(_each(dict(enumerate(value)), f"{where}/{key}").values())
@@ -121,10 +122,7 @@ def standard_types(schema: Schema, where: str) -> Schema:
             continue
         if new is not value and new != value:
             changed[key] = new
-    if not changed:
-        return schema
-    merged = {**schema, **changed}
-    return {key: value for key, value in merged.items() if not (key == "type" and value is None)}
+    return {**schema, **changed} if changed else schema
 
 
 _NESTED = frozenset((*_SUBSCHEMA, *_SUBSCHEMAS, *_NAMED_SUBSCHEMAS))
@@ -141,10 +139,9 @@ def _translated(schema: Schema, kind: str, where: str) -> Schema:
             f"unknown type {kind!r}", where=f"{where}/type", because="neither JSON Schema nor a known tool dialect has it",
             instead="one of: " + ", ".join(sorted(_STANDARD)),
         )
-    changed: Schema = {"type": _FOREIGN[kind]}
-    members = schema.get("enum")
-    if changed["type"] == "array" and isinstance(members, list) and not any(isinstance(member, list) for member in members):
-        items = schema.get("items")
-        changed["items"] = {**(items if isinstance(items, dict) else {}), "enum": members}
-        changed["enum"] = None
-    return changed
+    standard, members, items = _FOREIGN[kind], schema.get("enum"), schema.get("items")
+    translated = {key: standard if key == "type" else value for key, value in schema.items() if key != "type" or standard is not None}
+    if standard == "array" and isinstance(members, list) and not any(isinstance(member, list) for member in members):
+        del translated["enum"]
+        translated["items"] = {**(items if isinstance(items, dict) else {}), "enum": members}
+    return translated

@@ -1,0 +1,261 @@
+"""Chat formats: every row of corpus/formats through both engines, read back and written again; every call in every format."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from constrained import ChatFormat, ConstrainedError, Rejected, Vocabulary, compile
+from constrained.formats import Message, ToolCall
+from constrained.formats.parse import check, split_ids, split_text
+
+CORPUS = Path(__file__).with_name("corpus")
+FOLDER = CORPUS / "formats"
+CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
+TOOLS = {tool["function"]["name"]: tool for tool in json.loads(CALLS["tools"])}
+NAMES = ChatFormat.names()
+WITH_TOOLS = [name for name in NAMES if ChatFormat.load(name).definition.payload]
+TURNS = [(name, row) for name in NAMES for row in tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]]
+ERRORS = tomllib.loads((CORPUS / "errors_formats.toml").read_text())["case"]
+KERNELS = ("compiled", "plain")
+
+
+def _id(value):
+    return value["id"] if isinstance(value, dict) else None
+
+
+def _tools(row):
+    if "own_tools" in row:
+        return row["own_tools"]
+    return [TOOLS[name] for name in row["tools"]] if "tools" in row else None
+
+
+def _calls(text):
+    return [ToolCall(call["name"], call["arguments"]) for call in json.loads(text)]
+
+
+def _vocabulary(chat):
+    """Bytes and the format's tokens; ids of special tokens come first, to differ from those of `parse`."""
+    names = sorted({*chat.tokens.values(), *chat.definition.reserved})
+    tokens = [*[None] * len(names), *(bytes([byte]) for byte in range(256))]
+    return Vocabulary(tokens, special={name: index for index, name in enumerate(names)})
+
+
+def _accepts(grammar, vocabulary, chat, text, kernel):
+    turn = split_text(text, chat.definition)
+    matcher = compile(grammar, vocabulary, kernel=kernel).matcher()
+    at = 0
+    try:
+        for start, end, name in (*turn.marks, (len(text), len(text), None)):
+            for byte in text[at:start].encode():
+                matcher.advance(byte + len(vocabulary.special))
+            if name is not None:
+                matcher.advance(vocabulary.special[name])
+            at = end
+    except Rejected:
+        return False
+    return matcher.is_accepting()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("name", "row"), TURNS, ids=_id)
+def test_turn(name, row, kernel):
+    chat = ChatFormat.load(name)
+    grammar = chat.grammar(_tools(row), **row.get("options", {}))
+    assert _accepts(grammar, _vocabulary(chat), chat, row["text"], kernel) == ("refused" not in row)
+
+
+@pytest.mark.parametrize(("name", "row"), TURNS, ids=_id)
+def test_parse(name, row):
+    chat, options = ChatFormat.load(name), row.get("options", {})
+    if "refused" in row:
+        with pytest.raises(Rejected):
+            chat.parse(row["text"], _tools(row), **options)
+        return
+    message = chat.parse(row["text"], _tools(row), **options)
+    assert message.content == row.get("content", "")
+    assert message.thoughts == row.get("thoughts", {})
+    assert message.tool_calls == _calls(row.get("calls", "[]"))
+    assert message.stop in chat.stop
+
+
+@pytest.mark.parametrize(("name", "row"), [pair for pair in TURNS if "refused" not in pair[1]], ids=_id)
+def test_parse_ids(name, row):
+    chat, options = ChatFormat.load(name), row.get("options", {})
+    vocabulary = _vocabulary(chat)
+    ids, at = [], 0
+    for start, end, token in (*split_text(row["text"], chat.definition).marks, (len(row["text"]),) * 2 + (None,)):
+        ids += vocabulary.tokenize(row["text"][at:start].encode()) if start > at else []
+        ids += [vocabulary.special[token]] if token is not None else []
+        at = end
+    assert chat.parse(ids, _tools(row), vocabulary, **options) == chat.parse(row["text"], _tools(row), **options)
+
+
+@pytest.mark.parametrize(("name", "row"), [pair for pair in TURNS if "refused" not in pair[1] and "one_way" not in pair[1]], ids=_id)
+def test_write(name, row):
+    chat, options = ChatFormat.load(name), row.get("options", {})
+    message = chat.parse(row["text"], _tools(row), **options)
+    assert chat.write(message, _tools(row), **options) == row["text"]
+
+
+@pytest.mark.parametrize("name", WITH_TOOLS)
+@pytest.mark.parametrize("row", CALLS["call"], ids=_id)
+def test_call(name, row):
+    chat = ChatFormat.load(name)
+    tools = [tool for tool in TOOLS.values() if name != "pythonic" or tool["function"]["name"].isidentifier()]
+    if name == "pythonic" and not row["name"].isidentifier():
+        pytest.skip("not a Python name")
+    call = ToolCall(row["name"], json.loads(row["arguments"]))
+    text = chat.write(Message("", [call]), tools)
+    if "refused" in row:
+        with pytest.raises(Rejected):
+            chat.parse(text, tools)
+    else:
+        assert chat.parse(text, tools).tool_calls == [call]
+
+
+@pytest.mark.parametrize("name", WITH_TOOLS)
+def test_lark_reads_the_bound_grammar(name):
+    lark = pytest.importorskip("lark")
+    chat = ChatFormat.load(name)
+    tools = [TOOLS["weather"], TOOLS["ping"]]
+    parser = lark.Lark(chat.grammar(tools).to_lark(), parser="earley", lexer="dynamic_complete")
+    text = chat.write_call("weather", {"city": "Oslo", "days": 3}, tools)
+    parser.parse(text)
+    with pytest.raises(lark.exceptions.LarkError):
+        parser.parse(text.replace("3", "33"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_turn_stops_with_the_tokens_that_the_definition_names(name):
+    chat = ChatFormat.load(name)
+    for row in (row for format, row in TURNS if format == name and "refused" not in row):
+        assert any(row["text"].endswith(chat.tokens[stop]) for stops in chat.definition.stops.values() for stop in stops)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_never_spells_a_special_token(name):
+    chat = ChatFormat.load(name)
+    vocabulary = _vocabulary(chat)
+    turn = split_ids([*vocabulary.tokenize(b"a" + chat.stop[0].encode())], vocabulary)
+    assert turn.marks == ()
+    with pytest.raises(Rejected):
+        check(turn, chat.grammar([] if chat.definition.payload else None), chat.definition)
+
+
+def test_a_schema_is_lowered_when_its_tool_is_called():
+    lowered = []
+
+    class Watched(dict):
+        def __getitem__(self, key):
+            lowered.append(self["title"]) if key == "properties" else None
+            return super().__getitem__(key)
+
+    chat = ChatFormat.load("hermes")
+    tools = [{"name": f"tool_{n}", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}} for n in range(500)]
+    grammar = chat.grammar(tools, tool_choice="required")
+    machines = [symbol.machine for symbol in grammar.symbols() if type(symbol).__name__ == "Embedded"]
+    assert len(machines) == 500
+    calls = [chat.write_call("tool_7", {"a": "x"}, tools)]
+    assert all(_accepts(grammar, _vocabulary(chat), chat, text, "compiled") for text in calls)
+
+
+def test_a_format_may_lie_anywhere(tmp_path):
+    source = Path(ChatFormat.load("hermes").definition.grammar).parent
+    for name in ("hermes.lark", "hermes.toml", "json.lark"):
+        (tmp_path / name).write_text((source / name).read_text())
+    for path in (tmp_path / "hermes.toml", str(tmp_path / "hermes.lark")):
+        assert ChatFormat.load(path).parse("Hello.<|im_end|>").content == "Hello."
+
+
+def test_respelled_tokens():
+    chat = ChatFormat.load("openchatml").respell({"[EOS]": "</s>"})
+    assert chat.parse("Hello.\n<|im_end|></s>").stop == "<|im_end|>"
+    assert "[EOS]" not in chat.grammar().token_names()
+
+
+@pytest.mark.parametrize("row", ERRORS, ids=_id)
+def test_error(row, tmp_path):
+    for name, text in row.get("files", {}).items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ConstrainedError) as caught:
+        eval(row["call"], {"F": ChatFormat.load, "Message": Message, "ToolCall": ToolCall, "folder": tmp_path})
+    assert str(caught.value) == row["message"].strip("\n")
+
+
+# -- the vectors of the formats' specifications, where they are at hand --------------------------------------------------------
+
+SHARED = os.environ.get("CONSTRAINED_SHARED")
+VECTORS = sorted(Path(SHARED, "vectors").glob("*.public.jsonl")) if SHARED else []
+shared_only = pytest.mark.skipif(not VECTORS, reason="CONSTRAINED_SHARED does not name the folder of the vectors")
+
+
+def _format_of(name):
+    return {"llama31_function": "llama3.1-function", "llama31_json": "llama3.1-json", "llama31_builtin": "llama3.1-builtin"}.get(
+        name, name.replace("_", "-")
+    )
+
+
+def _read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@shared_only
+@pytest.mark.parametrize("path", [path for path in VECTORS if not path.name.startswith("bfcl")], ids=lambda path: path.name)
+def test_vectors(path):
+    wrong = []
+    for row in _read(path):
+        if row["kind"] != "assistant_turn" or (row["valid"] and not row["canonical"]):
+            continue
+        chat = ChatFormat.load(_format_of(row["format"]))
+        try:
+            calls = chat.parse(row["text"], row["tools"], **row["options"]).tool_calls
+        except Rejected:
+            calls = None
+        expected = [ToolCall(call["name"], call["arguments"]) for call in row["expect"]] if row["valid"] else None
+        if calls != expected:
+            wrong.append((row["id"], row["why"], calls))
+    assert not wrong
+
+
+def _mutations(call, schema):
+    """Yield the same call with one thing wrong."""
+    arguments = call["arguments"]
+    for name in schema.get("required", []):
+        yield "missing", call["name"], {key: value for key, value in arguments.items() if key != name}
+    yield "unknown", call["name"], {**arguments, "not_a_parameter": 1}
+    yield "name", call["name"] + "x", arguments
+    for name, value in arguments.items():
+        kind = schema["properties"][name].get("type")
+        if isinstance(kind, str):
+            yield "type", call["name"], {**arguments, name: 7 if kind == "string" else "seven" if kind != "array" else {"a": value}}
+
+
+@shared_only
+@pytest.mark.parametrize("name", WITH_TOOLS)
+def test_real_calls(name):
+    chat, carried, wrong = ChatFormat.load(name), 0, []
+    for row in _read(Path(SHARED, "vectors", "bfcl.public.jsonl")):
+        schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in row["functions"]}
+        for call in row["calls"]:
+            try:
+                grammar = chat.grammar(row["functions"])
+            except ConstrainedError:
+                continue  # the format cannot carry one of these names
+            carried += 1
+            right = chat.write_call(call["name"], call["arguments"], row["functions"])
+            if chat.parse(right, row["functions"]).tool_calls != [ToolCall(call["name"], call["arguments"])]:
+                wrong.append((row["id"], right))
+            for kind, tool, arguments in _mutations(call, schemas[call["name"]]):
+                text = chat.write_call(tool, arguments, row["functions"])
+                try:
+                    check(split_text(text, chat.definition), grammar, chat.definition)
+                except Rejected:
+                    continue
+                wrong.append((row["id"], kind, text))
+    assert carried > 100
+    assert not wrong
