@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import VocabularyError
 from .trie import TokenTrie
@@ -54,6 +55,7 @@ class Vocabulary:
     longest: int  # bytes of the longest text token
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
     shared_masks: dict[object, Any]  # the engine's masks of text languages, by language; bounded, may be cleared at any time
+    shared_parts: dict[object, Any]  # the same below one trie node
     notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
     _encode: Encoder | None
     _lock: threading.Lock  # held while the trie is built
@@ -73,7 +75,7 @@ class Vocabulary:
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
             longest=max(map(len, filter(None, tokens)), default=0),
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, _lock=threading.Lock(), _trie=None, shared_masks={},
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, _lock=threading.Lock(), _trie=None, shared_masks={}, shared_parts={},
         )
 
     @classmethod
@@ -104,6 +106,13 @@ class Vocabulary:
                 self.__dict__["_trie"] = built
                 return built
             return self._trie
+
+    @cached_property
+    def spelled(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+        """All texts one after another: where each id's starts, (size + 1,) int32, and the bytes with a 0 at the end."""
+        firsts = np.zeros(self.size + 1, np.int32)
+        np.cumsum(np.fromiter((len(text or b"") for text in self.tokens), np.int64, self.size), out=firsts[1:])
+        return firsts, np.frombuffer(b"".join(filter(None, self.tokens)) + b"\0", np.uint8)
 
     @cached_property
     def fingerprint(self) -> str:
