@@ -8,6 +8,7 @@ cdef struct State:
     int32_t first, count            # pairs machine, stack
     int32_t* row                    # 256 successors, or NULL
     uint32_t* mask                  # or NULL
+    int32_t light                   # the state without its text configurations, or UNKNOWN
     uint8_t flags
 
 

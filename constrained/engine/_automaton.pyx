@@ -15,6 +15,15 @@ DEAD = 0
 cdef class Automaton(Machines):
     """States are ints: interned sets of (machine state, stack), sorted by machine state."""
 
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.state_count):
+            free(self.states[i].row)
+            free(self.states[i].mask)
+        for pointer in (<size_t>self.states, <size_t>self.path, <size_t>self.configs.at, <size_t>self.state_next.at, <size_t>self.state_ids.at,
+                        <size_t>self.work.at, <size_t>self.closed.at, <size_t>self.closed_at.at):
+            free(<void*><size_t>pointer)
+
     cdef int reach(self, int q, int stack) except -1:
         """Add a configuration to the closure; if it has new frames, what they add is propagated."""
         cdef int known, both
@@ -148,6 +157,7 @@ cdef class Automaton(Machines):
             if self.states == NULL:
                 raise MemoryError
         memset(&self.states[candidate], 0, sizeof(State))
+        self.states[candidate].light = UNKNOWN
         self.states[candidate].first, self.states[candidate].count, self.states[candidate].flags = self.configs.size, count, flags
         for i in range(count):
             ints_add(&self.configs, self.closed.at[i])

@@ -17,40 +17,18 @@ from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffe
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from constrained.engine._automaton cimport Automaton
-from constrained.engine._machines cimport BOTTOM, EXITS, FINAL, OUTSIDE, UNKNOWN
-from constrained.engine._tables cimport Ints, ints_add, map_get, map_put
-from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spelling, Texts
+from constrained.engine._inner cimport Inner, Inners
+from constrained.engine._machines cimport BOTTOM, FINAL, OUTSIDE, UNKNOWN
+from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
+from constrained.engine._text cimport BODY_LESS, ESCAPE
 
-from constrained.engine.spelling import decode
 from constrained.errors import BITMASK, BitmaskError
-from constrained.regex import repeat
 
 import numpy as np
 
 cdef enum:
     DEAD = 0
-
-
-cdef class Inner:
-    """Tokens inside a text of one language: `bits`, and the trie nodes at which a token leaves the text.
-
-    With counts (a language C* whose repetitions a bound may limit), need[k] is the number of characters that token k begins.
-    """
-    cdef uint32_t* bits             # (words,) tokens that stay inside or end where they leave
-    cdef Ints exits                 # trie nodes
-    cdef Ints exit_counts           # characters read at each exit
-    cdef Ints counted               # pairs token, characters begun
-    cdef int most
-    cdef dict levels                # bound -> Inner limited to it
-    cdef dict groups                # decoded text before an exit -> exit nodes; see Kernel.recorded
-    cdef list twice                 # tokens with two or more closing bytes: to be checked one by one
-
-    def __dealloc__(self):
-        free(self.bits)
-        free(self.exits.at)
-        free(self.exit_counts.at)
-        free(self.counted.at)
+    SMALL = 3           # trie nodes: below this a part costs more than the walk
 
 
 cdef int open_bitmask(object bitmask, Py_buffer* view, int words, int row) except -1:
@@ -66,24 +44,18 @@ cdef int open_bitmask(object bitmask, Py_buffer* view, int words, int row) excep
     raise BitmaskError("a bitmask does not fit", because=because, instead=BITMASK)
 
 
-cdef class Kernel(Automaton):
+cdef class Kernel(Inners):
     """One automaton over one root machine and one vocabulary; states are ints; see `engine.plain.PlainKernel`, the same class to read."""
 
-    cdef dict inners                # text position -> Inner
+    cdef Ints deferred              # triples text position, stack, trie node: texts entered during a walk
+    cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
 
     def __cinit__(self, vocabulary, root, *, nullable, specials, max_configurations=20_000, max_bytes=1 << 28):
-        cdef int surface
-        self.texts, self.vocabulary, self.specials = Texts(), vocabulary, specials
+        self.vocabulary, self.specials = vocabulary, specials
         self.max_configurations, self.max_bytes = max_configurations, max_bytes
         self.shared = vocabulary.shared_masks
-        self.objects, self.machine_ids, self.inners = [], {}, {}
+        self.inners = {}
         self._load(vocabulary)
-        for surface in range(8):
-            ints_add(&self.record_parent, -1)
-            ints_add(&self.record_byte, -1)
-        ints_add(&self.stack_first, 0)
-        self.intern_stack([-1, -1, -1], 1)
-        self.intern_stack([-2, -1, -1], 1)
         self.path = <int32_t*>malloc(4 * (self.longest + 2))
         self.intern_state(0)                                   # DEAD
         if root is not None:
@@ -91,16 +63,13 @@ cdef class Kernel(Automaton):
             ints_add(&self.work, BOTTOM)
         self.start = self.close(FINAL if nullable else 0)
 
+    def __dealloc__(self):
+        free(self.deferred.at)
+        free(self.generic.at)
+
     def _load(self, vocabulary):
         trie = vocabulary.trie
-        tokens = vocabulary.tokens
-        lengths = np.fromiter((len(t) if t is not None else 0 for t in tokens), np.int64, len(tokens))
-        starts = vocabulary.__dict__.get("_token_starts")
-        if starts is None:
-            firsts = np.zeros(len(tokens) + 1, np.int32)
-            np.cumsum(lengths, out=firsts[1:])
-            starts = (firsts, np.frombuffer(b"".join(t for t in tokens if t is not None) + b"\0", np.uint8))
-            vocabulary.__dict__["_token_starts"] = starts
+        starts = vocabulary.spelled
         self.arrays = (trie, starts)
         cdef const uint8_t[::1] b
         cdef const int32_t[::1] i
@@ -115,33 +84,17 @@ cdef class Kernel(Automaton):
         b = starts[1]; self.token_bytes = &b[0]
         i = starts[0]; self.token_first = &i[0]
 
-    def __dealloc__(self):
-        cdef int i
-        for i in range(self.state_count):
-            free(self.states[i].row)
-            free(self.states[i].mask)
-        for pointer in (<size_t>self.machines, <size_t>self.states, <size_t>self.path, <size_t>self.ranges.at, <size_t>self.calls.at,
-                        <size_t>self.tokens.at, <size_t>self.dispatched.at, <size_t>self.recorded_after.at, <size_t>self.frames.at,
-                        <size_t>self.stack_first.at, <size_t>self.stack_ids.at, <size_t>self.stack_next.at, <size_t>self.unions.at,
-                        <size_t>self.pushed.at, <size_t>self.stepped.at, <size_t>self.popped.at, <size_t>self.record_parent.at,
-                        <size_t>self.record_byte.at, <size_t>self.record_ids.at, <size_t>self.configs.at, <size_t>self.state_next.at,
-                        <size_t>self.state_ids.at, <size_t>self.work.at, <size_t>self.closed.at, <size_t>self.closed_at.at):
-            free(<void*><size_t>pointer)
-
-    cdef void set_tokens(self, int node, uint32_t* bits) noexcept:
-        cdef int i, token
-        for i in range(self.first[node], self.first[node + 1]):
-            token = self.ids[i]
-            bits[token >> 5] |= <uint32_t>1 << (token & 31)
+    # -- walks ------------------------------------------------------------------------------------------------------------
 
     cdef int walk(self, int state, int at, int stop, int base, uint32_t* bits) except -1:
         """Set the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies above them.
 
-        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand.
+        Where a walk enters a text, the rest is a part of the text's inner mask: it is put off to `deferred`.
+        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what was put off.
         """
         cdef int32_t* path = self.path
         cdef int32_t* row
-        cdef int depth, after
+        cdef int depth, after, last, light
         path[0] = state
         while at < stop:
             depth = self.depth[at] - base
@@ -149,238 +102,150 @@ cdef class Kernel(Automaton):
             if row == NULL:
                 row = self.row(path[depth - 1])
             after = row[self.byte[at]]
-            if after == DEAD:
-                at = self.end[at]
-                continue
             if after == UNKNOWN:
                 after = self.step(path[depth - 1], self.byte[at])
-                if after == DEAD:
-                    at = self.end[at]
-                    continue
-            path[depth] = after
-            self.set_tokens(at, bits)
-            at += 1
-        return 0
-
-    cdef Inner inner(self, int q):
-        """Return what tokens do inside the text at position q, from the vocabulary's cache where its language is known there."""
-        cdef Inner found
-        known = self.inners.get(q)
-        if known is not None:
-            return known
-        cdef int language = self.texts.positions[q >> 1].language
-        place = self.texts.positions[q >> 1].place
-        object_ = self.texts.language_object(language)
-        spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
-        counted = getattr(object_, "counted", None) if place == BODY and spelling.closing >= 0 else None
-        if counted is not None:
-            found = self.counted_inner(q, spelling, counted)
-        else:
-            key = (spelling, place, object_.mask_key(self.longest))
-            found = self.shared.get(key)
-            if found is None:
-                found = self.build_inner(q, False)
-                self.remember(key, found)
-        self.inners[q] = found
-        return found
-
-    cdef int remember(self, key, Inner inner) except -1:
-        """Keep an inner mask with the vocabulary; the oldest go first when there are too many."""
-        while len(self.shared) >= 2048:
-            del self.shared[next(iter(self.shared))]
-        self.shared[key] = inner
-        return 0
-
-    cdef Inner counted_inner(self, int q, spelling, counted):
-        """Return the inner mask of C{low,high} from that of C*: tokens with too many characters fall out, exits outside the bounds too."""
-        cdef Inner base, level
-        characters, low, high = counted
-        key = (spelling, "counted", characters)
-        found = self.shared.get(key)
-        if found is None:
-            endless = repeat(characters, 0, None)
-            base = self.build_inner(2 * self.texts.body(self.texts.spelling(spelling), self.texts.language(endless)) + 1, True)
-            base.levels = {}
-            self.remember(key, base)
-        else:
-            base = found
-        cdef int least = min(low, base.most + 1), most = base.most if high is None else min(high, base.most)
-        if least == 0 and most == base.most:
-            return base
-        level = base.levels.get((least, most))
-        if level is None:
-            level = self.limited(base, least, most)
-            base.levels[least, most] = level
-        return level
-
-    cdef Inner limited(self, Inner base, int least, int most):
-        cdef Inner level = Inner()
-        cdef int i, token
-        level.bits = <uint32_t*>malloc(4 * self.words)
-        if level.bits == NULL:
-            raise MemoryError
-        memcpy(level.bits, base.bits, 4 * self.words)
-        for i in range(0, base.counted.size, 2):
-            if base.counted.at[i + 1] <= most:
-                break
-            token = base.counted.at[i]
-            level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-        for i in range(base.exits.size):
-            if least <= base.exit_counts.at[i] <= most:
-                ints_add(&level.exits, base.exits.at[i])
-                self.set_tokens(base.exits.at[i], level.bits)
-            else:
-                self.clear_tokens(base.exits.at[i], level.bits)
-        return level
-
-    cdef void clear_tokens(self, int node, uint32_t* bits) noexcept:
-        cdef int i, token
-        for i in range(self.first[node], self.first[node + 1]):
-            token = self.ids[i]
-            bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-
-    cdef Inner build_inner(self, int q, bint counts):
-        """Walk the trie from position q with nothing known outside the text; with counts, q is the loop of a language C*."""
-        cdef Inner made = Inner()
-        cdef int32_t* path = self.path
-        cdef int32_t* characters
-        cdef int at = 0, depth, after, begin, begun, i, free_escape = DEAD
-        made.bits = <uint32_t*>calloc(self.words, 4)
-        characters = <int32_t*>calloc(self.longest + 2, 4)
-        if made.bits == NULL or characters == NULL:
-            raise MemoryError
-        ints_add(&self.work, q)
-        ints_add(&self.work, OUTSIDE)
-        begin = self.close(0)
-        path[0] = begin
-        if counts and self.texts.spellings[self.texts.positions[q >> 1].spelling].continuation:
-            free_escape = self.next_state(begin, 0x5C)      # a backslash may turn out to begin no character
-        needs = [] if counts else None
-        while at < self.nodes:
-            depth = self.depth[at]
-            after = self.next_state(path[depth - 1], self.byte[at])
             if after == DEAD:
                 at = self.end[at]
                 continue
+            self.set_tokens(at, bits)
+            if self.end[at] - at > SMALL:
+                light = self.states[after].light
+                if light == UNKNOWN:
+                    light = self.split(after)
+                if light != after:
+                    self.put_off(after, at)
+                    if light == DEAD:
+                        at = self.end[at]
+                        continue
+                    after = light
             path[depth] = after
-            self.set_tokens(at, made.bits)
-            characters[depth] = characters[depth - 1] + (after == begin)
-            if self.states[after].flags & EXITS:
-                ints_add(&made.exits, at)
-                ints_add(&made.exit_counts, characters[depth])
-                made.most = max(made.most, characters[depth])
-            elif counts:
-                begun = characters[depth] + (after != begin and after != free_escape)
-                made.most = max(made.most, begun)
-                for i in range(self.first[at], self.first[at + 1]):
-                    needs.append((-begun, self.ids[i]))
             at += 1
-        free(characters)
-        if self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
-            self.drop_covered(made)
-        if counts:
-            needs.sort()
-            for count, token in needs:
-                ints_add(&made.counted, token)
-                ints_add(&made.counted, -count)
-        return made
+        return 0
 
-    cdef int drop_covered(self, Inner inner) except -1:
-        """Forget the exits of a bare text below which every token stays inside as well: all of them, for free text."""
-        cdef int i, kept = 0, token, node
-        cdef int32_t* outside = <int32_t*>malloc(4 * (self.first[self.nodes] + 1))
-        if outside == NULL:
-            raise MemoryError
-        outside[0] = 0
-        for i in range(self.first[self.nodes]):
-            token = self.ids[i]
-            outside[i + 1] = outside[i] + 1 - (inner.bits[token >> 5] >> (token & 31) & 1)
-        for i in range(inner.exits.size):
-            node = inner.exits.at[i]
-            if outside[self.first[self.end[node]]] > outside[self.first[node + 1]]:
-                inner.exits.at[kept] = node
-                kept += 1
-        inner.exits.size = kept
-        free(outside)
+    cdef int split(self, int state) except -1:
+        """Return the state without its text configurations (DEAD if nothing is left), kept as its `light`."""
+        cdef int i, light, first = self.states[state].first, last = first + self.states[state].count
+        self.closed.size = 0
+        for i in range(first, last, 2):
+            if not self.is_heavy(self.configs.at[i], self.configs.at[i + 1]):
+                ints_add(&self.closed, self.configs.at[i])
+                ints_add(&self.closed, self.configs.at[i + 1])
+        if self.closed.size == last - first:
+            light = state
+        else:
+            light = self.intern_state(0)
+        self.states[state].light = light
+        return light
+
+    cdef int put_off(self, int state, int node) except -1:
+        cdef int i
+        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
+            if self.is_heavy(self.configs.at[i], self.configs.at[i + 1]):
+                ints_add(&self.deferred, self.configs.at[i])
+                ints_add(&self.deferred, self.configs.at[i + 1])
+                ints_add(&self.deferred, node)
+        return 0
+
+    cdef bint is_heavy(self, int q, int stack) except -1:
+        """Say whether a configuration gets its mask from an inner one: between the characters of a text that is no finite set."""
+        cdef int place
+        if not q & 1 or stack == OUTSIDE:
+            return False
+        place = self.texts.positions[q >> 1].place
+        if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
+            return False
+        if self.records(stack):
+            return place <= BODY_LESS and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
+        return place <= BODY_LESS or place == ESCAPE
+
+    # -- texts and what lies behind them ------------------------------------------------------------------------------------
+
+    cdef int add_text(self, int q, int stack, int node, uint32_t* bits, list doubtful) except -1:
+        """Add the mask of one text configuration, whole or below a trie node: its inner mask, and what lies behind it."""
+        cdef Inner inner = self.part(q, node) if node >= 0 else self.inner(q)
+        cdef bint recording = self.records(stack)
+        cdef int i, token, behind
+        cdef uint32_t* inside
+        if node >= 0:
+            for i in range(inner.tokens.size):
+                token = inner.tokens.at[i]
+                bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        else:
+            inside = self.inside(inner) if recording else inner.bits
+            for i in range(self.words):
+                bits[i] |= inside[i]
+        behind = self.popped_state(stack)
+        if behind != DEAD:
+            for i in range(inner.exits.size):
+                self.leave(behind, inner.exits.at[i], bits)
+        if recording:
+            self.leave_recorded(inner, q, stack, node, bits)
+            doubtful.extend(inner.twice)
+        return 0
+
+    cdef int leave(self, int behind, int node, uint32_t* bits) except -1:
+        """Set the tokens that leave a text at a trie node and go on in state `behind`."""
+        self.set_tokens(node, bits)
+        if self.states[behind].count and self.end[node] > node + 1:
+            self.walk(behind, node + 1, self.end[node], self.depth[node], bits)
         return 0
 
     cdef int popped_state(self, int stack) except -1:
-        """Return the state in which the text above `stack` has just ended; frames that record are left to `recorded_exits`."""
-        cdef int i, known = map_get(&self.popped, stack, 0)
+        """Return the state in which the text above `stack` has just ended; frames that record are left to `leave_recorded`."""
+        cdef int i, known = map_get(&self.popped, stack, 0), flags = 0
         if known >= 0:
             return known
         for i in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
-            if self.frames.at[i] >= 0 and self.frames.at[i + 1] < 0:
+            if self.frames.at[i] == -1:
+                flags = FINAL
+            elif self.frames.at[i] >= 0 and self.frames.at[i + 1] < 0:
                 ints_add(&self.work, self.frames.at[i])
                 ints_add(&self.work, self.frames.at[i + 2])
-        known = self.close(0) if self.work.size else DEAD
+        known = self.close(flags) if self.work.size or flags else DEAD
         map_put(&self.popped, stack, 0, known)
         return known
 
-    cdef int leave(self, Inner inner, int stack, uint32_t* bits) except -1:
-        """Set the tokens that leave the text and go on behind it."""
-        cdef int i, node, behind = self.popped_state(stack)
-        if behind != DEAD and self.states[behind].count:
-            for i in range(inner.exits.size):
-                node = inner.exits.at[i]
-                if self.end[node] > node + 1:
-                    self.walk(behind, node + 1, self.end[node], self.depth[node], bits)
-        return 0
-
-    cdef int add_text(self, int q, int stack, uint32_t* bits, list doubtful) except -1:
-        """Add the mask of one text configuration: the inner mask, and what lies behind it."""
-        cdef Inner inner = self.inner(q)
-        cdef uint32_t* scratch
-        cdef int i
-        if not self.records(stack):
-            for i in range(self.words):
-                bits[i] |= inner.bits[i]
-            return self.leave(inner, stack, bits)
-        scratch = <uint32_t*>malloc(4 * self.words)
-        if scratch == NULL:
-            raise MemoryError
-        try:
-            memcpy(scratch, inner.bits, 4 * self.words)
-            self.leave_recorded(inner, q, stack, scratch)
-            for i in range(self.words):
-                bits[i] |= scratch[i]
-        finally:
-            free(scratch)
-        doubtful.extend(inner.twice)
-        return 0
-
-    cdef int leave_recorded(self, Inner inner, int q, int stack, uint32_t* bits) except -1:
-        """As `leave`, where what follows depends on the text: one walk for an ordinary text, one more for each special text in reach."""
-        cdef int i, node, behind, frame, after, target, record, parent
-        closing = bytes([self.texts.spellings[self.texts.positions[q >> 1].spelling].closing])
+    cdef int leave_recorded(self, Inner inner, int q, int stack, int node, uint32_t* bits) except -1:
+        """As `leave`, where what follows depends on the text: ordinary texts have one state behind them, special ones their own."""
+        cdef int i, behind, frame, after, parent, target
         if inner.groups is None:
-            self.group_exits(inner, q)
+            self.group(inner, q, node)
         for frame in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
-            after, record, parent = self.frames.at[frame], self.frames.at[frame + 1], self.frames.at[frame + 2]
-            behind = self.after_text(after, None, parent)
-            for i in range(inner.exits.size if behind != DEAD else 0):
-                node = inner.exits.at[i]
-                self.walk(behind, node + 1, self.end[node], self.depth[node], bits)
-            special = self.objects[after >> 1].special
-            if not special and behind != DEAD:
+            after, parent = self.frames.at[frame], self.frames.at[frame + 2]
+            if self.frames.at[frame + 1] < 0:
                 continue
-            so_far = self.recorded(record, closing)
-            for text, nodes in self.reachable(inner.groups, so_far, special, behind == DEAD):
-                target = self.after_text(after, text, parent)
-                for node in nodes:
-                    for i in range(node, self.end[node]):
-                        self.clear_tokens(i, bits)
+            behind = self.generic_state(after, parent)
+            apart = self.special_exits(inner, q, after, self.frames.at[frame + 1], behind == DEAD)
+            for i in range(inner.exits.size if behind != DEAD else 0):
+                if apart is None or inner.exits.at[i] not in apart:
+                    self.leave(behind, inner.exits.at[i], bits)
+            if apart is not None:
+                for exit_, text in apart.items():
+                    target = self.after_text(after, text, parent)
                     if target != DEAD:
-                        self.set_tokens(node, bits)
-                        self.walk(target, node + 1, self.end[node], self.depth[node], bits)
+                        self.leave(target, exit_, bits)
         return 0
 
-    def reachable(self, dict groups, str so_far, special, bint everything):
-        """Return (text, exit nodes) for the special texts that one token can complete; for all texts if ordinary ones are refused."""
+    cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything):
+        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are refused."""
+        cdef dict groups = inner.groups
+        special = self.objects[after >> 1].special
+        if not (special or everything) or not groups:
+            return None
+        closing = bytes([self.texts.spellings[self.texts.positions[q >> 1].spelling].closing])
+        so_far = self.recorded(record, closing) if record >= 8 else ""
         if everything or len(groups) < len(special):
-            return [(so_far + end, nodes) for end, nodes in groups.items() if everything or so_far + end in special]
-        ends = ((text, groups.get(text[len(so_far):])) for text in special if text.startswith(so_far))
-        return [(text, nodes) for text, nodes in ends if nodes]
+            ends = [(end, so_far + end) for end in groups if everything or so_far + end in special]
+        else:
+            ends = [(text[len(so_far):], text) for text in special if text.startswith(so_far)]
+        return {node: text for end, text in ends for node in groups.get(end, ())}
+
+    cdef int generic_state(self, int after, int parent) except -1:
+        cdef int known = map_get(&self.generic, after, parent)
+        if known < 0:
+            known = self.after_text(after, None, parent)
+            map_put(&self.generic, after, parent, known)
+        return known
 
     cdef int after_text(self, int after, text, int parent) except -1:
         """Return the state behind a recorded text, DEAD where it is refused."""
@@ -391,21 +256,7 @@ cdef class Kernel(Automaton):
         ints_add(&self.work, parent)
         return self.close(0)
 
-    cdef int group_exits(self, Inner inner, int q) except -1:
-        """Sort the exits by the text before them, and find the tokens that may complete a second text."""
-        cdef int i, node, at, depth
-        cdef int closing = self.texts.spellings[self.texts.positions[q >> 1].spelling].closing
-        inner.groups, inner.twice = {}, []
-        spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
-        tokens = self.vocabulary.tokens
-        for i in range(inner.exits.size):
-            node = inner.exits.at[i]
-            depth = self.depth[node]
-            below = [self.ids[at] for at in range(self.first[node], self.first[self.end[node]])]
-            text = decode(spelling.surface, spelling.opening + tokens[below[0]][:depth])
-            inner.groups.setdefault(text, []).append(node)
-            inner.twice += [token for token in below if sum(tokens[token].count(quote) for quote in (b'"', b"'")) > 2]
-        return 0
+    # -- masks --------------------------------------------------------------------------------------------------------------
 
     cdef uint32_t* mask_of(self, int state) except NULL:
         """Return the mask of a state, computed once."""
@@ -419,29 +270,25 @@ cdef class Kernel(Automaton):
             self.fill_bits(state, bits)
         except BaseException:
             free(bits)
-            self.work.size = 0
+            self.work.size = self.deferred.size = 0
             raise
         self.states[state].mask = bits
         self.bytes += 4 * self.words
         return bits
 
     cdef int fill_bits(self, int state, uint32_t* bits) except -1:
-        cdef int i, q, token, first = self.states[state].first, last = first + self.states[state].count, light
-        cdef list doubtful = [], rest = []
-        for i in range(first, last, 2):
-            q = self.configs.at[i]
-            if self.is_heavy(q, self.configs.at[i + 1]):
-                self.add_text(q, self.configs.at[i + 1], bits, doubtful)
-            else:
-                rest += (q, self.configs.at[i + 1])
-        if rest:
-            light = state
-            if 2 * (len(rest) // 2) < last - first:
-                self.closed.size = 0
-                for x in rest:
-                    ints_add(&self.closed, x)
-                light = self.intern_state(0)
+        cdef int token, light = self.states[state].light
+        cdef list doubtful = []
+        if light == UNKNOWN:
+            light = self.split(state)
+        if light != state:
+            self.put_off(state, -1)
+        if light != DEAD:
             self.walk(light, 0, self.nodes, 0, bits)
+        while self.deferred.size:
+            self.deferred.size -= 3
+            self.add_text(self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1],
+                          self.deferred.at[self.deferred.size + 2], bits, doubtful)
         for token in doubtful:
             if bits[token >> 5] >> (token & 31) & 1 and self.step_token(state, token) == DEAD:
                 bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
@@ -451,18 +298,6 @@ cdef class Kernel(Automaton):
             for token in self.vocabulary.stop:
                 bits[token >> 5] |= <uint32_t>1 << (token & 31)
         return 0
-
-    cdef bint is_heavy(self, int q, int stack) except -1:
-        """Say whether a configuration gets its mask from a shared inner one: between the characters of a text that is no finite set."""
-        cdef int place
-        if not q & 1 or stack == OUTSIDE:
-            return False
-        place = self.texts.positions[q >> 1].place
-        if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
-            return False
-        if self.records(stack):
-            return place <= BODY_LESS and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
-        return place <= BODY_LESS or place == ESCAPE
 
     def mask(self, int state):
         """Return the tokens that may come next as a new array, (words,) uint32, bit i of word w = token 32 w + i is allowed."""

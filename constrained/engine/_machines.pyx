@@ -8,13 +8,30 @@ from constrained.engine._text cimport NONE, Texts
 
 from constrained.engine.spelling import decode, variants
 from constrained.errors import LimitExceeded
-from constrained.machine import END, Dispatch, Surface, Text
+from constrained.machine import END, Bytes, Dispatch, Surface, Text
 
 import numpy as np
 
 
 cdef class Machines:
     """What the automaton is made of; the base of `Automaton`, split off for the reader's sake only."""
+
+    def __cinit__(self, *args, **options):
+        cdef int surface
+        self.texts, self.objects, self.machine_ids = Texts(), [], {}
+        for surface in range(8):
+            ints_add(&self.record_parent, -1)
+            ints_add(&self.record_byte, -1)
+        ints_add(&self.stack_first, 0)
+        self.intern_stack([-1, -1, -1], 1)
+        self.intern_stack([-2, -1, -1], 1)
+
+    def __dealloc__(self):
+        for pointer in (<size_t>self.machines, <size_t>self.ranges.at, <size_t>self.calls.at, <size_t>self.tokens.at, <size_t>self.dispatched.at,
+                        <size_t>self.recorded_after.at, <size_t>self.frames.at, <size_t>self.stack_first.at, <size_t>self.stack_ids.at,
+                        <size_t>self.stack_next.at, <size_t>self.unions.at, <size_t>self.pushed.at, <size_t>self.stepped.at,
+                        <size_t>self.popped.at, <size_t>self.record_parent.at, <size_t>self.record_byte.at, <size_t>self.record_ids.at):
+            free(<void*><size_t>pointer)
 
     # -- machine states -------------------------------------------------------------------------------------------------
 
@@ -47,7 +64,22 @@ cdef class Machines:
             self.machines[fresh].flags = EXPANDED | DISPATCH | (RECORDS if state.records else 0)
         elif isinstance(state, Text):
             self._expand_text(fresh, state)
+        elif isinstance(state, Bytes):
+            self._expand_bytes(fresh, state.data, state.then)
         return 2 * fresh
+
+    def _expand_bytes(self, int at, bytes data, then):
+        """Lay out fixed bytes as a chain of states, without an object for each."""
+        cdef int i, target, fresh = at, size = len(data)
+        for i in range(size):
+            target = self.machine(then if i == size - 1 else (data, i, then))
+            self.machines[fresh].flags = EXPANDED
+            self.machines[fresh].ranges = self.ranges.size
+            ints_add(&self.ranges, data[i])
+            ints_add(&self.ranges, data[i])
+            ints_add(&self.ranges, target)
+            self.machines[fresh].ranges_end = self.ranges.size
+            fresh = target >> 1
 
     def _expand_text(self, int at, text):
         cdef int target

@@ -1,0 +1,245 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Inner masks: what tokens do inside a text, whatever stands around it.
+
+An inner mask depends only on the vocabulary and on the language at a position, so it is kept with the vocabulary and shared by all
+grammars, requests and stacks.  Tokens that leave the text are found again through the trie node where they leave.
+A *part* is an inner mask below one trie node: a token that enters the text in its middle, such as ` "San`, needs only that.
+Counted texts (`C{2,20}`) share the inner mask of the uncounted one: a token that begins too many characters falls out.
+Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
+"""
+from libc.stdint cimport int32_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+from constrained.engine._automaton cimport Automaton
+from constrained.engine._machines cimport EXITS, OUTSIDE
+from constrained.engine._tables cimport Ints, ints_add
+from constrained.engine._text cimport BODY
+
+from constrained.engine.spelling import decode
+from constrained.regex import repeat
+
+cdef enum:
+    DEAD = 0
+    WHOLE = 2048        # inner masks that a vocabulary keeps; 16 KB each for 128,000 tokens
+    PARTS = 65536       # parts; some hundred bytes each
+
+
+cdef class Inner:
+    """The inner mask of one language; see the fields in _inner.pxd."""
+
+    def __dealloc__(self):
+        free(self.bits)
+        free(self.inside)
+        free(self.tokens.at)
+        free(self.exits.at)
+        free(self.exit_counts.at)
+        free(self.counted.at)
+
+
+cdef class Inners(Automaton):
+    """Builds inner masks and keeps them; the base of `Kernel`, split off for the reader's sake only."""
+
+    cdef Inner inner(self, int q):
+        """Return what tokens do inside the text at position q, from the vocabulary's cache where its language is known there."""
+        cdef Inner found
+        known = self.inners.get(q)
+        if known is not None:
+            return known
+        place = self.texts.positions[q >> 1].place
+        language = self.texts.language_object(self.texts.positions[q >> 1].language)
+        spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
+        counted = getattr(language, "counted", None) if place == BODY and spelling.closing >= 0 and not spelling.octal else None
+        if counted is not None:
+            found = self.counted_inner(q, spelling, counted)
+        else:
+            key = (spelling, place, language.mask_key(self.longest))
+            found = self.shared.get(key)
+            if found is None:
+                found = self.build(q, -1, False)
+                remember(self.shared, key, found, WHOLE)
+        self.inners[q] = found
+        return found
+
+    cdef Inner part(self, int q, int node):
+        """Return the inner mask below a trie node."""
+        cdef Inner found
+        known = self.inners.get((q, node))
+        if known is not None:
+            return known
+        language = self.texts.language_object(self.texts.positions[q >> 1].language)
+        spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
+        key = (spelling, self.texts.positions[q >> 1].place, language.mask_key(self.longest), node)
+        parts = self.vocabulary.shared_parts
+        found = parts.get(key)
+        if found is None:
+            found = self.build(q, node, False)
+            remember(parts, key, found, PARTS)
+        self.inners[q, node] = found
+        return found
+
+    cdef Inner counted_inner(self, int q, spelling, counted):
+        """Return the inner mask of C{low,high} from that of C*: tokens with too many characters fall out, exits outside the bounds too."""
+        cdef Inner base, level
+        characters, low, high = counted
+        key = (spelling, "counted", characters)
+        found = self.shared.get(key)
+        if found is None:
+            endless = repeat(characters, 0, None)
+            base = self.build(2 * self.texts.body(self.texts.spelling(spelling), self.texts.language(endless)) + 1, -1, True)
+            base.levels = {}
+            remember(self.shared, key, base, WHOLE)
+        else:
+            base = found
+        cdef int least = min(low, base.most + 1), most = base.most if high is None else min(high, base.most)
+        if least == 0 and most == base.most:
+            return base
+        level = base.levels.get((least, most))
+        if level is None:
+            level = self.limited(base, least, most)
+            base.levels[least, most] = level
+        return level
+
+    cdef Inner limited(self, Inner base, int least, int most):
+        cdef Inner level = Inner()
+        cdef int i, token
+        level.bits = <uint32_t*>malloc(4 * self.words)
+        if level.bits == NULL:
+            raise MemoryError
+        memcpy(level.bits, base.bits, 4 * self.words)
+        for i in range(0, base.counted.size, 2):
+            if base.counted.at[i + 1] <= most:
+                break
+            token = base.counted.at[i]
+            level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+        for i in range(base.exits.size):
+            if least <= base.exit_counts.at[i] <= most:
+                ints_add(&level.exits, base.exits.at[i])
+                self.set_tokens(base.exits.at[i], level.bits)
+            else:
+                self.clear_tokens(base.exits.at[i], level.bits)
+        return level
+
+    cdef void clear_tokens(self, int node, uint32_t* bits) noexcept:
+        cdef int i, token
+        for i in range(self.first[node], self.first[node + 1]):
+            token = self.ids[i]
+            bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+
+    cdef Inner build(self, int q, int node, bint counts):
+        """Walk the trie, or the part below a node, from position q with nothing known outside the text.
+
+        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q.  (Not so where an escape
+        ends with the character behind it, as octal ones do: such spellings do without counts.)
+        """
+        cdef Inner made = Inner()
+        cdef int32_t* path = <int32_t*>malloc(8 * (self.longest + 2))
+        cdef int32_t* characters = path + self.longest + 2
+        cdef int at = node + 1, stop = self.end[node] if node >= 0 else self.nodes, base = self.depth[node] if node >= 0 else 0
+        cdef int depth, after, begin
+        if path == NULL:
+            raise MemoryError
+        ints_add(&self.work, q)
+        ints_add(&self.work, OUTSIDE)
+        begin = self.close(0)
+        path[0] = begin
+        characters[0] = 0
+        if node < 0:
+            made.bits = <uint32_t*>calloc(self.words, 4)
+        needs = [] if counts else None
+        try:
+            while at < stop:
+                depth = self.depth[at] - base
+                after = self.next_state(path[depth - 1], self.byte[at])
+                if after == DEAD:
+                    at = self.end[at]
+                    continue
+                path[depth] = after
+                characters[depth] = characters[depth - 1] + (after == begin)
+                self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
+                          characters[depth] + (after != begin), needs)
+                at += 1
+        finally:
+            free(path)
+        if node < 0 and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
+            self.drop_covered(made)
+        for count, token in sorted(needs) if counts else ():
+            ints_add(&made.counted, token)
+            ints_add(&made.counted, -count)
+        return made
+
+    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun, object needs) except -1:
+        """Note what the tokens at a trie node do: stay inside, or leave the text there."""
+        cdef int i
+        if node < 0:
+            self.set_tokens(at, made.bits)
+        if leaves:
+            ints_add(&made.exits, at)
+            ints_add(&made.exit_counts, count)
+            made.most = max(made.most, count)
+        elif node >= 0:
+            for i in range(self.first[at], self.first[at + 1]):
+                ints_add(&made.tokens, self.ids[i])
+        elif needs is not None:
+            made.most = max(made.most, begun)
+            for i in range(self.first[at], self.first[at + 1]):
+                needs.append((-begun, self.ids[i]))
+        return 0
+
+    cdef uint32_t* inside(self, Inner inner) except NULL:
+        """Return the tokens that stay inside, without those that end where they leave."""
+        cdef int i
+        if inner.inside == NULL:
+            inner.inside = <uint32_t*>malloc(4 * self.words)
+            if inner.inside == NULL:
+                raise MemoryError
+            memcpy(inner.inside, inner.bits, 4 * self.words)
+            for i in range(inner.exits.size):
+                self.clear_tokens(inner.exits.at[i], inner.inside)
+        return inner.inside
+
+    cdef int group(self, Inner inner, int q, int node) except -1:
+        """Sort the exits by the text before them, and find the tokens that may complete a second text."""
+        cdef int i, at, exit_, base = self.depth[node] if node >= 0 else 0
+        inner.groups, inner.twice = {}, []
+        spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
+        tokens = self.vocabulary.tokens
+        for i in range(inner.exits.size):
+            exit_ = inner.exits.at[i]
+            below = [self.ids[at] for at in range(self.first[exit_], self.first[self.end[exit_]])]
+            text = decode(spelling.surface, spelling.opening + tokens[below[0]][base:self.depth[exit_]])
+            inner.groups.setdefault(text, []).append(exit_)
+            inner.twice += [token for token in below if tokens[token].count(b'"') + tokens[token].count(b"'") > 2]
+        return 0
+
+    cdef int drop_covered(self, Inner inner) except -1:
+        """Forget the exits of a bare text below which every token stays inside as well: all of them, for free text."""
+        cdef int i, kept = 0, token, node
+        cdef int32_t* outside = <int32_t*>malloc(4 * (self.first[self.nodes] + 1))
+        if outside == NULL:
+            raise MemoryError
+        outside[0] = 0
+        for i in range(self.first[self.nodes]):
+            token = self.ids[i]
+            outside[i + 1] = outside[i] + 1 - (inner.bits[token >> 5] >> (token & 31) & 1)
+        for i in range(inner.exits.size):
+            node = inner.exits.at[i]
+            if outside[self.first[self.end[node]]] > outside[self.first[node + 1]]:
+                inner.exits.at[kept] = node
+                kept += 1
+        inner.exits.size = kept
+        free(outside)
+        return 0
+
+    cdef void set_tokens(self, int node, uint32_t* bits) noexcept:
+        cdef int i, token
+        for i in range(self.first[node], self.first[node + 1]):
+            token = self.ids[i]
+            bits[token >> 5] |= <uint32_t>1 << (token & 31)
+
+
+cdef int remember(dict cache, object key, Inner inner, int most) except -1:
+    """Keep an inner mask with the vocabulary; the oldest go first when there are too many."""
+    while len(cache) >= most:
+        del cache[next(iter(cache))]
+    cache[key] = inner
+    return 0
