@@ -1,0 +1,4 @@
+"""JSON Schema: from documents to normal forms to machines.
+
+    documents ── check ──► nodes ── plans, alternatives ──► drafts ── shapes, live ──► Value ── machines ──► states of the engine
+"""

@@ -12,6 +12,8 @@ Source: JSON Schema core 2020-12 §8.2.3.2 (dynamic references), 2019-09 §8.2.4
 
 from __future__ import annotations
 
+from itertools import count
+from threading import RLock
 from typing import Any, Iterable, Mapping, TypeAlias
 
 from constrained.errors import SchemaError
@@ -23,16 +25,20 @@ from constrained.schema.values import ALWAYS, Conj, Literal
 Scope: TypeAlias = tuple[Resource, ...]
 
 
+_serials = count()
+
+
 class Node:
     """A subschema in its place.  Equality is identity; `Document.node` interns."""
 
-    __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "negative", "conj", "plan")
+    __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "negative", "conj", "plan", "serial")
 
     def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
         self.document, self.schema, self.resource, self.scope, self.where = document, schema, resource, scope, where
         self.positive, self.negative = Literal(self, True), Literal(self, False)
         self.conj: Conj = frozenset((self.positive,))
         self.plan: Any = None  # set by `plans`, which sorts the keywords on first use
+        self.serial = next(_serials)  # orders conjunctions, so that results do not depend on hashes
 
     @property
     def pointer(self) -> str:
@@ -80,7 +86,9 @@ class Document:
     def __init__(self, library: Library, asserts_formats: bool) -> None:
         self.library = library
         self.asserts_formats = asserts_formats
-        self.memo: dict[Any, Any] = {}  # see `normalise`
+        self.memo: dict[Any, Any] = {}  # answers of `alternatives` and `normalise`
+        self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
+        self.lock = RLock()
         self._nodes: dict[tuple[int, Scope], Node] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
@@ -153,6 +161,11 @@ def both(left: Conj, right: Conj) -> Conj:
         if (literal.node.negative if literal.positive else literal.node.positive) in joined:
             return NOTHING
     return joined
+
+
+def ordered(conj: Conj) -> list[Literal]:
+    """Return the literals in the order in which their nodes were met."""
+    return list(conj) if len(conj) == 1 else sorted(conj, key=lambda literal: (literal.node.serial, literal.positive))
 
 
 def load(

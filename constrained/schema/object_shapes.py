@@ -1,0 +1,187 @@
+"""From a draft to an `ObjectShape`: every name decided, the other keys cut into disjoint cells, the clauses simplified."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from constrained import regex
+from constrained.errors import UnsupportedSchema
+from constrained.regex import ANY_TEXT, NEVER, Expr
+from constrained.schema.documents import NOTHING, both
+from constrained.schema.objects import HasIn, Never, ObjectDraft
+from constrained.schema.texts import listed
+from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
+
+Cells: TypeAlias = tuple[tuple[Expr, Conj], ...]
+
+_SPELLED_OUT = 64  # a cell with no more keys than this becomes named keys
+_MOST_CELLS = 500
+
+
+def shape(draft: ObjectDraft, pointer: str, never: Never) -> ObjectShape | None:
+    """Return the draft as a shape; None if it is seen to be empty.
+
+    `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
+    """
+    names = _names(draft)
+    cells: Cells = ()
+    while True:
+        cells, small = _cells(draft, names, pointer)
+        if not small:
+            break
+        names.update(dict.fromkeys(small))
+    named = {}
+    for name in names:
+        conj = draft.named.get(name, ALWAYS)
+        for keys, part in draft.regions:
+            if name in keys:
+                conj = both(conj, part)
+        named[name] = conj
+    required = dict(draft.required)
+    clauses: list[Clause] = []
+    if draft.clauses:
+        spelled = [_spelled(clause, names, cells) for clause in draft.clauses]
+        simplified = _simplify(spelled, named, required, cells, never)
+        if simplified is None:
+            return None
+        clauses = simplified
+    if any(named[key] == NOTHING for key in required) or draft.max is not None and draft.max < max(draft.min, len(required)):
+        return None
+    return ObjectShape(tuple(named.items()), frozenset(required), cells, draft.min, draft.max, tuple(clauses))
+
+
+def _names(draft: ObjectDraft) -> dict[str, None]:
+    names = {**dict.fromkeys(draft.named), **draft.required}
+    for keys, _ in draft.regions:
+        if not keys.names <= names.keys():
+            names.update(dict.fromkeys(sorted(keys.names)))
+    for clause in draft.clauses:
+        for part in clause:
+            if isinstance(part, HasIn):
+                names.update(dict.fromkeys(sorted(part.keys.names - names.keys())))
+        names.update(dict.fromkeys(sorted({part.key for part in clause if isinstance(part, (HasNamed, Absent, Present))} - names.keys())))
+    return names
+
+
+def _cells(draft: ObjectDraft, names: dict[str, None], pointer: str) -> tuple[Cells, list[str]]:
+    """Return the cells, and the keys of finite cells that are small enough to be spelled out as names first."""
+    cuts = [(keys, conj) for keys, conj in draft.regions]
+    cuts += [(part.keys, ALWAYS) for clause in draft.clauses for part in clause if isinstance(part, HasIn)]
+    found: list[tuple[Expr, Conj]] = [(ANY_TEXT, ALWAYS)]
+    for keys, conj in cuts:
+        if not keys.languages:
+            if keys.outside and conj:
+                found = [(language, joined) for language, old in found if (joined := both(old, conj)) != NOTHING]
+            continue
+        inside = keys.others()
+        outside = regex.complement(inside)
+        pieces = []
+        for language, old in found:
+            for side, joined in ((inside, both(old, conj)), (outside, old)):
+                piece = side if language is ANY_TEXT else regex.intersect(language, side)
+                if joined != NOTHING and not regex.is_empty(piece):
+                    pieces.append((piece, joined))
+        found = pieces
+        if len(found) > _MOST_CELLS:
+            raise UnsupportedSchema(
+                "cannot compile the patterns of an object", where=pointer, because=f"they cut the keys into more than {_MOST_CELLS} parts",
+                instead='use fewer overlapping patterns in "patternProperties"',
+            )
+    small: list[str] = []
+    for language, _ in found:
+        if language is not ANY_TEXT:
+            texts = listed(language, len(names) + _SPELLED_OUT + draft.min + len(draft.clauses))
+            small += [text for text in texts or () if text not in names]
+    if not small:
+        found = [cell for cell in found if cell[0] is ANY_TEXT or not regex.is_finite(cell[0]) or _has_other(cell[0], names)]
+    return tuple(found), small
+
+
+def _has_other(language: Expr, names: dict[str, None]) -> bool:
+    return listed(language, len(names)) is None
+
+
+def _spelled(clause: frozenset[Obligation | HasIn], names: dict[str, None], cells: Cells) -> Clause:
+    found: set[Obligation] = set()
+    for part in clause:
+        if not isinstance(part, HasIn):
+            found.add(part)
+            continue
+        found.update(HasNamed(name, part.value) if part.value else Present(name) for name in names if name in part.keys)
+        others = part.keys.others()
+        if others is not NEVER and any(others is ANY_TEXT or not regex.is_empty(regex.intersect(cell, others)) for cell, _ in cells):
+            found.add(HasOther(others, part.value))
+    return frozenset(found)
+
+
+def _simplify(
+    clauses: list[Clause], named: dict[str, Conj], required: dict[str, None], cells: Cells, never: Never,
+) -> list[Clause] | None:
+    """Narrow `named` and `required` by the clauses that have one way left; return the other clauses, None if one has none."""
+    changed = True
+    while changed:
+        changed = False
+        kept: dict[Clause, None] = {}
+        for clause in clauses:
+            left = _open(clause, named, required, cells, never)
+            if left is None:
+                continue
+            if not left:
+                return None
+            if _impose(left, named, required):
+                changed = True
+            else:
+                kept[left] = None
+        clauses = [clause for clause in kept if not any(other < clause for other in kept)]
+    return clauses
+
+
+def _open(clause: Clause, named: dict[str, Conj], required: dict[str, None], cells: Cells, never: Never) -> Clause | None:
+    """Return the obligations that can still hold; None if one of them holds anyway."""
+    found: set[Obligation] = set()
+    for part in clause:
+        if isinstance(part, Absent):
+            if named[part.key] == NOTHING or never(named[part.key]):
+                return None
+            if part.key not in required:
+                found.add(part)
+        elif isinstance(part, Present):
+            if part.key in required or Absent(part.key) in clause:
+                return None
+            if named[part.key] != NOTHING and not never(named[part.key]):
+                found.add(part)
+        elif isinstance(part, HasNamed):
+            if part.key in required and part.value <= named[part.key]:
+                return None
+            joined = both(named[part.key], part.value)
+            if joined != NOTHING and not never(joined):
+                found.add(part)
+        else:
+            assert isinstance(part, HasOther)
+            if any(_reaches(part, cell) and not never(both(conj, part.value)) for cell, conj in cells):
+                found.add(part)
+    return frozenset(found)
+
+
+def _reaches(part: HasOther, cell: Expr) -> bool:
+    return part.keys is ANY_TEXT or part.keys is cell or not regex.is_empty(regex.intersect(cell, part.keys))
+
+
+def _impose(clause: Clause, named: dict[str, Conj], required: dict[str, None]) -> bool:
+    """Make a clause with one way left, or about the value of one key, a constraint on that key."""
+    keys = {getattr(part, "key", None) for part in clause}
+    (key,) = keys if len(keys) == 1 else (None,)
+    if key is None or len(clause) > 2:
+        return False
+    values = [part.value for part in clause if isinstance(part, HasNamed)]
+    if len(clause) == 2:
+        if Absent(key) not in clause or not values:
+            return False
+        named[key] = both(named[key], values[0])
+    elif Absent(key) in clause:
+        named[key] = NOTHING
+    else:
+        required[key] = None
+        if values:
+            named[key] = both(named[key], values[0])
+    return True

@@ -1,0 +1,202 @@
+"""Sets of numbers as unions of `NumberRange`, closed under union, intersection and complement.
+
+All arithmetic is on exact fractions.  A number in a schema means its decimal text: the Python float 0.1 is 1/10 here, as in the JSON that
+it came from.  Ranges are kept in a normal form (bounds of whole numbers are whole and closed, one multiple at most, single numbers
+carry nothing else), so that sets of constants intersect as sets.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor, gcd, lcm
+from typing import Iterable, TypeAlias
+
+from constrained.errors import LimitExceeded
+from constrained.schema.values import NumberRange
+
+Numbers: TypeAlias = tuple[NumberRange, ...]
+
+ALL_NUMBERS: Numbers = (NumberRange(),)
+WHOLE: Numbers = (NumberRange(integer=True),)
+FRACTIONAL: Numbers = (NumberRange(integer=False),)
+
+_MEMBERS_TRIED = 100_000  # members of a bounded range that the search for one outside all `not_multiples` looks at
+
+
+def exact(number: int | float | Decimal) -> Fraction:
+    """Return the number that the shortest decimal text denotes.
+
+    >>> exact(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
+
+
+def constant(value: Fraction) -> NumberRange:
+    return NumberRange(low=value, high=value)
+
+
+def _is_constant(numbers: NumberRange) -> bool:
+    return numbers.low is not None and numbers.low == numbers.high
+
+
+def contains(numbers: NumberRange, value: Fraction) -> bool:
+    """Return whether a number lies in the range."""
+    low, high = numbers.low, numbers.high
+    if low is not None and (value < low or numbers.low_open and value == low):
+        return False
+    if high is not None and (value > high or numbers.high_open and value == high):
+        return False
+    if numbers.integer is not None and numbers.integer != (value.denominator == 1):
+        return False
+    return all(_divides(step, value) for step in numbers.multiples) and not any(_divides(step, value) for step in numbers.not_multiples)
+
+
+def _divides(step: Fraction, value: Fraction) -> bool:
+    return (value / step).denominator == 1
+
+
+def normal(numbers: NumberRange) -> NumberRange | None:
+    """Return the normal form of a range, None if it is empty."""
+    if numbers.low is not None and numbers.low == numbers.high:
+        return constant(numbers.low) if contains(numbers, numbers.low) else None
+    integer, step = numbers.integer, _common(numbers.multiples)
+    if step is not None and integer is None and step.denominator == 1:
+        integer = True
+    if step is not None and integer is True:
+        step = _common((step, Fraction(1)))
+        step = None if step == 1 else step
+    low, low_open, high, high_open = numbers.low, numbers.low_open, numbers.high, numbers.high_open
+    grid = step if step is not None else Fraction(1) if integer is True else None
+    if grid is not None:
+        if low is not None:
+            count = floor(low / grid) + 1 if low_open else ceil(low / grid)
+            low, low_open = count * grid, False
+        if high is not None:
+            count = ceil(high / grid) - 1 if high_open else floor(high / grid)
+            high, high_open = count * grid, False
+    if low is not None and high is not None and (low > high or low == high and (low_open or high_open)):
+        return None
+    found = NumberRange(
+        integer, low, low_open, high, high_open, () if step is None else (step,), tuple(sorted(set(numbers.not_multiples))))
+    if low is not None and low == high:
+        return constant(low) if contains(found, low) else None
+    return found if grid is None or _has_member(found, grid) else None
+
+
+def _common(steps: Iterable[Fraction]) -> Fraction | None:
+    """Return the step of the numbers that are multiples of every step."""
+    common: Fraction | None = None
+    for step in steps:
+        common = step if common is None else Fraction(lcm(common.numerator, step.numerator), gcd(common.denominator, step.denominator))
+    return common
+
+
+def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
+    """Return whether some multiple of `grid` lies in the range; its closed bounds are on the grid.
+
+    A union of proper subgroups that leaves out the generator leaves out infinitely many members: without a bound on one side, or with
+    nothing left out, the generator decides.
+    """
+    left_out = [Fraction(1)] if numbers.integer is False else []
+    left_out += numbers.not_multiples
+    if not left_out:
+        return True
+    if any(_divides(step, grid) for step in left_out):
+        return False
+    if numbers.low is None or numbers.high is None:
+        return True
+    first, last = numbers.low / grid, numbers.high / grid
+    for count in range(int(first), min(int(last), int(first) + _MEMBERS_TRIED) + 1):
+        if contains(numbers, count * grid):
+            return True
+    if last - first > _MEMBERS_TRIED:
+        raise LimitExceeded("too many numbers to search", because="multipleOf under 'not' leaves out each one tried")
+    return False
+
+
+def intersection(left: Numbers, right: Numbers) -> Numbers:
+    """Return the numbers in both sets.
+
+    Cost: constants × ranges membership tests plus a merge per pair of ranges; constants meet constants as sets.
+    """
+    if left is right or right == ALL_NUMBERS:
+        return left
+    if left == ALL_NUMBERS:
+        return right
+    left_points, left_ranges = _split(left)
+    right_points, right_ranges = _split(right)
+    known = set(right_points)
+    found = [constant(value) for value in left_points if value in known or any(contains(r, value) for r in right_ranges)]
+    known = set(left_points)
+    found += [constant(value) for value in right_points if value not in known and any(contains(r, value) for r in left_ranges)]
+    for one in left_ranges:
+        for other in right_ranges:
+            met = normal(_meet(one, other))
+            if met is not None:
+                found.append(met)
+    return tuple(found)
+
+
+def _split(numbers: Numbers) -> tuple[list[Fraction], list[NumberRange]]:
+    points = [one.low for one in numbers if one.low is not None and one.low == one.high]
+    return points, [one for one in numbers if not _is_constant(one)]
+
+
+_NO_NUMBER = NumberRange(low=Fraction(1), high=Fraction(0))
+
+
+def _meet(one: NumberRange, other: NumberRange) -> NumberRange:
+    """Return the intersection of two ranges, not in normal form and perhaps empty."""
+    if one.integer is not None and other.integer is not None and one.integer != other.integer:
+        return _NO_NUMBER
+    low, low_open = one.low, one.low_open
+    if other.low is not None and (low is None or other.low > low or other.low == low and other.low_open):
+        low, low_open = other.low, other.low_open
+    high, high_open = one.high, one.high_open
+    if other.high is not None and (high is None or other.high < high or other.high == high and other.high_open):
+        high, high_open = other.high, other.high_open
+    return NumberRange(
+        one.integer if one.integer is not None else other.integer, low, low_open, high, high_open,
+        one.multiples + other.multiples, one.not_multiples + other.not_multiples,
+    )
+
+
+def union(left: Numbers, right: Numbers) -> Numbers:
+    """Return the numbers in either set; members that occur in both are kept once."""
+    if left == ALL_NUMBERS or right == ALL_NUMBERS:
+        return ALL_NUMBERS
+    if not left or not right:
+        return left or right
+    return tuple(dict.fromkeys(left + right))
+
+
+def complement(numbers: Numbers) -> Numbers:
+    """Return the numbers outside the set.  Constants cost one range each, every other member an intersection."""
+    points, ranges = _split(numbers)
+    found = _gaps(sorted(set(points))) if points else ALL_NUMBERS
+    for one in ranges:
+        found = intersection(found, _outside(one))
+    return found
+
+
+def _gaps(points: list[Fraction]) -> Numbers:
+    ends: list[Fraction | None] = [None, *points, None]
+    return tuple(NumberRange(low=low, low_open=low is not None, high=high, high_open=high is not None)
+                 for low, high in zip(ends, ends[1:], strict=False))
+
+
+def _outside(one: NumberRange) -> Numbers:
+    """Return the complement of one range: below it, above it, or inside its bounds but off its grid."""
+    found = []
+    if one.low is not None:
+        found.append(NumberRange(high=one.low, high_open=not one.low_open))
+    if one.high is not None:
+        found.append(NumberRange(low=one.high, low_open=not one.high_open))
+    inside = (one.low, one.low_open, one.high, one.high_open)
+    if one.integer is not None:
+        found.append(NumberRange(not one.integer, *inside))
+    found += [NumberRange(None, *inside, not_multiples=(step,)) for step in one.multiples]
+    found += [NumberRange(None, *inside, multiples=(step,)) for step in one.not_multiples]
+    return tuple(member for member in map(normal, found) if member is not None)

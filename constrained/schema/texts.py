@@ -1,0 +1,133 @@
+"""Sets of strings: regular languages that remember when they are finite.
+
+`enum` and `const` make finite sets, and `oneOf` with a discriminator asks thousands of times whether two of them meet; that must not
+build automata.  So a set is a finite set of texts, or a language less a finite set.  Every operation is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Iterable
+
+from constrained import regex
+from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of `only`, where that is given; else the texts of `language` that are not in `barred`.
+
+    Invariant: only is None, or language and barred have their defaults.
+    """
+
+    only: frozenset[str] | None = None
+    language: Expr = ANY_TEXT
+    barred: frozenset[str] = frozenset()
+
+    def __contains__(self, text: str) -> bool:
+        if self.only is not None:
+            return text in self.only
+        return text not in self.barred and (self.language is ANY_TEXT or regex.matches(self.language, text))
+
+    def __and__(self, other: Texts) -> Texts:
+        if self is other or other is ALL_TEXTS:
+            return self
+        if self is ALL_TEXTS:
+            return other
+        if self.only is not None:
+            return finite(text for text in self.only if text in other)
+        if other.only is not None:
+            return finite(text for text in other.only if text in self)
+        return Texts(None, _meet(self.language, other.language), self.barred | other.barred)
+
+    def __or__(self, other: Texts) -> Texts:
+        if self is other or other is NO_TEXT or self is ALL_TEXTS:
+            return self
+        if self is NO_TEXT or other is ALL_TEXTS:
+            return other
+        if self.only is not None and other.only is not None:
+            return finite(self.only | other.only)
+        if self.language is ANY_TEXT and other.language is ANY_TEXT and not (self.only or other.only):
+            return Texts(barred=self.barred & other.barred) if self.barred & other.barred else ALL_TEXTS
+        for one, another in ((self, other), (other, self)):
+            if one.only is not None and one.only <= another.barred:
+                left = another.barred - one.only
+                return Texts(None, another.language, left) if left or another.language is not ANY_TEXT else ALL_TEXTS
+        return of_language(regex.union(self.expr(), other.expr()))
+
+    def __invert__(self) -> Texts:
+        if self.only is not None:
+            return Texts(barred=self.only) if self.only else ALL_TEXTS
+        if self.language is ANY_TEXT:
+            return finite(self.barred)
+        return of_language(regex.union(regex.complement(self.language), regex.literals(self.barred)))
+
+    def __bool__(self) -> bool:
+        """Whether there is a text in the set.  Cost: a search in the automaton for languages; memoised there."""
+        if self.only is not None:
+            return bool(self.only)
+        return self.language is ANY_TEXT or not regex.is_empty(self.expr())
+
+    def expr(self) -> Expr:
+        """Return the set as an expression."""
+        if self.only is not None:
+            return regex.literals(self.only)
+        if not self.barred:
+            return self.language
+        return _meet(self.language, regex.complement(regex.literals(self.barred)))
+
+
+ALL_TEXTS = Texts()
+NO_TEXT = Texts(only=frozenset())
+
+
+def finite(texts: Iterable[str]) -> Texts:
+    """Return a finite set; texts with lone surrogates are left out, because no JSON text spells them."""
+    found = frozenset(texts)
+    if not all(map(str.isascii, found)):
+        found = frozenset(text for text in found if not any("\ud800" <= char <= "\udfff" for char in text))
+    return Texts(only=found) if found else NO_TEXT
+
+
+def of_language(language: Expr) -> Texts:
+    return ALL_TEXTS if language is ANY_TEXT else NO_TEXT if language is NEVER else Texts(None, language)
+
+
+def _meet(left: Expr, right: Expr) -> Expr:
+    return right if left is ANY_TEXT else left if right is ANY_TEXT or left is right else regex.intersect(left, right)
+
+
+@lru_cache(maxsize=4096)
+def of_length(least: int, most: int | None) -> Expr:
+    """Return the texts of `least` to `most` characters."""
+    return NEVER if most is not None and most < least else regex.repeat(ANY, least, most)
+
+
+@lru_cache(maxsize=4096)
+def of_pattern(pattern: str) -> Expr:
+    """Return the texts in which an ECMA-262 pattern finds a match."""
+    return regex.parse_ecma(pattern)
+
+
+def listed(language: Expr, limit: int) -> list[str] | None:
+    """Return the texts of a finite language in order, None if there are more than `limit`.
+
+    >>> listed(regex.parse_ecma("^[ab]c?$"), 4)
+    ['a', 'ac', 'b', 'bc']
+    """
+    if not regex.is_finite(language):
+        return None
+    found: list[str] = []
+    todo: list[tuple[str, Expr]] = [("", language)]
+    while todo:
+        text, state = todo.pop()
+        if state.accepts:
+            found.append(text)
+        if len(found) + len(todo) > limit:  # each open state has a text of its own
+            return None
+        for low, high, target in reversed(state.edges()):
+            if high - low >= limit:
+                return None
+            todo.extend((text + chr(point), target) for point in range(high, low - 1, -1) if not 0xD800 <= point <= 0xDFFF)
+    return found
