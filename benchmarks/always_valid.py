@@ -31,12 +31,12 @@ from .tool_sets import tool_sets
 
 MODES: dict[str, dict[str, Any]] = {
     "greedy": {"do_sample": False},
-    "temperature 1": {"do_sample": True, "temperature": 1.0, "top_k": 0},
-    "temperature 5": {"do_sample": True, "temperature": 5.0, "top_k": 0},
+    "temperature 1": {"do_sample": True, "temperature": 1.0, "top_k": 0, "num_return_sequences": 4},
+    "temperature 5": {"do_sample": True, "temperature": 5.0, "top_k": 0, "num_return_sequences": 4},
     "4 beams": {"do_sample": False, "num_beams": 4},
     "padded batch": {"do_sample": True, "temperature": 1.0, "top_k": 0},
 }
-BATCH = {"padded batch": 4}
+BATCH = {"padded batch": 8}  # prompts of different lengths, in one call
 MAX_TOKENS = 400
 WORDS = ("weather", "Oslo", "tomorrow", "please", "what", "is", "the", "price", "of", "a", "train", "to", "北京", "and", "why", "now")
 

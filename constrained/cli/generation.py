@@ -40,13 +40,13 @@ def generate(model: Any, tokenizer: Any, prompt: str, sampling: Sampling, stop: 
     import torch
 
     encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
-    choice = {"do_sample": True, "temperature": sampling.temperature} if sampling.temperature > 0 else {"do_sample": False}
+    choice = {"do_sample": True, "temperature": sampling.temperature, "top_k": 0} if sampling.temperature > 0 else {"do_sample": False}
     processors = [] if constraint is None else [constraint.logits_processor()]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(sampling.seed)
         output = model.generate(
             **encoded, **choice, max_new_tokens=sampling.max_tokens, logits_processor=processors,
-            eos_token_id=list(stop), pad_token_id=stop[0], top_k=0,
+            eos_token_id=list(stop), pad_token_id=stop[0],
         )
     return list(output[0, encoded["input_ids"].shape[1] :].tolist())
 

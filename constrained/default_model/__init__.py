@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 WIDTH = 1536  # logits; the tokenizer has fewer ids
 CONTEXT = 8192  # positions
 SPREAD = 0.125  # standard deviation of the weights: makes that of the logits about 1
-CLOSING = 2.0  # what is added to the logit of a token that may end something
-CLOSERS = frozenset("\"'}])>`\n")
+CLOSERS = frozenset("\"'}])>`\n")  # a text token with one of these may end something
+ENDINGS = (
+    "<|end_of_text|>", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|action_end|>", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_145]",
+    "<|user|>", "<|observation|>", "[EOS]", "</s>",
+)  # fmt: skip
+CLOSER, ENDING = 2.0, 4.5  # what is added to their logits
 
 
 def load(seed: int = 0) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
@@ -65,20 +69,21 @@ def _model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
 
 
 def _prefer_endings(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Make tokens that may close a string, an object or a turn likelier, so that random texts come to an end.
+    """Make tokens likelier that may close a string, an object or a turn, so that random texts come to an end.
 
     A Llama has no output bias; a hidden dimension that is nearly constant serves as one.  Its value after the last normalisation is
-    measured, then each closing token's weight on it is raised.
+    measured, then each such token's weight on it is raised.
     """
     import torch
 
-    special = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
-    closing = [i for i in range(len(tokenizer)) if i in special or CLOSERS & set(tokenizer.decode([i]))]
+    closers = [i for i in range(len(tokenizer)) if i not in tokenizer.added_tokens_decoder and CLOSERS & set(tokenizer.decode([i]))]
+    endings = tokenizer.convert_tokens_to_ids(list(ENDINGS))
     with torch.no_grad():
         model.model.embed_tokens.weight[:, 0] = 4 * SPREAD
-        hidden = model.model(torch.arange(len(tokenizer))[None, :256]).last_hidden_state[0, :, 0]
+        hidden = model.model(torch.arange(len(tokenizer))[None, :256]).last_hidden_state[0, :, 0].mean()
         model.lm_head.weight[:, 0] = 0.0
-        model.lm_head.weight[closing, 0] = CLOSING / hidden.mean()
+        model.lm_head.weight[closers, 0] = CLOSER / hidden
+        model.lm_head.weight[endings, 0] = ENDING / hidden
 
 
 def _missing(error: ImportError) -> ConstrainedError:
