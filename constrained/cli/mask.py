@@ -56,7 +56,8 @@ def allowed_tokens(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
     """Return the ids in the matcher's mask, ascending."""
     bitmask = np.zeros((1, vocabulary.words), np.int32)
     matcher.fill_mask(bitmask)
-    return np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")).tolist()
+    ids: list[int] = np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")).tolist()
+    return ids
 
 
 def _report(matcher: Matcher, vocabulary: Vocabulary, why: list[str], limit: int) -> dict[str, Any]:
