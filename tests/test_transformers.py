@@ -107,6 +107,19 @@ def test_assistant_model(run, constraint, tiny_model):
             assert lengths.seen != sorted(lengths.seen)
 
 
+def test_drafts_of_an_assistant_are_constrained_too(run, constraint, tiny_model):
+    """An assistant equal to the model drafts what the model will accept, if its drafts go on where the output is."""
+    assistant, calls = copy.deepcopy(tiny_model), []
+    handle = tiny_model.register_forward_pre_hook(lambda *_: calls.append(1))
+    try:
+        run(constraint.logits_processor(), ["How many?"])
+        passes, calls[:] = len(calls), []
+        run(constraint.logits_processor(), ["How many?"], assistant_model=assistant)
+    finally:
+        handle.remove()
+    assert len(calls) <= passes / 2
+
+
 class Recorder(LogitsProcessor):
     """Passes calls on to a processor and notes their lengths."""
 
@@ -157,7 +170,9 @@ def test_a_prompt_that_looks_like_a_step(run, free, tiny_tokenizer):
     """The second prompt is the first and one token (or several) that the grammar allows: content cannot tell it from a step."""
     processor = free.logits_processor()
     first = run(processor, ["hello"])[0]
-    for prompt in ("hellot", "hellothe", "hello" + first, "hello" + first[:3]):
+    begin = tiny_tokenizer("hello")["input_ids"]
+    assert tiny_tokenizer("hello the")["input_ids"][:-1] == begin
+    for prompt in ("hello the", "hello c", "hello the c", "hello" + first, "hello" + first[:3]):
         for options in ({}, {"prompt_lookup_num_tokens": 2}, {"custom_generate": grammar_candidates}):
             (text,) = run(processor, [prompt], **options)
             assert re.fullmatch(r"[a-z ]{12}", text), prompt
@@ -167,6 +182,22 @@ def test_same_length_in_the_middle_of_a_prompt(run, free):
     processor = free.logits_processor()
     run(processor, ["hello"], max_new_tokens=2)  # cut off by the length limit
     assert re.fullmatch(r"[a-z ]{12}", run(processor, ["hello"])[0])
+
+
+def test_after_an_interrupted_generation(run, free, tiny_tokenizer):
+    """An error's traceback keeps the interrupted generation in memory; the next one is new all the same."""
+
+    class Stumble(LogitsProcessor):
+        def __call__(self, input_ids, scores):
+            if input_ids.shape[1] > len_hello + 2:
+                raise RuntimeError("stumbled")
+            return scores
+
+    processor, len_hello = free.logits_processor(), len(tiny_tokenizer("hello")["input_ids"])
+    with pytest.raises(RuntimeError, match="stumbled") as kept:
+        run([processor, Stumble()], ["hello"])
+    assert re.fullmatch(r"[a-z ]{12}", run(processor, ["hello the"])[0])
+    assert kept.tb is not None
 
 
 def test_explicit_prompt_length(run, constraint, tiny_tokenizer):
@@ -183,7 +214,7 @@ def test_explicit_prompt_length(run, constraint, tiny_tokenizer):
 
 def test_threads_share_a_processor(run, constraint, free):
     """Generations in several threads at once, with prompts that continue each other, do not mix."""
-    processor, prompts = free.logits_processor(), ["hello", "hellot", "hellott", "x"]
+    processor, prompts = free.logits_processor(), ["hello", "hello the", "hello the c", "x"]
     found: dict[str, list[str]] = {}
 
     def work(prompt: str) -> None:

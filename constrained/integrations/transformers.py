@@ -60,7 +60,7 @@ def logits_processor(constraint: Constraint, *, prompt_length: int | None = None
     return GrammarProcessor(constraint, prompt_length)
 
 
-class GrammarProcessor(LogitsProcessor):
+class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     """Sets the logits of forbidden tokens to -inf; may be used again, with other prompts, and by several threads.
 
     Rows that have ended, and rows whose ids are not in the language (a rejected draft), are returned as they are.  Put it last
