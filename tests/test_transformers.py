@@ -305,6 +305,11 @@ def test_mask_is_exact_for_every_dtype_and_width(constraint, tiny_vocabulary, dt
         assert masked[0, token] == (scores[0, token] if allowed else float("-inf")), token
 
 
+def test_both_ways_of_unpacking_agree():
+    words = torch.randint(-(2**31), 2**31 - 1, (3, 50), dtype=torch.int32)
+    assert torch.equal(integration._unpacked(words), integration._unpacked_on_cpu(words))
+
+
 def test_cuda(constraint):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")

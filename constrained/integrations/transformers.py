@@ -178,11 +178,8 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         width, vocabulary = scores.shape[1], self.constraint.vocabulary
         bitmask = np.zeros((len(matchers), vocabulary.words), np.int32)
         fill_masks(matchers, bitmask)
-        if scores.device.type == "cpu":
-            bits = torch.from_numpy(np.unpackbits(bitmask.view(np.uint8), axis=1, bitorder="little")).view(torch.bool)
-        else:
-            words = torch.from_numpy(bitmask).to(scores.device)
-            bits = ((words.unsqueeze(-1) >> torch.arange(32, device=scores.device, dtype=torch.int32)) & 1).bool().flatten(1)
+        words = torch.from_numpy(bitmask)
+        bits = _unpacked_on_cpu(words) if scores.device.type == "cpu" else _unpacked(words.to(scores.device))
         return torch.nn.functional.pad(bits, (0, max(0, width - bits.shape[1])))[:, :width]
 
     def _nothing_allowed(self, row: int, matcher: Matcher) -> NothingAllowed:
@@ -282,6 +279,16 @@ def _callers(frame: FrameType | None) -> tuple[LogitsProcessorList | None, int]:
         depth += frame.f_code is _GENERATE
         frame = frame.f_back
     return processors, depth
+
+
+def _unpacked(words: torch.Tensor) -> torch.Tensor:
+    """Return (rows, words) int32 as (rows, 32 · words) bool, with operations that every device has."""
+    return ((words.unsqueeze(-1) >> torch.arange(32, device=words.device, dtype=torch.int32)) & 1).bool().flatten(1)
+
+
+def _unpacked_on_cpu(words: torch.Tensor) -> torch.Tensor:
+    """Return the same; numpy unpacks bits ten times faster."""
+    return torch.from_numpy(np.unpackbits(words.numpy().view(np.uint8), axis=1, bitorder="little")).view(torch.bool)
 
 
 # --- drafts ------------------------------------------------------------------------------------------------------------------
