@@ -23,7 +23,7 @@ cdef class Inners(Automaton):
     cdef Inner inner(self, int q)
     cdef Inner part(self, int q, int node)
     cdef Inner build(self, int q, int node, bint counts)
-    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun, object needs) except -1
+    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1
     cdef Inner counted_inner(self, int q, object spelling, object counted)
     cdef Inner limited(self, Inner base, int least, int most)
     cdef uint32_t* inside(self, Inner inner) except NULL

@@ -145,7 +145,6 @@ cdef class Inners(Automaton):
         characters[0] = 0
         if node < 0:
             made.bits = <uint32_t*>calloc(self.words, 4)
-        needs = [] if counts else None
         try:
             while at < stop:
                 depth = self.depth[at] - base
@@ -156,18 +155,17 @@ cdef class Inners(Automaton):
                 path[depth] = after
                 characters[depth] = characters[depth - 1] + (after == begin)
                 self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
-                          characters[depth] + (after != begin), needs)
+                          characters[depth] + (after != begin) if counts else -1)
                 at += 1
         finally:
             free(path)
         if node < 0 and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
             self.drop_covered(made)
-        for count, token in sorted(needs) if counts else ():
-            ints_add(&made.counted, token)
-            ints_add(&made.counted, -count)
+        if counts:
+            sort_counts(&made.counted, made.most)
         return made
 
-    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun, object needs) except -1:
+    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1:
         """Note what the tokens at a trie node do: stay inside, or leave the text there."""
         cdef int i
         if node < 0:
@@ -179,10 +177,11 @@ cdef class Inners(Automaton):
         elif node >= 0:
             for i in range(self.first[at], self.first[at + 1]):
                 ints_add(&made.tokens, self.ids[i])
-        elif needs is not None:
+        elif begun >= 0:
             made.most = max(made.most, begun)
             for i in range(self.first[at], self.first[at + 1]):
-                needs.append((-begun, self.ids[i]))
+                ints_add(&made.counted, self.ids[i])
+                ints_add(&made.counted, begun)
         return 0
 
     cdef uint32_t* inside(self, Inner inner) except NULL:
@@ -235,6 +234,30 @@ cdef class Inners(Automaton):
         for i in range(self.first[node], self.first[node + 1]):
             token = self.ids[i]
             bits[token >> 5] |= <uint32_t>1 << (token & 31)
+
+
+cdef int sort_counts(Ints* pairs, int most) except -1:
+    """Sort pairs (token, count) by falling count, 0 <= count <= most: one counting sort."""
+    cdef int32_t* place = <int32_t*>calloc(most + 2, 4)
+    cdef int32_t* sorted_ = <int32_t*>malloc(4 * (pairs.size + 1))
+    cdef int i, count
+    if place == NULL or sorted_ == NULL:
+        free(place)
+        free(sorted_)
+        raise MemoryError
+    for i in range(0, pairs.size, 2):
+        place[most - pairs.at[i + 1] + 1] += 2
+    for i in range(most + 1):
+        place[i + 1] += place[i]
+    for i in range(0, pairs.size, 2):
+        count = most - pairs.at[i + 1]
+        sorted_[place[count]] = pairs.at[i]
+        sorted_[place[count] + 1] = pairs.at[i + 1]
+        place[count] += 2
+    memcpy(pairs.at, sorted_, 4 * pairs.size)
+    free(place)
+    free(sorted_)
+    return 0
 
 
 cdef int remember(dict cache, object key, Inner inner, int most) except -1:

@@ -325,3 +325,34 @@ cdef class Kernel(Inners):
         else:
             memcpy(<char*>view.buf + <long>row * view.strides[0], bits, 4 * self.words)
         PyBuffer_Release(&view)
+
+
+def fill_rows(list entries, object bitmask):
+    """Write entry i = (kernel, state, empty) into row i of a bitmask: new masks one by one, then all copies without the GIL."""
+    cdef int i, count = len(entries), words
+    cdef Py_buffer view
+    cdef Kernel kernel
+    cdef const uint32_t** sources
+    if not count:
+        return
+    words = (<Kernel>entries[0][0]).words
+    sources = <const uint32_t**>calloc(count, sizeof(void*))
+    if sources == NULL:
+        raise MemoryError
+    try:
+        for i in range(count):
+            kernel, state, empty = entries[i]
+            if kernel.words != words:
+                raise BitmaskError("a batch mixes vocabularies", because=f"rows of {words} and {kernel.words} words", instead="fill one bitmask per vocabulary")
+            if not empty:
+                sources[i] = kernel.mask_of(state)
+        open_bitmask(bitmask, &view, words, count - 1)
+        with nogil:
+            for i in range(count):
+                if sources[i] == NULL:
+                    memset(<char*>view.buf + i * view.strides[0], 0, 4 * words)
+                else:
+                    memcpy(<char*>view.buf + i * view.strides[0], sources[i], 4 * words)
+        PyBuffer_Release(&view)
+    finally:
+        free(sources)

@@ -6,6 +6,8 @@ Kept small on purpose: hosts build thousands of them, and beam search copies the
 
 from __future__ import annotations
 
+import importlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -175,6 +177,12 @@ class Matcher:
             states.append(after if after != DEAD else states[-1])
         self._kernel, self._states = kernel, states
 
+    def _entry(self) -> tuple[Any, int, bool]:
+        """Return what a batch needs to know: kernel, state, whether nothing may follow."""
+        if self._kernel.is_full():
+            self._replay()
+        return self._kernel, self._states[-1], self._finished
+
     def _check(self, token: int) -> None:
         if not 0 <= token < self.constraint.vocabulary.size:
             raise Rejected(f"no token {token}", because=f"ids go from 0 to {self.constraint.vocabulary.size - 1}")
@@ -256,8 +264,20 @@ def _as_array(bitmask: Any) -> Any:
 def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
 
-    Masks that are known are copied without the GIL; new ones are computed one by one.
+    New masks are computed one by one; then all rows are copied without the GIL.
     """
     array = _as_array(bitmask)
+    rows = _compiled_rows()
+    if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in matchers):
+        rows([matcher._entry() for matcher in matchers], array)
+        return
     for row, matcher in enumerate(matchers):
         matcher.fill_mask(array, row)
+
+
+@lru_cache(maxsize=1)
+def _compiled_rows() -> Any:
+    try:
+        return importlib.import_module("constrained.engine._kernel").fill_rows
+    except ImportError:
+        return None
