@@ -10,13 +10,13 @@ Not applied, on purpose: laws that search (inclusion of arbitrary expressions); 
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Iterable, Protocol
 
 from ..machine import LiteralSet
 from . import charset
 from .expr import (
-    ANY, ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON, EPSILON_KIND, INFINITE, INTERSECT, LITERAL, LITERAL_CHUNK, NEVER, NEVER_KIND,
-    REPEAT, SET, UNION, Expr, node, parts, single, step,
+    ANY, ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON, EPSILON_KIND, INFINITE, INTERSECT, LAZY, LITERAL, LITERAL_CHUNK, NEVER, NEVER_KIND,
+    REPEAT, SET, UNION, Expr, RawEdges, node, parts, single, step,
 )
 
 _FILTER_LIMIT = 256  # texts of a set that an intersection reads one by one instead of keeping a product
@@ -66,6 +66,28 @@ def of_literal_set(texts: LiteralSet) -> Expr:
     if texts.high - texts.low == 1:
         return literal(texts.texts[texts.low][texts.depth :])
     return node(SET, texts)
+
+
+class Lazy(Protocol):
+    """A state outside the algebra; hashable, equal states denote the same language, which is neither empty nor holds the empty text.
+
+    `short` and `long` (INFINITE) are the least and the greatest length of its texts.
+    """
+
+    @property
+    def short(self) -> int: ...
+
+    @property
+    def long(self) -> int: ...
+
+    def edges(self) -> RawEdges:
+        """Return sorted, disjoint ranges below the surrogates and what follows them."""
+        ...
+
+
+def lazy(state: Lazy) -> Expr:
+    """Return the language of a state that says where it leads when it is reached, for languages too large to write out."""
+    return node(LAZY, state)
 
 
 def concat(*exprs: Expr) -> Expr:

@@ -134,7 +134,7 @@ def _step(expr: Expr) -> RawEdges:
 
 
 _RULES: tuple[Callable[[Expr], RawEdges], ...] = (
-    _nothing, _nothing, _class, _literal, _set, _concat, _repeat, _union, _intersect, _complement, _step,
+    _nothing, _nothing, _class, _literal, _set, _concat, _repeat, _union, _intersect, _complement, _step, _step,
 )
 
 

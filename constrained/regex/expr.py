@@ -29,6 +29,7 @@ UNION = 7  # (member, …): sorted by serial
 INTERSECT = 8  # (member, …): sorted by serial; at most one COMPLEMENT
 COMPLEMENT = 9  # (expr,)
 STEP = 10  # (look.Step,): a continuation that looks at its left context
+LAZY = 11  # (state,): edges that are written down only when somebody asks; see `algebra.lazy`
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
@@ -157,7 +158,7 @@ def _restore_concat(factors: tuple[Expr, ...]) -> Expr:
 
 
 def _is_plain(kind: int, args: tuple[Any, ...]) -> bool:
-    if kind < CONCAT:
+    if kind < CONCAT or kind == LAZY:
         return True
     if kind == CONCAT:
         return bool(args[0].plain and args[1].plain)
@@ -199,6 +200,8 @@ def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, i
         texts = args[0]
         rest = [len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1]
         return min(rest), max(rest)
+    if kind == LAZY:
+        return args[0].short, args[0].long
     if kind in (COMPLEMENT, STEP):
         return (0 if accepts else 1), INFINITE
     return 0, 0
