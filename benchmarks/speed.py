@@ -33,6 +33,7 @@ from .engines import Engine, installed
 from .report import print_report
 
 WARM_PASSES = 4
+PATIENCE = 8e9  # nanoseconds of compile time after which a case is not repeated for an engine
 Samples = dict[str, list[int]]  # figure → nanoseconds
 
 
@@ -67,7 +68,7 @@ def measure(engines: Sequence[Engine], cases: Sequence[Case], vocabulary: Vocabu
             turn = (number + repetition) % len(engines)
             for engine in (*engines[turn:], *engines[:turn]):
                 key = case.name, engine.name
-                if key not in errors:
+                if key not in errors and sum(samples[key]["compile"]) < PATIENCE:
                     errors.update({key: reason} if (reason := _run(engine, case, tokens[case.name], samples[key])) else {})
         print(f"repetition {repetition + 1} of {repetitions}", file=sys.stderr)
     return [_row(case, engine, samples[case.name, engine.name], errors.get((case.name, engine.name))) for case in cases for engine in engines]
