@@ -1,12 +1,13 @@
 """Regular expressions: two syntaxes in, one algebra of lazily derived automata out.
 
-    pattern ── python_syntax | ecma_syntax ──► look (assertions) ──► algebra (nodes) ──► derive (edges) ──► engine
+pattern ── python_syntax | ecma_syntax ──► look (assertions) ──► algebra (nodes) ──► derive (edges) ──► engine
 """
 
-from .algebra import char_class, complement, concat, intersect, literal, literals, matches, optional, repeat, union
-from .derive import example, is_empty, is_finite
+from .algebra import char_class, concat, literal, literals, optional, repeat, union
+from .boolean import complement, intersect
 from .ecma_syntax import parse_ecma
-from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
+from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr, matches
+from .liveness import example, is_empty, is_finite
 from .python_syntax import parse_python
 
 __all__ = [

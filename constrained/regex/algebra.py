@@ -1,4 +1,4 @@
-"""The constructors of expressions, and the laws they apply.
+"""The constructors of expressions up to union, and the laws they apply; `boolean` has intersection and complement.
 
 Every constructor returns a normal form: what the laws identify is one node.  How many laws there are decides how many states the
 automaton has.  Sufficient for a finite automaton are associativity, commutativity and idempotence of union; those that pay beyond
@@ -10,16 +10,34 @@ Not applied, on purpose: laws that search (inclusion of arbitrary expressions); 
 
 from __future__ import annotations
 
-from typing import Iterable, Protocol
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Protocol
 
 from ..machine import LiteralSet
 from . import charset
 from .expr import (
-    ANY, ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON, EPSILON_KIND, INFINITE, INTERSECT, LAZY, LITERAL, LITERAL_CHUNK, NEVER, NEVER_KIND,
-    REPEAT, SET, UNION, Expr, RawEdges, node, parts, single, step,
+    ANY_TEXT,
+    CLASS,
+    COMPLEMENT,
+    CONCAT,
+    EPSILON,
+    EPSILON_KIND,
+    INFINITE,
+    INTERSECT,
+    LAZY,
+    LITERAL,
+    LITERAL_CHUNK,
+    NEVER,
+    REPEAT,
+    SET,
+    UNION,
+    Expr,
+    RawEdges,
+    node,
+    parts,
+    single,
 )
-
-_FILTER_LIMIT = 256  # texts of a set that an intersection reads one by one instead of keeping a product
 
 
 def char_class(ranges: Iterable[tuple[int, int]]) -> Expr:
@@ -28,10 +46,11 @@ def char_class(ranges: Iterable[tuple[int, int]]) -> Expr:
     >>> char_class([(ord("a"), ord("c")), (ord("x"), ord("x"))])
     <[a-cx]>
     """
-    return _of_ranges(charset.normal(ranges))
+    return of_ranges(charset.normal(ranges))
 
 
-def _of_ranges(ranges: charset.Ranges) -> Expr:
+def of_ranges(ranges: charset.Ranges) -> Expr:
+    """Return one character out of a set."""
     if not ranges:
         return NEVER
     if len(ranges) == 1:
@@ -183,17 +202,13 @@ def union(*exprs: Expr) -> Expr:
             members[expr] = None
     found = _merge(members, empty=empty) if members else []
     if len(found) > 1:
-        found.sort(key=_serial)
+        found.sort(key=attrgetter("serial"))
         result = node(UNION, *found)
     else:
         result = found[0] if found else NEVER
     if not empty or result.accepts:
         return result
     return EPSILON if result is NEVER else repeat(result, 0, 1)
-
-
-def _serial(expr: Expr) -> int:
-    return expr.serial
 
 
 def _merge(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
@@ -206,7 +221,7 @@ def _merge(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
         if len(classes) > 1:
             for expr in classes:
                 del members[expr]
-            members[_of_ranges(charset.union(*(single(expr) or () for expr in classes)))] = None
+            members[of_ranges(charset.union(*(single(expr) or () for expr in classes)))] = None
     if COMPLEMENT in kinds:
         for expr in list(members):
             if expr.kind == COMPLEMENT and (expr.args[0] in members or _has_member(expr.args[0], members)):
@@ -273,160 +288,3 @@ def _within(expr: Expr, outer: charset.Ranges) -> bool:
     if inner is None and expr.kind == LITERAL:
         return all(charset.contains(outer, ord(char)) for char in expr.args[0])
     return inner is not None and charset.intersect(inner, outer) == inner
-
-
-def intersect(*exprs: Expr) -> Expr:
-    """Return the texts of all the expressions."""
-    if len(exprs) == 2:
-        first, second = exprs
-        if first is second or second is ANY_TEXT or first is NEVER:
-            return first
-        if first is ANY_TEXT or second is NEVER:
-            return second
-    members: dict[Expr, None] = {}
-    excluded: list[Expr] = []
-    stack = list(reversed(exprs))
-    while stack:
-        expr = stack.pop()
-        if expr.kind == INTERSECT:
-            stack.extend(expr.args)
-        elif expr.kind == COMPLEMENT:
-            excluded.append(expr.args[0])
-        elif expr is NEVER:
-            return NEVER
-        elif expr is not ANY_TEXT:
-            members[expr] = None
-    return _meet(members, excluded)
-
-
-def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
-    """Intersect members that are no intersections with the complements of the excluded ones."""
-    outside = union(*excluded) if excluded else NEVER
-    if outside is ANY_TEXT or any(e in members for e in (outside.args if outside.kind == UNION else (outside,))):
-        return NEVER
-    if EPSILON in members:
-        return EPSILON if not outside.accepts and all(expr.accepts for expr in members) else NEVER
-    _meet_counted(members)
-    small = next((e for e in members if e.kind in (NEVER_KIND, EPSILON_KIND, CLASS, LITERAL) or _small_set(e)), None)
-    if small is not None:
-        others = [expr for expr in members if expr is not small] + ([complement(outside)] if outside is not NEVER else [])
-        if small is NEVER or not any(expr.looks for expr in others):  # the edges of a STEP intersect in turn
-            return _filter(small, others)
-    if any(expr.kind == UNION for expr in members):
-        for expr in [e for e in members if e.kind == UNION]:
-            if any(part in members for part in expr.args):
-                del members[expr]  # X ∩ (X|Y) = X
-        looking = next((e for e in members if e.kind == UNION and e.looks), None)
-        if looking is not None:  # disjunctive normal form keeps the states of look-around finite
-            rest = [expr for expr in members if expr is not looking] + [complement(expr) for expr in excluded]
-            return union(*(intersect(part, *rest) for part in looking.args))
-    if outside is NEVER and len(members) == 2:
-        short = _meet_length(*members)
-        if short is not None:
-            return short
-    found = list(members)
-    if outside is not NEVER:
-        found.append(complement(outside))
-    found.sort(key=_serial)
-    return node(INTERSECT, *found) if len(found) > 1 else found[0] if found else ANY_TEXT
-
-
-def _small_set(expr: Expr) -> bool:
-    return expr.kind == SET and expr.args[0].high - expr.args[0].low <= _FILTER_LIMIT
-
-
-def _meet_counted(members: dict[Expr, None]) -> None:
-    """Intersect all members of the form C{m,n} into one: same length, every character in both classes."""
-    counted = [e for e in members if single(e.args[0] if e.kind == REPEAT else e) is not None]
-    if len(counted) < 2:
-        return
-    low, high, ranges = 0, INFINITE, charset.EVERYTHING
-    for expr in counted:
-        del members[expr]
-        body, least, most = expr.args if expr.kind == REPEAT else (expr, 1, 1)
-        low, high, ranges = max(low, least), min(high, most), charset.intersect(ranges, single(body) or ())
-    if low > high or (not ranges and low):
-        members[NEVER] = None
-    else:
-        members[repeat(_of_ranges(ranges), low, None if high == INFINITE else high) if ranges else EPSILON] = None
-
-
-def _filter(small: Expr, others: list[Expr]) -> Expr:
-    """Keep those texts of a small language that all the others hold."""
-    if small.kind == NEVER_KIND:
-        return NEVER
-    if small.kind == CLASS:
-        from .derive import raw_edges
-
-        ranges = small.args[0]
-        for other in others:
-            ranges = charset.intersect(ranges, charset.normal((low, high) for low, high, target in raw_edges(other) if target.accepts))
-        return _of_ranges(ranges)
-    if small.kind == SET:
-        source = small.args[0]
-        texts = [source.texts[at][source.depth :] for at in range(source.low, source.high) if not source.excluded >> at & 1]
-        kept = [text for text in texts if all(matches(other, text) for other in others)]
-        return small if len(kept) == len(texts) else literals(kept)
-    text = small.args[0] if small.kind == LITERAL else ""
-    return small if all(matches(other, text) for other in others) else NEVER
-
-
-def _meet_length(left: Expr, right: Expr) -> Expr | None:
-    """Push a bound on the length into a concatenation past its parts of fixed length; None where that does not apply."""
-    if right.kind == REPEAT and right.args[0] is ANY:
-        left, right = right, left
-    if not (left.kind == REPEAT and left.args[0] is ANY):
-        return None
-    _, least, most = left.args
-    if right.plain and least <= right.short and right.long <= most:
-        return right
-    if right.short > most or right.long < least:
-        return NEVER
-    if right.kind != CONCAT:
-        return None
-    factors = parts(right)
-    varying = [at for at, factor in enumerate(factors) if factor.short != factor.long]
-    if not varying or (varying[0] == 0 and varying[-1] == len(factors) - 1):
-        return None
-    before, after = factors[: varying[0]], factors[varying[-1] + 1 :]
-    fixed = sum(factor.short for factor in before + after)
-    bound = repeat(ANY, max(0, least - fixed), None if most == INFINITE else most - fixed)
-    return concat(*before, intersect(concat(*factors[varying[0] : varying[-1] + 1]), bound), *after)
-
-
-def complement(expr: Expr) -> Expr:
-    """Return all the texts outside an expression.
-
-    >>> matches(complement(literal("no")), "yes"), matches(complement(literal("no")), "no")
-    (True, False)
-    """
-    if expr.kind == COMPLEMENT:
-        inner: Expr = expr.args[0]
-        return inner
-    if expr is NEVER:
-        return ANY_TEXT
-    if expr is ANY_TEXT:
-        return NEVER
-    if expr is EPSILON:
-        return repeat(ANY, 1)
-    if expr.kind == REPEAT and expr.args[0] is ANY:
-        _, least, most = expr.args
-        below = repeat(ANY, 0, least - 1) if least else NEVER
-        return union(below, repeat(ANY, most + 1) if most < INFINITE else NEVER)
-    if expr.looks and expr.kind == INTERSECT:
-        return union(*(complement(part) for part in expr.args))
-    if expr.looks and expr.kind == UNION and any(part.kind in (INTERSECT, COMPLEMENT) and part.looks for part in expr.args):
-        return intersect(*(complement(part) for part in expr.args))
-    return node(COMPLEMENT, expr)
-
-
-def matches(expr: Expr, text: str) -> bool:
-    """Return whether a text is in the language."""
-    for char in text:
-        point = ord(char)
-        if 0xD800 <= point <= 0xDFFF:
-            return False
-        expr = step(expr, point)
-        if expr is NEVER:
-            return False
-    return expr.accepts

@@ -15,8 +15,8 @@ import re
 import unicodedata
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Iterable
 
 Ranges = tuple[tuple[int, int], ...]
 

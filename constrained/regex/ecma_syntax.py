@@ -224,7 +224,7 @@ class _Parser:
 
     def modifiers(self, start: int) -> None:
         end = self.text.find(":", self.at)
-        added, minus, removed = self.text[self.at : max(end, self.at)].partition("-")
+        added, _, removed = self.text[self.at : max(end, self.at)].partition("-")
         letters = added + removed
         if end < 0 or not letters or set(letters) - set("ims") or len(set(letters)) < len(letters):
             self.fail("unknown kind of group", at=start, instead="(?:…), (?<name>…), (?=…), (?!…), (?<=…), (?<!…) or (?ims-ims:…)")

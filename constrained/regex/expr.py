@@ -13,7 +13,8 @@ re-examined (2009).
 
 from __future__ import annotations
 
-from typing import Any, Hashable
+from collections.abc import Hashable
+from typing import Any
 
 from ..machine import LiteralSet
 from .charset import MAX, Ranges
@@ -71,7 +72,7 @@ class Expr:
         [('a', 'c', <[a-c]{1,8}>), ('x', 'x', <>)]
         """
         if self._public is None:
-            from .derive import public_edges
+            from .liveness import public_edges
 
             self._public = public_edges(self)
         return self._public
@@ -227,3 +228,15 @@ def step(expr: Expr, point: int) -> Expr:
         else:
             high = middle
     return edges[low][2] if low < len(edges) and edges[low][0] <= point else NEVER
+
+
+def matches(expr: Expr, text: str) -> bool:
+    """Return whether a text is in the language."""
+    for char in text:
+        point = ord(char)
+        if 0xD800 <= point <= 0xDFFF:
+            return False
+        expr = step(expr, point)
+        if expr is NEVER:
+            return False
+    return expr.accepts

@@ -15,12 +15,14 @@ Source: ours; the state is an alternating automaton's (Chandra, Kozen, Stockmeye
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Union
+from typing import TypeAlias
 
 from ..errors import LimitExceeded
-from .algebra import complement, concat, intersect, repeat, union
-from .derive import joined, pruned, raw_edges
+from .algebra import concat, repeat, union
+from .boolean import complement, intersect
+from .derive import joined, raw_edges
 from .expr import ANY, ANY_TEXT, EPSILON, INFINITE, NEVER, REPEAT, STEP, Expr, RawEdges, node
+from .liveness import pruned
 
 _CLOSURE_LIMIT = 10_000  # continuations that one character may open
 
@@ -76,7 +78,7 @@ class End:
     """The text ends here."""
 
 
-Node = Union[Piece, Seq, Alt, Loop, Ahead, Behind, End]
+Node: TypeAlias = Piece | Seq | Alt | Loop | Ahead | Behind | End
 
 EMPTY = Piece(EPSILON)
 TEXT_END = End()
@@ -87,11 +89,10 @@ def seq(*items: Node) -> Node:
     """Return the items in order, neighbours without assertions joined."""
     found: list[Node] = []
     for item in items:
-        for part in item.items if isinstance(item, Seq) else (item,):
-            found.append(part)
+        found.extend(item.items if isinstance(item, Seq) else (item,))
     joined_items: list[Node] = []
     pieces: list[Expr] = []
-    for item in [*found, TEXT_END]:
+    for item in (*found, TEXT_END):
         if isinstance(item, Piece):
             pieces.append(item.expr)
             continue
@@ -106,7 +107,7 @@ def seq(*items: Node) -> Node:
 def alt(*items: Node) -> Node:
     """Return any of the items, those without assertions united."""
     pieces = [item.expr for item in items if isinstance(item, Piece)]
-    rest = [item for item in items if not isinstance(item, Piece)]
+    rest: list[Node] = [item for item in items if not isinstance(item, Piece)]
     if pieces:
         rest.append(Piece(union(*pieces)))
     return rest[0] if len(rest) == 1 else Alt(tuple(rest))
@@ -324,7 +325,7 @@ class Step:
 
     def edges(self) -> RawEdges:
         """Return the derivatives, per range on which the expression and every prefix in the context have one."""
-        pieces = [(low, high, target, ()) for low, high, target in raw_edges(self.expr)]
+        pieces: list[_Piece] = [(low, high, target, ()) for low, high, target in raw_edges(self.expr)]
         for prefix in self.context:
             pieces = _refined(pieces, raw_edges(prefix))
         found = []

@@ -10,14 +10,15 @@ Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from re import _constants as sre
 from re import _parser
-from typing import Any, Callable
+from typing import Any
 
 from ..errors import GrammarError, LimitExceeded
 from . import charset
-from .algebra import char_class, concat, literal, optional, union
+from .algebra import char_class, concat, literal, optional
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
 from .look import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
 

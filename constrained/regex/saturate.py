@@ -89,4 +89,4 @@ def has_length(left: Expr, right: Expr) -> bool:
     low, high, stride = lengths(right)
     if low < least and stride:
         low += -(-(least - low) // stride) * stride
-    return least <= low <= min(high, most)
+    return bool(least <= low <= min(high, most))

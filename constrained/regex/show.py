@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .charset import MAX, Ranges, negate
 from .expr import (
-    ANY, ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON_KIND, INFINITE, INTERSECT, LITERAL, NEVER_KIND, REPEAT, SET, UNION, Expr, parts,
+    CLASS,
+    COMPLEMENT,
+    CONCAT,
+    EPSILON_KIND,
+    INFINITE,
+    INTERSECT,
+    LITERAL,
+    NEVER_KIND,
+    REPEAT,
+    SET,
+    UNION,
+    Expr,
+    parts,
     single,
 )
 

@@ -12,9 +12,9 @@ Built on first use; a format costs a process a few hundred microseconds once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Callable
 
 from constrained.regex import ANY, EPSILON, NEVER, Expr, concat, intersect, literal, optional, parse_python, repeat, union
 from constrained.regex.algebra import lazy
@@ -245,7 +245,8 @@ _REGEX_DEPTH = 8
 def _regex() -> Expr:
     """SPEC: ECMA-262 §22.2.1 with the u flag; groups nest, so this is a part of the language (see `INEXACT`)."""
     hexadecimal = "[0-9A-Fa-f]"
-    escape = rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|0(?![0-9])|x{hexadecimal}{{2}}|u{hexadecimal}{{4}}|u\{{0*{hexadecimal}{{1,5}}\}}|[pP]\{{(?:L|Lu|Ll|N|Nd|P|S|Z)\}})"
+    point = rf"x{hexadecimal}{{2}}|u{hexadecimal}{{4}}|u\{{0*{hexadecimal}{{1,5}}\}}"
+    escape = rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|0(?![0-9])|{point}|[pP]\{{(?:L|Lu|Ll|N|Nd|P|S|Z)\}})"
     ranges = "|".join(f"{low}-[{low}-{end}]" for first, end in ("09", "AZ", "az") for low in map(chr, range(ord(first), ord(end) + 1)))
     member = rf"(?:{ranges}|[^\\\]^-]|{escape}|\\[b-])"
     char_set = rf"\[\^?(?:\^|-?{member}(?:{member}|\^)*-?|-)?\]"

@@ -1,0 +1,164 @@
+"""Questions about a language: is it empty, is it finite, what is in it; and the edges that lead to something.
+
+Exact: an intersection or complement is explored until an accepting node turns up or all its derivatives are seen.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from ..errors import LimitExceeded
+from .algebra import union
+from .derive import joined, raw_edges
+from .expr import CONCAT, INFINITE, INTERSECT, NEVER, UNION, Expr, RawEdges
+
+EXPLORE_LIMIT = 50_000  # states that a question may visit
+
+
+def public_edges(expr: Expr) -> RawEdges:
+    """Return the edges without empty targets and without surrogates."""
+    edges = raw_edges(expr)
+    if not expr.plain:
+        live = [(low, high, pruned(target)) for low, high, target in edges]
+        edges = joined([edge for edge in live if edge[2] is not NEVER])
+    if not any(low <= 0xDFFF <= high for low, high, _ in edges):
+        return edges
+    found: list[tuple[int, int, Expr]] = []
+    for low, high, target in edges:
+        if low <= 0xDFFF <= high:
+            found.append((low, 0xD7FF, target))
+            if high > 0xDFFF:
+                found.append((0xE000, high, target))
+        else:
+            found.append((low, high, target))
+    return tuple(found)
+
+
+def pruned(expr: Expr) -> Expr:
+    """Return the expression without empty parts; NEVER if it is empty."""
+    if expr.plain:
+        return expr
+    if expr.kind == UNION:
+        return union(*(pruned(member) for member in expr.args))
+    return NEVER if is_empty(expr) else expr
+
+
+def is_empty(expr: Expr) -> bool:
+    """Return whether the language holds no text, exactly.
+
+    Best first by a lower bound of the remaining length; every node on the way to an accepting one is remembered as live, every node
+    of a fruitless search as dead.
+
+    Raises: LimitExceeded after EXPLORE_LIMIT states.
+
+    >>> from constrained.regex import intersect, parse_python
+    >>> is_empty(intersect(parse_python("(ab)*"), parse_python("(aba)+a|b.*")))
+    True
+    """
+    if expr._live is not None:
+        return not expr._live
+    if expr.kind == CONCAT:
+        empty = is_empty(expr.args[0]) or is_empty(expr.args[1])
+        expr._live = not empty
+        return empty
+    if expr.kind == INTERSECT and len(expr.args) == 2:
+        from .saturate import has_length
+
+        if has_length(*expr.args):
+            expr._live = True
+            return False
+    return not _search(expr)
+
+
+def _search(start: Expr) -> bool:
+    """Return whether an accepting expression can be reached."""
+    parents: dict[Expr, Expr | None] = {start: None}
+    heap: list[tuple[int, int, Expr]] = [(start.short, start.serial, start)]
+    while heap:
+        _, _, expr = heappop(heap)
+        for _, _, target in raw_edges(expr):
+            if target in parents or target._live is False:
+                continue
+            parents[target] = expr
+            if target._live:
+                at: Expr | None = target
+                while at is not None:
+                    at._live = True
+                    at = parents[at]
+                return True
+            if len(parents) > EXPLORE_LIMIT:
+                raise LimitExceeded(
+                    f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether anything matches",
+                    because=f"the intersections or complements in {start!r} grow",
+                    instead="simplify the patterns that apply to the same text",
+                )
+            heappush(heap, (target.short, target.serial, target))
+    for expr in parents:
+        expr._live = False
+    return False
+
+
+def is_finite(expr: Expr) -> bool:
+    """Return whether the language holds finitely many texts.
+
+    >>> from constrained.regex import ANY_TEXT, complement, concat, intersect, literal, repeat
+    >>> is_finite(intersect(repeat(literal("a")), complement(concat(repeat(literal("a"), 9), ANY_TEXT))))
+    True
+    """
+    if expr.long < INFINITE:
+        return True
+    if expr.plain:
+        return False
+    done: set[Expr] = set()
+    trail: dict[Expr, None] = {expr: None}
+    stack = [(expr, iter(public_edges(expr)))]
+    while stack:
+        top, rest = stack[-1]
+        target = next((t for _, _, t in rest if t not in done), None)
+        if target is None:
+            stack.pop()
+            del trail[top]
+            done.add(top)
+        elif target in trail or (target.plain and target.long == INFINITE):
+            return False
+        elif len(done) + len(trail) > EXPLORE_LIMIT:
+            raise LimitExceeded(
+                f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether it is finite",
+                instead="simplify the patterns that apply to the same text",
+            )
+        else:
+            trail[target] = None
+            stack.append((target, iter(target.edges())))
+    return True
+
+
+def example(expr: Expr) -> str | None:
+    """Return a shortest text of the language, of printable ASCII where it can be; None if there is none.
+
+    >>> from constrained.regex import concat, literal, repeat
+    >>> example(concat(repeat(literal("ab"), 2), literal("!")))
+    'abab!'
+    """
+    if is_empty(expr):
+        return None
+    seen = {expr}
+    heap = [(expr.short, 0, 0, "", expr)]
+    order = 0
+    while heap:
+        _, _, _, text, found = heappop(heap)
+        if found.accepts:
+            return text
+        for low, high, target in found.edges():
+            if target not in seen:
+                seen.add(target)
+                order += 1
+                text_now = text + _readable(low, high)
+                heappush(heap, (len(text_now) + target.short, -len(text_now), order, text_now, target))
+    raise AssertionError("a live expression leads to acceptance")
+
+
+def _readable(low: int, high: int) -> str:
+    for first, last in ((0x61, 0x7A), (0x30, 0x39), (0x41, 0x5A), (0x20, 0x7E)):
+        if low <= last and first <= high:
+            return chr(max(low, first))
+    return chr(low)
