@@ -175,7 +175,7 @@ def test_a_format_may_lie_anywhere(tmp_path):
 def test_respelled_tokens():
     chat = ChatFormat.load("openchatml").respell({"[EOS]": "</s>"})
     assert chat.parse("Hello.\n<|im_end|></s>").stop == "<|im_end|>"
-    assert "[EOS]" not in chat.grammar().token_names()
+    assert "[EOS]" not in chat.grammar().specials
 
 
 @pytest.mark.parametrize("row", ERRORS, ids=_id)

@@ -55,7 +55,7 @@ def shape(generic: Grammar, definition: Definition, request: Request) -> Alterna
     _choose(rules, definition, request)
     rules = prune(rules, ENTRY)
     if not rules:
-        raise GrammarError(f"nothing can be generated with tool_choice {request.only or request.choice!r}", because="there is no tool to call")
+        raise GrammarError(f"no turn fits tool_choice {request.only or request.choice!r}", because="no tool that it allows is on offer")
     return rules
 
 
@@ -82,7 +82,7 @@ def _changes(definition: Definition, options: Mapping[str, object]) -> list[Chan
     if unknown := options.keys() - definition.options.keys():
         raise GrammarError(
             f"unknown option {min(unknown)!r} for the format '{definition.title}'",
-            instead="one of: " + (", ".join(definition.options) or "none; this format has no options"),
+            instead=f"one of: {', '.join(definition.options)}" if definition.options else "leave it out; the format has no options",
         )
     found: list[Change] = []
     for name, option in definition.options.items():
@@ -175,7 +175,7 @@ def check_names(rules: Alternatives, definition: Definition, payload: Payload, t
         elif found := markers.search(tool.name):
             because = f"it contains {found[0]!r}, a marker of the format"
         elif pattern is not None and not pattern.fullmatch(text):
-            because = "the format's grammar has no place for such a name"
+            because = f"its names match {pattern.pattern}"
         elif payload.name == "python" and any(keyword.iskeyword(part) for part in tool.name.split(".")):
             because = "it holds a keyword of Python"
         if because:

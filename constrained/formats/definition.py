@@ -36,7 +36,7 @@ class Option:
 
     about: str
     default: object
-    values: Mapping[object, Change]
+    values: Mapping[str | bool, Change]
     members: Mapping[str, tuple[Change, Change]]
 
 
@@ -111,17 +111,17 @@ def read_definition(path: Path) -> Definition:
         raise GrammarError(f"cannot read the format {path.name}", because=missing, instead="see grammars/README.md") from error
 
 
-def _read_table(path: Path) -> dict[str, Any]:
+def _read_table(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise GrammarError(f"cannot read the format {path.name}", because=str(error), instead="a .toml file in UTF-8") from error
+        reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
+        raise GrammarError(f"cannot read the format {path.name}", because=reason, instead="a .toml file in UTF-8") from error
     _check_keys(table, _KEYS, path)
     if "extends" in table:
-        base = path.with_name(f"{table['extends']}.toml")
-        if base == path:
+        if path in extending:
             raise GrammarError(f"cannot read the format {path.name}", because="it extends itself")
-        table = {**_read_table(base), **table}
+        table = {**_read_table(path.with_name(f"{table['extends']}.toml"), (*extending, path)), **table}
     table.setdefault("grammar", f"{path.stem}.lark")
     return table
 
@@ -166,7 +166,9 @@ def _option(table: dict[str, Any], name: str, path: Path) -> Option:
         members = {key: (_change(value["present"], path), _change(value["absent"], path)) for key, value in table["members"].items()}
         return Option(about, None, {}, members)
     words = {"true": True, "false": False}
-    values = {words.get(key, key): _change(value, path) for key, value in table.items() if key not in ("about", "default")}
+    values: dict[str | bool, Change] = {
+        words.get(key, key): _change(value, path) for key, value in table.items() if key not in ("about", "default")
+    }
     if table["default"] not in values:
         raise ValueError(f"the default of option {name!r} is none of its values")
     return Option(about, table["default"], values, {})

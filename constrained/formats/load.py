@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GrammarError
-from ..grammar import Grammar, Literal, Rule
+from ..grammar import Grammar, Literal, Rule, Symbol
 from .bind import Writing, bind, shape
 from .definition import ENTRY, Definition, read_definition
 from .message import Message, ToolCall
@@ -182,9 +182,9 @@ def _respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:
     """Return the grammar with other names for its special tokens."""
     if not spellings:
         return grammar
-    changes = {Literal(old): Literal(new) for old, new in spellings.items()}
+    changes: dict[Symbol, Symbol] = {Literal(old): Literal(new) for old, new in spellings.items()}
     rules = {
-        name: Rule(name, tuple(tuple(changes.get(symbol, symbol) for symbol in sequence) for sequence in rule.alternatives))  # type: ignore[call-overload]
+        name: Rule(name, tuple(tuple(changes.get(symbol, symbol) for symbol in sequence) for sequence in rule.alternatives))
         for name, rule in grammar.rules.items()
     }
     specials = frozenset(spellings.get(name, name) for name in grammar.specials)

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..engine.constraint import compile
+from ..engine.matcher import Matcher
 from ..engine.vocabulary import Vocabulary
 from ..errors import Rejected
 from ..grammar import Grammar, Literal, Pattern, Ref, Special, Symbol
@@ -28,6 +29,8 @@ from .message import Message, ToolCall
 from .rules import Alternatives
 from .search import derive
 from .values import read_json, read_keywords
+
+_SHOWN = 30  # characters of the turn in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,16 @@ class Part:
 
 
 def split_text(text: str, definition: Definition) -> Turn:
-    """Return the turn in which every spelling of a special token, or of a reserved text, is that token."""
+    """Return the turn in which every spelling of a special token, or of a reserved text, is that token.
+
+    Raises: Rejected: the text has lone surrogates, which no bytes spell.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        position = len(text[: error.start].encode())
+        because = f"{text[error.start]!r} is no character"
+        raise Rejected("turn rejected", where=f"byte {position}", because=because, position=position) from error
     names = sorted({*definition.tokens.values(), *definition.reserved}, key=len, reverse=True)
     found = re.finditer("|".join(map(re.escape, names)), text)
     return Turn(text, tuple((match.start(), match.end(), match[0]) for match in found))
@@ -98,28 +110,36 @@ def check(turn: Turn, grammar: Grammar, definition: Definition) -> None:
     """
     vocabulary = _byte_vocabulary(frozenset({*definition.tokens.values(), *grammar.specials}))
     matcher = compile(grammar, vocabulary).matcher()
-    at = 0
+    position = at = 0
     for start, end, name in (*turn.marks, (len(turn.text), len(turn.text), None)):
-        tokens: list[int | None] = [*turn.text[at:start].encode(), *([vocabulary.special.get(name)] if name is not None else [])]
-        for count, token in enumerate(tokens):
+        for token in [*turn.text[at:start].encode(), *([vocabulary.special.get(name)] if name is not None else [])]:
+            if token is None:
+                raise _rejection(turn, position, f"{name!r} belongs to another spelling of the format", None)
             try:
-                if token is None:
-                    raise Rejected("", because=f"{name!r} belongs to another spelling of the format")
                 matcher.advance(token)
             except Rejected as error:
-                raise _rejection(turn, turn.byte(at) + count, error) from error
-        at = end
+                raise _rejection(turn, position, None, error.expected) from error
+            position += 1
+        at, position = end, turn.byte(end)
     if not matcher.is_accepting():
-        raise _rejection(turn, len(turn.text.encode()), None)
+        raise _rejection(turn, position, "it ends too early", _expected(matcher))
 
 
-def _rejection(turn: Turn, position: int, error: Rejected | None) -> Rejected:
-    """Word the engine's refusal for a reader of text: line, column, the line itself."""
+def _expected(matcher: Matcher) -> str:
+    """Return in words how an incomplete turn could go on."""
+    names = [name for name, token in matcher.constraint.vocabulary.special.items() if matcher.accepts(token)]
+    forced = matcher.forced_bytes()
+    return ", ".join([*names, *([repr(forced.decode(errors="backslashreplace"))] if forced else [])]) or "more text"
+
+
+def _rejection(turn: Turn, position: int, because: str | None, expected: str | None) -> Rejected:
+    """Word the engine's refusal for a reader of text: line, column, what stands there."""
     before = turn.text.encode()[:position].decode(errors="ignore")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    expected = error.expected if error else "more"
+    rest = turn.text[len(before) :]
     return Rejected(
-        "turn rejected", where=f"line {line} column {column} (byte {position})", because=None if error else "it ends too early",
+        "turn rejected", where=f"line {line} column {column} (byte {position})",
+        because=because or f"{rest[:_SHOWN]!r} cannot follow {before[-_SHOWN:]!r}",
         instead=f"expected: {expected}" if expected else None, position=position, expected=expected,
     )
 
@@ -210,7 +230,9 @@ class _Reader:
 
 
 def _message(turn: Turn, parts: Sequence[Part], definition: Definition) -> Message:
-    builtins = {builtin.rule: (name, {rule: key for key, rule in builtin.arguments.items()}) for name, builtin in definition.builtins.items()}
+    builtins = {
+        builtin.rule: (name, {rule: key for key, rule in builtin.arguments.items()}) for name, builtin in definition.builtins.items()
+    }
     kinds = {rule: kind for kind, rule in definition.thoughts.items()}
     content, thoughts = "", {}
     calls: list[tuple[str, dict[str, Any]]] = []

@@ -28,7 +28,8 @@ Schema = dict[str, Any]
 _PARAMETERS = ("parameters", "input_schema", "inputSchema")
 _SCHEMA_KEYWORDS = frozenset(
     "type properties required additionalProperties patternProperties propertyNames minProperties maxProperties dependentRequired "
-    "dependentSchemas dependencies unevaluatedProperties $ref $dynamicRef $defs definitions $schema $id anyOf oneOf allOf not if enum const".split()
+    "dependentSchemas dependencies unevaluatedProperties $ref $dynamicRef $defs definitions $schema $id anyOf oneOf allOf not if "
+    "enum const".split()
 )
 
 
@@ -92,11 +93,11 @@ def _parameters(function: Mapping[str, Any], where: str) -> Schema:
     schema = next((function[key] for key in _PARAMETERS if function.get(key) is not None), None)
     if schema is None or schema == {}:
         return {"type": "object", "properties": {}}
-    schema = dict(_mapping(schema, f"{where} #/parameters"))
+    schema = dict(_mapping(schema, f"{where} #"))
     if all(isinstance(value, Mapping) and "param_type" in value for value in schema.values()):
         return _from_parameter_types(schema, where)
     if not _SCHEMA_KEYWORDS & schema.keys():
-        raise _malformed(f"{where} #/parameters", f"{', '.join(map(repr, list(schema)[:3]))}: no keyword that describes an object")
+        raise _malformed(f"{where} #", f"{', '.join(map(repr, list(schema)[:3]))}: no keyword that describes an object")
     if isinstance(schema.get("properties"), list):
         schema["properties"] = _from_singletons(schema["properties"], where)
     schema = standard_types(schema, f"{where} #")
@@ -134,8 +135,8 @@ def _from_singletons(entries: list[object], where: str) -> Schema:
     """Llama 3.1's JSON example: properties in a list, every type overwritten by "object"."""
     properties: Schema = {}
     for index, entry in enumerate(entries):
-        for name, value in _mapping(entry, f"{where} #/parameters/properties/{index}").items():
-            schema = dict(_mapping(value, f"{where} #/parameters/properties/{index}/{name}"))
+        for name, value in _mapping(entry, f"{where} #/properties/{index}").items():
+            schema = dict(_mapping(value, f"{where} #/properties/{index}/{name}"))
             if schema.get("type") == "object" and "properties" not in schema:
                 del schema["type"]
             properties[name] = schema
@@ -144,7 +145,7 @@ def _from_singletons(entries: list[object], where: str) -> Schema:
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
     if type(value) is dict or isinstance(value, Mapping):  # PERF: the second test alone takes 1 µs, 500 tools make thousands
-        return value  # type: ignore[return-value]
+        return value
     raise _malformed(where, f"{type(value).__name__} where an object belongs")
 
 
@@ -155,7 +156,9 @@ def _malformed(where: str, because: str) -> SchemaError:
     )
 
 
-_TOKEN = re.compile(r"""\s+|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<word>[A-Za-z]+)|(?P<number>-?\d[\d.eE+-]*)|(?P<sign>[\[\]{}:,])""", re.S)
+_TOKEN = re.compile(
+    r"""\s+|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<word>[A-Za-z]+)|(?P<number>-?\d[\d.eE+-]*)|(?P<sign>[\[\]{}:,])""", re.S
+)
 _WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 
 
@@ -185,7 +188,8 @@ def parse_relaxed(text: str) -> object:
     try:
         return json.loads("".join(pieces))
     except json.JSONDecodeError as error:
-        raise SchemaError("cannot read the tool definitions", because=f"not JSON even when commas and quotes are forgiven: {error.msg}") from error
+        because = f"not JSON even when commas and quotes are forgiven: {error.msg}"
+        raise SchemaError("cannot read the tool definitions", because=because) from error
 
 
 def _double_quoted(literal: str) -> str:

@@ -91,7 +91,9 @@ def _generic(name: str, arguments: list[ast.expr]) -> Schema:
     raise KeyError(name)
 
 
-_SUBSCHEMA = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames", "additionalItems", "unevaluatedProperties")
+_SUBSCHEMA = (
+    "items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames", "additionalItems", "unevaluatedProperties",
+)
 _SUBSCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED_SUBSCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 

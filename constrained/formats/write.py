@@ -66,7 +66,7 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     pieces = derive(rules, ENTRY, _Said(), leaf, lambda said: _same(said, whole) and len(message.thoughts) == len(whole.thoughts))
     if pieces is None or not _fits(rules, "content", message.content):
         raise ConstrainedError(
-            f"the format '{definition.title}' has no such turn", because=_reason(message, calls, rules), instead="leave out what it cannot say"
+            f"the format '{definition.title}' has no such turn", because=_reason(message, rules)
         )
     return "".join(pieces)
 
@@ -75,10 +75,12 @@ def _same(said: _Said, whole: _Said) -> bool:
     return said.content == whole.content and said.calls == whole.calls and set(said.thoughts) == set(whole.thoughts)
 
 
-def _reason(message: Message, calls: list[str | None], rules: Alternatives) -> str:
+def _reason(message: Message, rules: Alternatives) -> str:
     if not _fits(rules, "content", message.content):
-        return "its text would be read as something else"
-    return f"it would have text: {bool(message.content)}, thoughts: {len(message.thoughts)}, calls: {len(calls)}"
+        return "readers would take its text for something else"
+    counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
+    parts = [*(["text"] if message.content else []), *(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counts if count)]
+    return f"none has {' and '.join(parts) or 'neither text nor calls'}"
 
 
 def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object) -> str:
