@@ -246,6 +246,58 @@ def test_transformers_with_sentencepiece(name, mistral_path, tmp_path):
     assert vocabulary.decode(vocabulary.tokenize(data)) == data
 
 
+def test_slow_transformers_tokenizer(mistral_path):
+    pytest.importorskip("sentencepiece")
+    backend = pytest.importorskip("transformers.tokenization_utils_sentencepiece").SentencePieceBackend
+    slow = backend(vocab_file=str(mistral_path), bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    slow.add_tokens(["<tool>"])
+    slow.add_special_tokens({"additional_special_tokens": ["<|im_end|>"]})
+    vocabulary, expected = Vocabulary.from_tokenizer(slow), Vocabulary.from_tokenizer(mistral_path)
+    assert vocabulary.tokens == (*expected.tokens, b"<tool>", None)
+    assert vocabulary.special == {**expected.special, "<|im_end|>": 32_769}
+    assert vocabulary.stop == (2,)
+    assert vocabulary.tokenize(b'{"a": 1}') == slow.encode('.{"a": 1}', add_special_tokens=False)[1:]
+
+
+def test_slow_tokenizer_with_a_model_inside(mistral_path):
+    """ChatGLM's own class: SentencePiece in `tokenizer.sp_model`, special tokens in a dictionary beside it."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    transformers = pytest.importorskip("transformers")
+
+    class Inner:
+        def __init__(self) -> None:
+            self.sp_model = sentencepiece.SentencePieceProcessor(model_file=str(mistral_path))
+            self.special_tokens = {"[gMASK]": 32_768, "<|user|>": 32_769}
+
+    class Chat(transformers.PreTrainedTokenizer):
+        def __init__(self) -> None:
+            self.tokenizer = Inner()
+            super().__init__()
+
+        @property
+        def vocab_size(self) -> int:
+            return 32_770
+
+        def get_vocab(self) -> dict[str, int]:
+            return {self._convert_id_to_token(token): token for token in range(self.vocab_size)}
+
+        def _convert_id_to_token(self, token: int) -> str:
+            names = {value: name for name, value in self.tokenizer.special_tokens.items()}
+            return names.get(token) or self.tokenizer.sp_model.id_to_piece(token)
+
+    vocabulary = Vocabulary.from_tokenizer(Chat(), stop=[2])
+    expected = Vocabulary.from_tokenizer(mistral_path)
+    assert vocabulary.tokens == (*expected.tokens, None, None)
+    assert vocabulary.special == {**expected.special, "[gMASK]": 32_768, "<|user|>": 32_769}
+
+
+def test_mistral_common_backend_of_transformers(mistral_path):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("mistral_common")
+    for path in (mistral_path, mistral_path.with_name("tekken_240911.json")):
+        assert Vocabulary.from_tokenizer(transformers.MistralCommonBackend(tokenizer_path=str(path))) == Vocabulary.from_tokenizer(path)
+
+
 def test_mistral_common_objects(mistral_path):
     pytest.importorskip("mistral_common")
     from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
@@ -414,6 +466,7 @@ def test_wrong_use(case, tmp_path):
             file(name, data)
         return tmp_path
 
+    needed = {name: pytest.importorskip(name) for name in case.get("needs", "").split()}
     with pytest.raises(VocabularyError) as caught:
-        eval(case["call"], {"Vocabulary": Vocabulary, "file": file, "directory": directory})
+        eval(case["call"], {"Vocabulary": Vocabulary, "file": file, "directory": directory} | needed)
     assert str(caught.value).replace(str(tmp_path), "DIRECTORY") == case["message"].strip("\n")

@@ -3,7 +3,7 @@
     path                      → tokenizer_files       rank files, SentencePiece models, tekken.json, tokenizer.json, directories
     tokenizers.Tokenizer      → tokenizer_json        its own JSON
     transformers, fast        → tokenizer_json        the JSON of its backend, plus its eos token
-    transformers, slow        → SentencePiece model behind it, plus its added tokens; byte-level BPE by its `byte_decoder`
+    transformers, slow        → the SentencePiece model behind it, plus its added tokens
     tiktoken.Encoding         → its token bytes
     mistral-common            → tekken pieces, or the SentencePiece model behind it
     sentencepiece             → its serialised model
@@ -27,7 +27,7 @@ from typing import Any
 
 from ..errors import VocabularyError
 from .tokenizer_files import declared_stops, load_path, read_model_proto, read_sentencepiece, with_added
-from .tokenizer_json import BYTE_LEVEL, TokenTable, read_tokenizer_json, table_of
+from .tokenizer_json import TokenTable, read_tokenizer_json, table_of
 
 # A model of these families ends a message with any of the names, whichever of them its tokenizer calls eos.
 _FAMILIES = (("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"), ("<|eot|>", "<|eom|>", "<|end_of_text|>"))
@@ -45,6 +45,8 @@ def load(tokenizer: Any, special: Mapping[str, int] | None = None) -> TokenTable
     table = load_path(Path(tokenizer), extra) if isinstance(tokenizer, (str, PathLike)) else _reader(tokenizer)(tokenizer)
     if extra:
         table = with_added(table, {token: (name, True) for name, token in extra.items()})
+    if not any(table.tokens):
+        raise VocabularyError("a tokenizer without texts", because="it has special tokens only, or nothing")
     return replace(table, stop=_stops(table))
 
 
@@ -54,11 +56,14 @@ def _reader(tokenizer: Any) -> Callable[[Any], TokenTable]:
         package = kind.__module__.partition(".")[0]
         if package in _READERS:
             return _READERS[package]
-    raise VocabularyError(
-        f"not a tokenizer: {type(tokenizer).__module__}.{type(tokenizer).__qualname__}",
-        because="only objects of transformers, tokenizers, tiktoken, mistral-common and sentencepiece are known",
-        instead="the path of a tokenizer file, or Vocabulary(tokens, …) with the bytes of every token",
+    raise _no_tokenizer(
+        tokenizer, "only objects of transformers, tokenizers, tiktoken, mistral-common and sentencepiece are known",
+        "the path of a tokenizer file, or Vocabulary(tokens, …) with the bytes of every token",
     )
+
+
+def _no_tokenizer(value: Any, because: str, instead: str) -> VocabularyError:
+    return VocabularyError(f"not a tokenizer: {type(value).__module__}.{type(value).__qualname__}", because=because, instead=instead)
 
 
 def _stops(table: TokenTable) -> tuple[int, ...]:
@@ -75,10 +80,7 @@ def _stops(table: TokenTable) -> tuple[int, ...]:
 
 def _read_tokenizers(tokenizer: Any) -> TokenTable:
     if not hasattr(tokenizer, "to_str"):
-        raise VocabularyError(
-            f"not a tokenizer: {type(tokenizer).__module__}.{type(tokenizer).__qualname__}", because="it is a part of one",
-            instead="the tokenizers.Tokenizer that holds it",
-        )
+        raise _no_tokenizer(tokenizer, "it is a part of one", "the tokenizers.Tokenizer that holds it")
     table = read_tokenizer_json(json.loads(tokenizer.to_str()), type(tokenizer).__name__)
 
     def encode(text: str) -> list[int]:
@@ -88,18 +90,18 @@ def _read_tokenizers(tokenizer: Any) -> TokenTable:
 
 
 def _read_transformers(tokenizer: Any) -> TokenTable:
+    if not hasattr(tokenizer, "convert_ids_to_tokens"):
+        raise _no_tokenizer(tokenizer, "it does not map ids to tokens", "the model's tokenizer, AutoTokenizer.from_pretrained(…)")
     if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
         table = _read_tokenizers(backend)
     elif type(getattr(tokenizer, "tokenizer", None)).__module__.startswith("mistral_common."):
         table = _read_mistral(tokenizer.tokenizer)
     elif (model := _sentencepiece_of(tokenizer)) is not None:
         table = _read_slow(tokenizer, model)
-    elif hasattr(tokenizer, "byte_decoder") and hasattr(tokenizer, "encoder"):
-        table = _read_slow_byte_level(tokenizer)
     else:
         raise VocabularyError(
             f"cannot read {type(tokenizer).__name__} exactly",
-            because="it is a slow tokenizer with neither a SentencePiece model nor a byte-level table", instead="its fast variant",
+            because="it is a slow tokenizer without a SentencePiece model", instead="its fast variant, or the file it was loaded from",
         )
     declared = declared_stops(Path(tokenizer.name_or_path)) if getattr(tokenizer, "name_or_path", "") else ()
     eos = getattr(tokenizer, "eos_token_id", None)
@@ -142,14 +144,6 @@ def _read_slow(tokenizer: Any, model: Any) -> TokenTable:
     return replace(with_added(table, added), encode=_without_special(tokenizer))
 
 
-def _read_slow_byte_level(tokenizer: Any) -> TokenTable:
-    added = tokenizer.added_tokens_decoder
-    texts = {token: bytes([BYTE_LEVEL[char] for char in piece]) for piece, token in tokenizer.encoder.items() if token not in added}
-    texts |= {token: entry.content.encode() for token, entry in added.items() if not entry.special}
-    special = {entry.content: token for token, entry in added.items() if entry.special}
-    return table_of(texts, special, encode=_without_special(tokenizer))
-
-
 def _without_special(tokenizer: Any) -> Callable[[str], list[int]]:
     def encode(text: str) -> list[int]:
         return list(tokenizer.encode(text, add_special_tokens=False))
@@ -159,9 +153,7 @@ def _without_special(tokenizer: Any) -> Callable[[str], list[int]]:
 
 def _read_tiktoken(encoding: Any) -> TokenTable:
     if not hasattr(encoding, "encode_single_token"):
-        raise VocabularyError(
-            f"not a tokenizer: tiktoken's {type(encoding).__qualname__}", because="it has no tokens", instead="a tiktoken.Encoding"
-        )
+        raise _no_tokenizer(encoding, "it has no tokens", "a tiktoken.Encoding")
     texts = {encoding.encode_single_token(text): text for text in encoding.token_byte_values()}
     special = {name: encoding.encode_single_token(name) for name in encoding.special_tokens_set}
     return table_of(texts, special, encode=encoding.encode_ordinary)
@@ -179,10 +171,7 @@ def _read_mistral(tokenizer: Any) -> TokenTable:
     elif hasattr(getattr(tokenizer, "_model", None), "serialized_model_proto"):
         table = read_sentencepiece(tokenizer._model.serialized_model_proto(), type(tokenizer).__name__)
     else:
-        raise VocabularyError(
-            f"not a tokenizer: {type(tokenizer).__module__}.{type(tokenizer).__qualname__}", because="it is another part of mistral-common",
-            instead="a MistralTokenizer, or its instruct_tokenizer.tokenizer",
-        )
+        raise _no_tokenizer(tokenizer, "it is another part of mistral-common", "a MistralTokenizer, or its instruct_tokenizer.tokenizer")
 
     def encode(text: str) -> list[int]:
         return list(tokenizer.encode(text, bos=False, eos=False))
