@@ -66,9 +66,6 @@ class VocabularyError(ConstrainedError, ValueError):
     """A tokenizer cannot be read exactly, or lacks a token that a grammar names."""
 
 
-BITMASK = "pass an int32 array or CPU tensor of shape (rows, ceil(vocabulary size / 32)), rows contiguous"
-
-
 class BitmaskError(ConstrainedError, ValueError):
     """An array has the wrong type, shape or layout for a bitmask, or lacks the row."""
 

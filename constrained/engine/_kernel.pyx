@@ -22,7 +22,7 @@ from constrained.engine._machines cimport BOTTOM, FINAL, OUTSIDE, UNKNOWN
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 from constrained.engine._text cimport BODY_LESS, ESCAPE
 
-from constrained.errors import BITMASK, BitmaskError
+from constrained.engine.bitmask import misfit
 
 import numpy as np
 
@@ -35,13 +35,12 @@ cdef int open_bitmask(object bitmask, Py_buffer* view, int words, int row) excep
     """Open a writable int32 buffer (rows, words) and check that it has the row."""
     try:
         PyObject_GetBuffer(bitmask, view, PyBUF_WRITABLE | PyBUF_STRIDES | PyBUF_FORMAT)
-    except (TypeError, ValueError, BufferError) as error:
-        raise BitmaskError("a bitmask cannot be written", because=f"{type(bitmask).__name__}: {error}", instead=BITMASK) from None
+    except (TypeError, ValueError, BufferError):
+        raise misfit(bitmask, row, words) from None
     if view.ndim == 2 and view.itemsize == 4 and view.format[0] in (105, 73, 108, 76) and view.shape[1] == words and view.strides[1] == 4 and 0 <= row < view.shape[0]:
         return 0
-    because = f"shape {tuple([view.shape[i] for i in range(view.ndim)])}, format {(<bytes>view.format).decode()}, row {row}, {words} words per row"
     PyBuffer_Release(view)
-    raise BitmaskError("a bitmask does not fit", because=because, instead=BITMASK)
+    raise misfit(bitmask, row, words)
 
 
 cdef class Kernel(Inners):
@@ -343,7 +342,7 @@ def fill_rows(list entries, object bitmask):
         for i in range(count):
             kernel, state, empty = entries[i]
             if kernel.words != words:
-                raise BitmaskError("a batch mixes vocabularies", because=f"rows of {words} and {kernel.words} words", instead="fill one bitmask per vocabulary")
+                raise misfit(bitmask, i, kernel.words)
             if not empty:
                 sources[i] = kernel.mask_of(state)
         open_bitmask(bitmask, &view, words, count - 1)

@@ -94,8 +94,7 @@ class Constraint:
                 f"the vocabulary lacks the special token {missing[0]!r}", because=f"the grammar names {len(missing)} special tokens that the tokenizer does not have",
                 instead="use the model's own tokenizer, or compile(..., spell_missing=True) to write them as text",
             )
-        if missing:
-            grammar = grammar.without_specials(missing)
+        grammar = (grammar.without_specials(missing) if missing else grammar).with_specials(vocabulary.special)
         self._root, self._nullable = grammar.start_state(), grammar.nullable
         self._kernel_class = kernel_class(kernel)
         self._kernel = self._fresh()

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
+from constrained.engine.bitmask import as_array
 from constrained.engine.plain import DEAD
-from constrained.errors import BitmaskError, ConstrainedError, Rejected
+from constrained.errors import ConstrainedError, Rejected
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -50,7 +51,7 @@ class Matcher:
         """
         if self._kernel.is_full():
             self._replay()
-        self._kernel.fill(self._states[-1], bitmask if type(bitmask) is np.ndarray else _as_array(bitmask), row, self._finished)
+        self._kernel.fill(self._states[-1], bitmask if type(bitmask) is np.ndarray else as_array(bitmask), row, self._finished)
 
     def accepts(self, token: int) -> bool:
         """Say whether a token may come next."""
@@ -252,21 +253,12 @@ class Matcher:
         return int(np.bitwise_count(row.view(np.uint32)).sum())
 
 
-def _as_array(bitmask: Any) -> Any:
-    """Return a bitmask as something with the buffer protocol: CPU tensors share their memory."""
-    if type(bitmask).__module__.partition(".")[0] != "torch":
-        return bitmask
-    if bitmask.device.type != "cpu":
-        raise BitmaskError(f"a bitmask lies on {bitmask.device}", instead="fill a CPU tensor, then copy it to the device")
-    return bitmask.numpy()
-
-
 def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
 
     New masks are computed one by one; then all rows are copied without the GIL.
     """
-    array = _as_array(bitmask)
+    array = as_array(bitmask)
     rows = _compiled_rows()
     if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in matchers):
         rows([matcher._entry() for matcher in matchers], array)

@@ -18,10 +18,11 @@ from typing import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from constrained.engine.bitmask import fits, misfit
 from constrained.engine.spelling import decode, variants
 from constrained.engine.text import TextAt
 from constrained.engine.vocabulary import Vocabulary
-from constrained.errors import BITMASK, BitmaskError, LimitExceeded
+from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State, Surface, Text
 
 DEAD = 0  # the automaton state without configurations; never final
@@ -109,11 +110,8 @@ class PlainKernel:
 
     def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, empty: bool) -> None:
         """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words)."""
-        words = self._vocabulary.words
-        fits = isinstance(bitmask, np.ndarray) and bitmask.ndim == 2 and bitmask.dtype.kind in "iu" and bitmask.itemsize == 4
-        if not fits or bitmask.shape[1] != words or not 0 <= row < len(bitmask) or not bitmask.flags.writeable or bitmask.strides[1] != 4:
-            shape = f"shape {bitmask.shape}, {bitmask.dtype}" if isinstance(bitmask, np.ndarray) else type(bitmask).__name__
-            raise BitmaskError("a bitmask does not fit", because=f"{shape}, row {row}, {words} words per row", instead=BITMASK)
+        if not fits(bitmask, row, self._vocabulary.words):
+            raise misfit(bitmask, row, self._vocabulary.words)
         bitmask[row] = 0 if empty else self.mask(state).view(np.int32)
 
     def cached_bytes(self) -> int:

@@ -1,0 +1,253 @@
+"""The engine: compiled kernel = plain twin, bit by bit; cursors; bounds; threads; pickling; wrong uses."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import threading
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, unpacked, varied
+from machines import nested_values
+
+import constrained as c
+from constrained.engine.constraint import kernel_class
+from constrained.engine.plain import PlainKernel
+from constrained.machine import Surface
+
+KERNELS = ["plain", "compiled"]
+VOCABULARY = hard_vocabulary()
+LARK = r"""
+start: value
+value: STRING | NUMBER | "[" [value ("," value)*] "]" | "{" [pair ("," pair)*] "}" | "<eos>" value
+pair: STRING ":" value
+STRING: /"[^"\\\n]*"/
+NUMBER: /-?[0-9]+(\.[0-9]+)?/
+"""
+GRAMMARS = {
+    "nested": LARK,
+    "ambiguous": 'start: e\ne: e e | e "a" e | "a" | "b" "a"?',
+    "hidden left recursion": 'start: n start "a" | "b"\nn: "c"?',
+    "free text": r"start: /(.|\n)*/ " + '"</" "a"*',
+    "right recursion": 'start: "a" start | "ab"',
+}
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request):
+    if request.param == "compiled":
+        pytest.importorskip("constrained.engine._kernel")
+    return request.param
+
+
+def constraint_of(text: str, kernel: str | None = None, **options) -> c.Constraint:
+    return c.compile(c.Grammar.from_lark(text), VOCABULARY, kernel=kernel, **options)
+
+
+@pytest.mark.parametrize("surface", Surface.__members__.values(), ids=lambda surface: surface.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_kernels_agree_on_texts(surface, seed):
+    """All surfaces, with counted, patterned, recorded and literal texts, over tokens that cross every boundary."""
+    if surface is Surface.RAW:
+        pytest.skip("bare texts have no end; the grammars below cover them")
+    compiled = pytest.importorskip("constrained.engine._kernel").Kernel
+    kernels = [kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
+    for walk in range(4):
+        assert_kernels_agree(VOCABULARY, kernels, 14, 100 * seed + walk)
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_kernels_agree_on_grammars(name):
+    pytest.importorskip("constrained.engine._kernel")
+    constraints = [constraint_of(GRAMMARS[name], kind) for kind in KERNELS]
+    for seed in range(5):
+        assert_kernels_agree(VOCABULARY, [constraint.kernel() for constraint in constraints], 12, seed)
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_mask_is_accepts(name, kernel):
+    picks, matcher = random.Random(3), constraint_of(GRAMMARS[name], kernel).matcher()
+    for _ in range(6):
+        allowed = assert_mask_is_accepts(matcher)
+        matcher.advance(varied(VOCABULARY, allowed, picks))
+        if matcher.is_finished():
+            break
+
+
+def test_one_text_has_one_state(kernel):
+    """However a text is split into tokens, the matcher stands in the same place."""
+    constraint = constraint_of(LARK, kernel)
+    text = b'{"ab":[12,"hello wor","'
+    masks = set()
+    for seed in range(20):
+        picks, matcher, at = random.Random(seed), constraint.matcher(), 0
+        while at < len(text):
+            fits = [token for token in range(len(VOCABULARY.tokens)) if VOCABULARY.tokens[token] and text.startswith(VOCABULARY.tokens[token], at)]
+            token = picks.choice(fits)
+            matcher.advance(token)
+            at += len(VOCABULARY.tokens[token])
+        masks.add(row_of(matcher).tobytes())
+    assert len(masks) == 1
+
+
+def row_of(matcher):
+    row = np.zeros((1, matcher.constraint.vocabulary.words), np.int32)
+    matcher.fill_mask(row)
+    return row
+
+
+def test_rollback_undoes_advance(kernel):
+    matcher, picks, history = constraint_of(LARK, kernel).matcher(), random.Random(5), []
+    while not matcher.is_finished() and len(history) < 25:
+        history.append((row_of(matcher).tobytes(), matcher.is_accepting()))
+        allowed = np.flatnonzero(unpacked(row_of(matcher), VOCABULARY.size)).tolist()
+        stops = [token for token in allowed if token in VOCABULARY.stop]
+        matcher.advance(stops[0] if stops and len(history) > 8 else varied(VOCABULARY, allowed, picks))
+    assert matcher.is_finished() and not row_of(matcher).any()
+    twin = matcher.copy()
+    for before in reversed(history):
+        twin.rollback(1)
+        assert (row_of(twin).tobytes(), twin.is_accepting()) == before and not twin.is_finished()
+    assert matcher.is_finished() and len(matcher.tokens) == len(history)
+    matcher.reset()
+    assert matcher.tokens == () and row_of(matcher).tobytes() == history[0][0]
+
+
+def test_a_refused_token_changes_nothing(kernel):
+    matcher = constraint_of(LARK, kernel).matcher()
+    matcher.advance(VOCABULARY.tokens.index(b"["))
+    before = row_of(matcher).tobytes()
+    with pytest.raises(c.Rejected):
+        matcher.advance(VOCABULARY.tokens.index(b"}}"))
+    assert row_of(matcher).tobytes() == before and len(matcher.tokens) == 1
+
+
+def test_a_small_cache_changes_nothing(kernel):
+    """At its bound the cache starts afresh; matchers replay and go on, those that were copied before as well."""
+    small, large = constraint_of(LARK, kernel, cache_bytes=5_000), constraint_of(LARK, kernel)
+    first = small.kernel()
+    a, b, picks = small.matcher(), large.matcher(), random.Random(8)
+    copies = []
+    for _ in range(30):
+        assert (row_of(a) == row_of(b)).all()
+        copies.append((a.copy(), row_of(b)))
+        allowed = [t for t in np.flatnonzero(unpacked(row_of(b), VOCABULARY.size)).tolist() if t not in VOCABULARY.stop]
+        if not allowed:
+            break
+        token = varied(VOCABULARY, allowed, picks)
+        a.advance(token)
+        b.advance(token)
+    assert small.kernel() is not first
+    assert all((row_of(copy) == row).all() for copy, row in copies)
+
+
+def test_pickle_keeps_the_language(kernel):
+    constraint = constraint_of(LARK, kernel)
+    twin = pickle.loads(pickle.dumps(constraint))
+    assert twin.grammar.fingerprint == constraint.grammar.fingerprint and twin.vocabulary.fingerprint == VOCABULARY.fingerprint
+    assert (row_of(twin.matcher()) == row_of(constraint.matcher())).all()
+
+
+def test_threads_share_a_constraint(kernel):
+    constraint, alone = constraint_of(LARK, kernel, cache_bytes=20_000), constraint_of(LARK, kernel)
+    failures: list[str] = []
+
+    def walk(shared, seed):
+        matcher, picks, seen = shared.matcher(), random.Random(seed), []
+        for _ in range(12):
+            row = row_of(matcher)
+            seen.append(row.tobytes())
+            allowed = [t for t in np.flatnonzero(unpacked(row, VOCABULARY.size)).tolist() if t not in VOCABULARY.stop]
+            if not allowed:
+                break
+            matcher.advance(varied(VOCABULARY, allowed, picks))
+        return seen
+
+    def check(seed):
+        if walk(constraint, seed) != expected[seed]:
+            failures.append(f"seed {seed}")
+
+    expected = [walk(alone, seed) for seed in range(6)]
+    threads = [threading.Thread(target=check, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_batches_equal_single_rows(kernel):
+    constraint = constraint_of(LARK, kernel)
+    matchers = [constraint.matcher() for _ in range(4)]
+    for matcher, text in zip(matchers, (b"", b"[", b"12", b'"a"')):
+        for byte in text:
+            matcher.advance(byte)
+    matchers[2].advance(VOCABULARY.stop[0])
+    batch = np.full((4, VOCABULARY.words), -1, np.int32)
+    c.fill_masks(matchers, batch)
+    assert (batch == np.concatenate([row_of(matcher) for matcher in matchers])).all()
+    assert not batch[2].any()
+
+
+def test_torch_bitmasks(kernel):
+    torch = pytest.importorskip("torch")
+    matcher = constraint_of(LARK, kernel).matcher()
+    rows = torch.full((2, VOCABULARY.words), -1, dtype=torch.int32)
+    matcher.fill_mask(rows, 1)
+    assert (rows[1].numpy() == row_of(matcher)[0]).all() and (rows[0] == -1).all()
+
+
+def test_stop_tokens(kernel):
+    """A stop token comes exactly where a word ends; one that the grammar names comes there too."""
+    vocabulary = c.Vocabulary([b"a", b"b", None, None], special={"<end>": 2, "<halt>": 3}, stop=[2, 3], size=40)
+    plain = c.compile(c.Grammar.from_lark('start: "a" "b"?'), vocabulary, kernel=kernel).matcher()
+    assert not plain.is_accepting() and not plain.accepts(2)
+    plain.advance(0)
+    assert plain.is_accepting() and plain.accepts(2) and plain.accepts(3) and plain.accepts(1)
+    plain.advance(3)
+    assert plain.is_finished() and plain.is_accepting() and not row_of(plain).any()
+    named = c.compile(c.Grammar.from_lark('start: "a" "<end>" | "b" "<halt>"'), vocabulary, kernel=kernel).matcher()
+    named.advance(0)
+    assert named.is_accepting() and named.accepts(2) and not named.accepts(3)
+    named.advance(2)
+    assert named.is_finished()
+    named.rollback(1)
+    assert not named.is_finished() and named.forced_tokens() == [2]
+
+
+def test_forced(kernel):
+    vocabulary = c.Vocabulary([b"a", b"b", b"ab", b"abc", b"c", b"x", b"xy"], stop=[], size=7)
+    matcher = c.compile(c.Grammar.from_lark('start: "abcab" ("x" | "xy")'), vocabulary, kernel=kernel).matcher()
+    assert matcher.forced_bytes() == b"abcabx"
+    assert matcher.forced_tokens() == [3, 2], "the last x may be part of xy"
+    for token in (3, 2):
+        matcher.advance(token)
+    assert matcher.forced_bytes() == b"x" and matcher.forced_tokens() == []
+
+
+def test_special_tokens_are_never_spelled(kernel):
+    """Text never becomes a special token, and a special token comes only where the grammar names it."""
+    end = VOCABULARY.special["<eos>"]
+    matcher = constraint_of('start: "<eos>" /[a-z<>]+/', kernel).matcher()
+    assert np.flatnonzero(unpacked(row_of(matcher), VOCABULARY.size)).tolist() == [end]
+    matcher.advance(end)
+    for byte in b"<eos>":
+        matcher.advance(byte)
+    assert matcher.is_accepting()
+
+
+CASES = tomllib.loads((Path(__file__).parent / "corpus" / "errors_engine.toml").read_text())["case"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_wrong_use(case, kernel):
+    """Each wrong use has its whole message in the table; both kernels say the same."""
+    scope = {"c": c, "np": np, "V": VOCABULARY, "kernel": kernel, "constraint_of": constraint_of, "kernel_class": kernel_class}
+    scope["compiled"] = constraint_of(LARK, kernel)
+    with pytest.raises(c.ConstrainedError) as caught:
+        for line in case["do"].strip().splitlines():
+            exec(line, scope)
+    assert f"{type(caught.value).__name__}: {caught.value}" == case["message"].strip()
