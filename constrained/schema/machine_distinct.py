@@ -1,0 +1,181 @@
+"""Arrays whose items must be distinct: exact for scalars, by value.
+
+The values written so far are part of the position, and each is cut out of what may come next: from the numbers, where two ranges remain
+around it, and from the strings.  So 1, 1.0 and 10e-1 count as one value, and a string is refused in every spelling.
+
+Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its own.
+
+Left out: unlimited arrays and objects as items (their texts are not recorded, and "not equal to any of those" is no state of a
+pushdown), and "not uniqueItems".  Both raise UnsupportedSchema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
+from constrained.schema.distinct import values_below
+from constrained.schema.machine_texts import cut, never_runs_dry
+from constrained.schema.number_sets import magnitudes
+from constrained.schema.numbers import number_language
+from constrained.schema.ranges import contains
+from constrained.schema.values import ArrayShape, Conj, NumberRange, Value
+
+if TYPE_CHECKING:
+    from constrained.schema.machine_array import Position
+    from constrained.schema.machine_value import Values
+
+Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `distinct`
+Written: TypeAlias = frozenset[Item]
+
+_LARGEST_EXPONENT = 10_000
+_MOST_LISTED = 65
+
+
+class AfterText(Dispatch):
+    """What follows a string or a number, which must not come again; written strings are refused."""
+
+    records = True
+
+    def __init__(self, after: Position, written: Written, *, number: bool) -> None:
+        self._after, self._written, self._number = after, written, number
+        # One token can hold the empty string twice, so that "" has to be told from other strings.
+        self.special = frozenset() if number else frozenset({"", *(str(value) for kind, value in written if kind == "string")})
+
+    def after_text(self, text: str | None) -> State | None:
+        if text is None:
+            return self._after
+        item: Item = ("number", _value(text)) if self._number else ("string", text)
+        return None if item in self._written else self._after._replace(written=self._written | {item})
+
+
+def _value(text: str) -> Fraction:
+    _, _, exponent = text.lower().partition("e")
+    if exponent and abs(int(exponent)) > _LARGEST_EXPONENT:
+        raise LimitExceeded("an item of an array with uniqueItems is too large to compare", because=f"its exponent is {exponent[:20]}")
+    return Fraction(text)
+
+
+def without(ranges: tuple[NumberRange, ...], point: Fraction) -> tuple[NumberRange, ...]:
+    """Return the numbers of some ranges other than one."""
+    found: list[NumberRange] = []
+    for numbers in ranges:
+        if not contains(numbers, point):
+            found.append(numbers)
+            continue
+        sides = (replace(numbers, high=point, high_open=True), replace(numbers, low=point, low_open=True))
+        found += [side for side in sides if any(magnitudes(side, negative=negative) for negative in (False, True)) and _is_ordered(side)]
+    return tuple(found)
+
+
+def _is_ordered(numbers: NumberRange) -> bool:
+    low, high = numbers.low, numbers.high
+    return low is None or high is None or low < high or (low == high and not numbers.low_open and not numbers.high_open)
+
+
+def _constant(conj: Conj, item: Item) -> Conj:
+    """Return the conjunction of one value."""
+    node = next(iter(conj)).node
+    return node.document.constant(_plain(item), node.where)
+
+
+def _plain(item: Any) -> Any:
+    """Return the JSON value of an item."""
+    kind, value = item
+    if kind == "array":
+        return [_plain(part) for part in value]
+    if kind == "object":
+        return {key: _plain(part) for key, part in value}
+    return value
+
+
+class Distinct:
+    """The items of one array whose items must be distinct."""
+
+    start: Written = frozenset()
+
+    def __init__(self, values: Values, shape: ArrayShape) -> None:
+        if shape.unique is False:
+            raise UnsupportedSchema(
+                "cannot compile the complement of uniqueItems", because="two equal items can be any two",
+                instead='state which items are equal, or set unsupported="widen"')
+        self._values, self._shape = values, shape
+        self._listed: dict[Conj, dict[Item, State]] = {}  # the values of positions with composite values: a few, each with its machine
+        for conj in dict.fromkeys((*shape.prefix, shape.rest)):
+            value = values.value(conj)
+            if value.arrays or value.objects:
+                few = values_below(conj, _MOST_LISTED, values.value)
+                if few is None:
+                    raise UnsupportedSchema(
+                        "cannot compile uniqueItems", because="its items can be arrays or objects, whose texts would have to be remembered",
+                        instead='restrict "items" to scalars or to an "enum", or set unsupported="widen"')
+                self._listed[conj] = {item: values.state(_constant(conj, item)) for item in sorted(few, key=repr)}  # type: ignore[arg-type]
+
+    def items(self, written: Written, index: int, after: Position) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read the next item: a value that has not been written and leaves enough for the items to come."""
+        used, conj = written | self._reserved(written, index), self._conj(index)
+        if conj in self._listed:
+            listed = self._listed[conj].items()
+            return [(state, after._replace(written=written | {item})) for item, state in listed if item not in used]
+        value, marks = self._values.value(conj), self._values.punctuation
+        words: list[tuple[bytes, Item]] = [
+            (marks.true if boolean else marks.false, ("boolean", boolean)) for boolean in sorted(value.booleans)]
+        words += [(marks.null, ("null", None))] if value.null else []
+        calls: list[tuple[State, State | Dispatch]] = [
+            (Bytes(word, END), after._replace(written=written | {item})) for word, item in words if item not in used]
+        numbers = value.numbers
+        for kind, point in used:
+            if kind == "number":
+                assert isinstance(point, Fraction)
+                numbers = without(numbers, point)
+        if numbers:
+            calls.append((Text(Surface.RAW, number_language(numbers, marks.numbers)), AfterText(after, used, number=True)))
+        texts = {str(text) for kind, text in used if kind == "string"}
+        language = value.strings if never_runs_dry(value.strings) else cut(value.strings, texts)
+        if language is not None:
+            calls.append((self._values.string(language), AfterText(after, used, number=False)))
+        return calls
+
+    def _reserved(self, written: Written, index: int) -> Written:
+        """Return the values that a later item cannot do without."""
+        domains = [self._few(at) for at in range(index + 1, min(self._shape.min, len(self._shape.prefix) + 1))]
+        rest_needs = max(0, self._shape.min - max(index + 1, len(self._shape.prefix)))
+        if not any(domains):
+            return frozenset()
+        if rest_needs and domains[-1] is not None and len(self._shape.prefix) < self._shape.min:
+            domains += [domains[-1]] * (rest_needs - 1)
+        if len(set(domains)) == 1 and self._few(index) == domains[0]:
+            return frozenset()
+        candidates = frozenset(item for domain in domains if domain is not None for item in domain) - written
+        return frozenset(item for item in candidates if not _distinct_choice(domains, written | {item}))
+
+    def _few(self, index: int) -> frozenset[Item] | None:
+        """Return the values of a position if they are few enough to run out, None otherwise."""
+        return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]  # items, by its documentation
+
+    def continues(self, written: Written, index: int) -> bool:
+        """Say whether some value is left for the next item."""
+        few = values_below(self._conj(index), len(written) + 1, self._values.value)
+        return few is None or bool(few - written)
+
+    def _conj(self, index: int) -> Conj:
+        return self._shape.prefix[index] if index < len(self._shape.prefix) else self._shape.rest
+
+
+def _distinct_choice(domains: list[frozenset[Item] | None], used: Written) -> bool:
+    """Say whether each position can have an item of its own: a matching, by augmenting paths."""
+    chosen: dict[Item, int] = {}
+
+    def place(position: int, tried: set[Item]) -> bool:
+        for item in sorted((domains[position] or frozenset()) - used, key=repr):
+            if item not in tried:
+                tried.add(item)
+                if item not in chosen or place(chosen[item], tried):
+                    chosen[item] = position
+                    return True
+        return False
+
+    return all(domain is None or place(position, set()) for position, domain in enumerate(domains))

@@ -1,0 +1,90 @@
+"""From conjunctions to machine states: the value machine, one per schema and surface.
+
+A value state is a union of type machines.  Whatever starts with a byte of its own is one state with byte edges (``{``, ``[``, ``t``…);
+strings and numbers are calls of shared text states.  Nothing is normalised before a generation gets to it, and nothing is kept here but
+one start state per conjunction: positions inside objects and arrays are compared by content, and live in the kernels that met them.
+
+    Values.state(conj) ──► Text | Bytes | Choice ──"{"──► machine_object   ──"["──► machine_array
+"""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple
+
+from constrained.machine import END, Bytes, Edges, State, Surface, Text
+from constrained.regex import NEVER, Expr
+from constrained.schema.machine_array import ArrayMachine
+from constrained.schema.machine_object import ObjectMachine
+from constrained.schema.normalise import is_never, normalise
+from constrained.schema.numbers import number_language
+from constrained.schema.punctuation import Punctuation
+from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
+
+
+class Choice(NamedTuple):
+    """Any of several states.  Invariant: edges on the same byte lead to the same state."""
+
+    states: tuple[State, ...]
+
+    def expand(self) -> Edges:
+        ranges: dict[tuple[int, int, State], None] = {}
+        calls: list[tuple[State, State]] = []
+        for state in self.states:
+            if isinstance(state, Text):
+                calls.append((state, END))
+            else:
+                edges = state.expand()
+                ranges.update(dict.fromkeys(edges.ranges))
+                calls += edges.calls  # type: ignore[arg-type]  # shared shape of both
+        return Edges(ranges=tuple(ranges), calls=tuple(calls))
+
+
+def choice(states: list[State]) -> State:
+    return states[0] if len(states) == 1 else Choice(tuple(states))
+
+
+class Values:
+    """The value machines of one schema on one surface.  `value` and `never` answer what a conjunction allows."""
+
+    def __init__(self, punctuation: Punctuation, *, ordered: bool, value: Callable[[Conj], Value] = normalise,
+                 never: Callable[[Conj], bool] = is_never) -> None:
+        self.punctuation, self.ordered, self.value, self.never = punctuation, ordered, value, never
+        self._states: dict[Conj, State] = {}
+
+    def state(self, conj: Conj) -> State:
+        """Return the state that reads a value of a conjunction.  Invariant: not never(conj)."""
+        state = self._states.get(conj)
+        if state is None:
+            state = self._states[conj] = choice(self.alternatives(self.value(conj)))
+        return state
+
+    def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
+        """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are as ever."""
+        return Bytes(outer.objects.opening, self.opened_object(self.value(conj).objects, outer))
+
+    def alternatives(self, value: Value) -> list[State]:
+        """Return one state per type, and per spelling of a type that starts with another byte."""
+        marks, found = self.punctuation, []
+        if value.objects:
+            found.append(Bytes(marks.objects.opening, self.opened_object(value.objects, marks)))
+        for index, brackets in enumerate(marks.arrays if value.arrays else ()):
+            found.append(Bytes(brackets.opening, self.opened_array(value.arrays, index)))
+        if value.strings is not NEVER:
+            found.append(self.string(value.strings))
+        if value.numbers:
+            found.append(Text(Surface.RAW, number_language(value.numbers, marks.numbers)))
+        for boolean in sorted(value.booleans):
+            found.append(Bytes(marks.true if boolean else marks.false, END))
+        if value.null:
+            found.append(Bytes(marks.null, END))
+        return found
+
+    def string(self, language: Expr) -> Text:
+        return Text(self.punctuation.strings, language.literal_set or language)
+
+    def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation) -> State:
+        """Return the state after the opening bracket of an object."""
+        return choice([ObjectMachine(self, shape, punctuation).start for shape in shapes])
+
+    def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int) -> State:
+        return choice([ArrayMachine(self, shape).start(brackets) for shape in shapes])

@@ -1,0 +1,44 @@
+"""Python literals, as `ast.literal_eval` reads them, as a surface; and keyword arguments, ``(city='Oslo', n=3)``.
+
+Left out: implicit concatenation of strings, string prefixes, ``\\N{…}``, comments, backslashes at line ends, parentheses around a value,
+sets, bytes, complex numbers and the number spellings that `numbers` names; names of keyword arguments beyond ASCII where the schema
+does not list them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from constrained.errors import SchemaError
+from constrained.machine import Surface
+from constrained.schema.numbers import CANONICAL_NUMBERS, PYTHON_NUMBERS
+from constrained.schema.punctuation import Brackets, Keys, Punctuation, check_spelling, separators
+
+_WHITESPACE = ((0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20))
+
+
+@lru_cache(maxsize=16)
+def python(whitespace: str, spelling: str) -> Punctuation:
+    """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list."""
+    check_spelling(spelling)
+    if spelling == "tagsafe":
+        raise SchemaError("spelling 'tagsafe' is one of JSON strings", instead="'any' or 'canonical'")
+    free = spelling == "any"
+    between = separators(whitespace, _WHITESPACE, b":", b": ")
+    strings = Surface.PYTHON if free else Surface.PYTHON_CANONICAL
+    lists = (Brackets(b"[", ord("]"), trailing=free),)
+    tuples = (Brackets(b"(", ord(")"), trailing=True, lonely=True),) if free else ()
+    return Punctuation(
+        null=b"None", false=b"False", true=b"True", strings=strings, numbers=PYTHON_NUMBERS if free else CANONICAL_NUMBERS,
+        comma=between.comma, gap=between.gap, keys=Keys(strings, between.colon), objects=Brackets(b"{", ord("}"), trailing=free),
+        arrays=lists + tuples)
+
+
+@lru_cache(maxsize=16)
+def arguments(whitespace: str, spelling: str) -> Punctuation:
+    """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested objects."""
+    inner = python(whitespace, spelling)
+    between = separators(whitespace, _WHITESPACE, b"=", b"=")
+    keys = Keys(Surface.RAW, between.colon, identifiers=True)
+    return replace(inner, keys=keys, objects=replace(inner.objects, opening=b"(", closing=ord(")")))
