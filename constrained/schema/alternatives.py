@@ -196,28 +196,38 @@ def _ask_not(conj: Conj, type_: int) -> Steps:
 
 def _scalars(literal: Literal) -> Steps:
     if not literal.positive:
-        return ~(yield Request(literal.node.positive, SCALAR))
+        return _outside((yield Request(literal.node.positive, SCALAR)), literal.node)
     plan = plan_of(literal.node)
     found = own_scalars(literal.node, plan)
     for operation in plan.operations:
         if found is NO_SCALARS:
             break
         if operation.types & SCALAR:
-            found = found & (yield from _scalar_operation(operation))
+            found = found & (yield from _scalar_operation(operation, literal.node))
     return found
 
 
-def _scalar_operation(operation: Operation) -> Steps:
+def _outside(scalars: Scalars, node: Node) -> Scalars:
+    """Return the complement; not of a format whose language leaves texts out, because the wrong ones would be let in."""
+    if scalars.strings.inexact:
+        raise UnsupportedSchema(
+            f"cannot compile the complement of format {scalars.strings.inexact!r}", where=node.pointer,
+            because="the language of this format is not complete", instead='state what is allowed, or use "pattern"',
+        )
+    return ~scalars
+
+
+def _scalar_operation(operation: Operation, node: Node) -> Steps:
     parts = []
     for operand in operation.operands:
         parts.append((yield from _ask(operand, SCALAR)))
     if operation.kind is Kind.NOT:
-        return ~parts[0]
+        return _outside(parts[0], node)
     if operation.kind is Kind.IF:
         condition, then, otherwise = parts
         if then is ALL_SCALARS and otherwise is ALL_SCALARS:
             return ALL_SCALARS
-        return (condition & then) | (~condition & otherwise)
+        return (condition & then) | (_outside(condition, node) & otherwise)
     found = ALL_SCALARS if operation.kind is Kind.ALL else NO_SCALARS
     twice = NO_SCALARS
     for part in parts:
@@ -227,7 +237,7 @@ def _scalar_operation(operation: Operation) -> Steps:
             if operation.kind is Kind.ONE:
                 twice = twice | (found & part)
             found = found | part
-    return found & ~twice if twice else found
+    return found & _outside(twice, node) if twice else found
 
 
 # Arrays and objects: unions of drafts.
@@ -294,8 +304,8 @@ def _positive(node: Node, type_: int, mode: Mode) -> Steps:
         seen = ALL_KEYS if mode else objects.FULL.seen
         return tuple(replace(objects.with_unseen(draft, unevaluated), seen=seen) for draft in found)
     seen_items = None if mode else 0
-    return tuple(
-        replace(arrays.with_unseen(draft, _or_seen(draft, unevaluated, node)), seen=seen_items, seen_items=()) for draft in found)
+    narrowed = (arrays.with_unseen(draft, _or_seen(draft, unevaluated, node)) for draft in found)
+    return tuple(replace(draft, seen=seen_items, seen_items=()) for draft in narrowed if draft is not None)
 
 
 def _or_seen(draft: ArrayDraft, conj: Conj, node: Node) -> Conj:

@@ -247,11 +247,8 @@ def _counts(work: ArrayDraft) -> tuple[Count, ...] | None:
     return tuple(found.values())
 
 
-def with_unseen(draft: ArrayDraft, conj: Conj) -> ArrayDraft:
-    """Return the draft with all items that nothing has evaluated in `conj` (which allows for `seen_items`)."""
+def with_unseen(draft: ArrayDraft, conj: Conj) -> ArrayDraft | None:
+    """Return the draft with all items that nothing has evaluated in `conj` (which allows for `seen_items`); None if it is empty."""
     if draft.seen is None or not conj:
         return draft
-    unseen = ArrayDraft((ALWAYS,) * draft.seen, conj)
-    found = merge(draft, unseen, lambda _: False)
-    assert found is not None
-    return found
+    return merge(draft, ArrayDraft((ALWAYS,) * draft.seen, conj), lambda _: False)

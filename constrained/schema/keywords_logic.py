@@ -51,7 +51,7 @@ def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[O
 
 
 def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
-    """Return the union of the arrays and the union of the objects among the values of an "enum"."""
+    """Return the union of the arrays and the union of the objects among the values of "enum" or "const"."""
     found = []
     for kind, bit in ((list, ARRAY), (dict, OBJECT)):
         constants = tuple(

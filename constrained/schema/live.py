@@ -8,18 +8,20 @@ Objects and arrays with clauses are small satisfiability problems; they are sear
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, TypeAlias
+from itertools import combinations
+from typing import Callable, Iterator, NamedTuple, TypeAlias
 
 from constrained import regex
-from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.errors import LimitExceeded
 from constrained.schema.arrays import denials
-from constrained.schema.documents import NOTHING, both
+from constrained.schema.distinct import Values
+from constrained.schema.documents import both
 from constrained.schema.values import (
     Absent, ArrayShape, Conj, HasNamed, HasOther, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, ObjectShape, Present,
 )
 
 Ask: TypeAlias = Callable[[Conj], bool]
-Distinct: TypeAlias = Callable[[Conj, int], "frozenset[object] | None"]  # all values of a conjunction, None: at least that many
+Distinct: TypeAlias = Callable[[Conj, int], Values]
 
 _BUDGET = 20_000  # steps of one search
 _LARGEST_SHARING = 6  # obligations on unnamed keys that a search fits into fewer keys
@@ -27,9 +29,11 @@ _LARGEST_SHARING = 6  # obligations on unnamed keys that a search fits into fewe
 
 def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
     """Return whether the shape has an object."""
+    required = shape.required
+    if not required and not shape.min and not shape.clauses:
+        return True
     named = dict(shape.named)
-    live = [ask(named[key]) for key in shape.required]
-    if not all(live):
+    if not all([ask(named[key]) for key in required]):
         return False
     if shape.clauses:
         return any(_fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
@@ -134,20 +138,18 @@ def _has_keys(shape: ObjectShape, named: dict[str, Conj], absent: frozenset[str]
     return sum([ask(conj) for key, conj in named.items() if key not in absent]) >= shape.min
 
 
-def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct, pointer: str) -> bool:
+def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
     """Return whether the shape has an array."""
-    if shape.unique is False and (shape.counts or shape.clauses) or shape.unique and (shape.counts or shape.clauses) and shape.max != 0:
-        raise UnsupportedSchema(
-            "cannot compile uniqueItems", where=pointer, because='it meets "contains", or a condition on some item, on the same array',
-            instead='state the items that are wanted with "prefixItems"',
-        )
     if shape.counts or shape.clauses:
-        return any(_Items(shape, bounds, ask).fit() for bounds in _array_choices(shape))
+        return any(_Items(shape, bounds, ask, distinct).fit() for bounds in _array_choices(shape))
     if shape.unique is False:
         return _has_twins(shape, ask)
     if not all([ask(_item(shape, index)) for index in range(min(shape.min, len(shape.prefix) + 1))]):
         return False
-    return not shape.unique or shape.min < 2 or _has_distinct(shape, distinct)
+    if not shape.unique or shape.min < 2:
+        return True
+    known = [_item(shape, index) for index in range(min(shape.min, len(shape.prefix) + 1))]
+    return _have_distinct(known + known[-1:] * (shape.min - len(known)), distinct)
 
 
 def _item(shape: ArrayShape, index: int) -> Conj:
@@ -167,14 +169,13 @@ def _has_twins(shape: ArrayShape, ask: Ask) -> bool:
     return found
 
 
-def _has_distinct(shape: ArrayShape, distinct: Distinct) -> bool:
-    """Return whether the shortest arrays can have pairwise different items (a system of distinct representatives)."""
+def _have_distinct(items: list[Conj], distinct: Distinct) -> bool:
+    """Return whether one can choose pairwise different values (a system of distinct representatives, by augmenting paths)."""
     chosen: dict[object, int] = {}
-    domains = [distinct(_item(shape, index), shape.min) for index in range(min(shape.min, len(shape.prefix) + 1))]
-    domains += domains[-1:] * (shape.min - len(domains)) if domains[-1] is not None else []
+    domains = {conj: distinct(conj, len(items)) for conj in items}
 
     def place(index: int, tried: set[object]) -> bool:
-        for value in domains[index] or ():
+        for value in domains[items[index]] or ():
             if value not in tried:
                 tried.add(value)
                 if value not in chosen or place(chosen[value], tried):
@@ -182,7 +183,7 @@ def _has_distinct(shape: ArrayShape, distinct: Distinct) -> bool:
                     return True
         return False
 
-    return all(domain is None or place(index, set()) for index, domain in enumerate(domains))
+    return all(domains[conj] is None or place(index, set()) for index, conj in enumerate(items))
 
 
 def _array_choices(shape: ArrayShape) -> Iterator[tuple[int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]]]:
@@ -212,44 +213,51 @@ def _array_choices(shape: ArrayShape) -> Iterator[tuple[int, int | None, tuple[I
 
 
 class _Items:
-    """A search for an array: position by position, over how often each count is met and which items are still wanted somewhere."""
+    """A search for an array: position by position, over how often each count is met and which items are still wanted somewhere.
 
-    def __init__(self, shape: ArrayShape, bounds: tuple[int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]], ask: Ask) -> None:
-        self.shape, self.ask = shape, ask
-        self.least, self.most, self.fixed, self.wanted = bounds
-        self.settled = max([len(shape.prefix), self.least, *(part.index + 1 for part in self.wanted)])  # all later positions are alike
+    Where the items must (not) be different, a state also carries the conjunctions of the items so far.  Positions from `settled` on
+    are alike, and an item there that no count and no wish needs can be dropped: so `longest` is long enough.
+    """
+
+    def __init__(
+        self, shape: ArrayShape, bounds: tuple[int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]], ask: Ask, distinct: Distinct,
+    ) -> None:
+        self.shape, self.ask, self.distinct = shape, ask, distinct
+        self.least, most, self.fixed, self.wanted = bounds
+        settled = max([len(shape.prefix), self.least, *(part.index + 1 for part in self.wanted)])
+        longest = settled + sum(count.min for count in shape.counts) + len(self.wanted) + (2 if shape.unique is False else 0)
+        self.longest = longest if most is None else min(most, longest)
 
     def fit(self) -> bool:
         """Return whether some array satisfies everything; breadth first, so the shortest is met first."""
-        start = (0,) * len(self.shape.counts), frozenset(range(len(self.wanted)))
-        layer, seen, position, steps = {start}, set(), 0, 0
-        while layer and (self.most is None or position <= self.most):
-            if position >= self.least and any(self._complete(*state) for state in layer):
+        layer = {_ItemState((0,) * len(self.shape.counts), frozenset(range(len(self.wanted))), ())}
+        steps = 0
+        for position in range(self.longest + 1):
+            if position >= self.least and any(self._complete(state) for state in layer):
                 return True
-            following = set()
-            for state in layer:
-                following.update(self._next(position, *state))
-            position += 1
-            if position > self.settled:
-                following -= seen
-                seen |= following
-            layer = following
+            layer = {following for state in layer for following in self._next(position, state)}
             steps += len(layer)
             if steps > _BUDGET:
                 raise LimitExceeded("too many ways to satisfy the counts on an array", because=f"more than {_BUDGET} were tried")
         return False
 
-    def _complete(self, counted: tuple[int, ...], open_: frozenset[int]) -> bool:
-        return not open_ and all(number >= count.min for number, count in zip(counted, self.shape.counts, strict=True))
+    def _complete(self, state: _ItemState) -> bool:
+        if state.open or not all(number >= count.min for number, count in zip(state.counted, self.shape.counts, strict=True)):
+            return False
+        if self.shape.unique is None:
+            return True
+        if self.shape.unique:
+            return len(state.items) < 2 or _have_distinct(list(state.items), self.distinct)
+        return any([self.ask(both(one, other)) for one, other in combinations(state.items, 2)])
 
-    def _next(self, position: int, counted: tuple[int, ...], open_: frozenset[int]) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
+    def _next(self, position: int, state: _ItemState) -> Iterator[_ItemState]:
         """Yield the states after one more item: each count takes it or not, each wanted item is this one or not."""
         start = _item(self.shape, position)
         for part in self.fixed:
             if part.index == position:
                 start = both(start, part.item)
         ways: list[tuple[Conj, tuple[int, ...]]] = [(start, ())]
-        for number, count in zip(counted, self.shape.counts, strict=True):
+        for number, count in zip(state.counted, self.shape.counts, strict=True):
             cap = count.min if count.max is None else count.max
             grown = []
             for conj, numbers in ways:
@@ -258,20 +266,23 @@ class _Items:
                 grown += [(both(conj, outside), (*numbers, number)) for outside in denials(count.item)]
             ways = grown
         for conj, numbers in ways:
-            if conj == NOTHING or not self.ask(conj):
-                continue
-            yield numbers, open_
-            for index in open_:
-                if self.wanted[index].index <= position and self.ask(both(conj, self.wanted[index].item)):
-                    yield from self._taken(position, conj, numbers, open_, index)
+            if self.ask(conj):
+                yield from self._taken(position, conj, state, numbers, state.open, 0)
 
     def _taken(
-        self, position: int, conj: Conj, numbers: tuple[int, ...], open_: frozenset[int], first: int,
-    ) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
-        """Yield the states in which this item is the wanted item `first`, and others of higher number with it."""
-        conj, left = both(conj, self.wanted[first].item), open_ - {first}
-        yield numbers, left
-        for index in left:
-            if index > first and self.wanted[index].index <= position and self.ask(both(conj, self.wanted[index].item)):
-                yield from self._taken(position, conj, numbers, left, index)
+        self, position: int, conj: Conj, state: _ItemState, numbers: tuple[int, ...], open_: frozenset[int], first: int,
+    ) -> Iterator[_ItemState]:
+        """Yield the states in which this item also is some of the wanted items from number `first` on."""
+        yield _ItemState(numbers, open_, () if self.shape.unique is None else (*state.items, conj))
+        for index in range(first, len(self.wanted)):
+            joined = both(conj, self.wanted[index].item)
+            if index in open_ and self.wanted[index].index <= position and self.ask(joined):
+                yield from self._taken(position, joined, state, numbers, open_ - {index}, index + 1)
 
+
+class _ItemState(NamedTuple):
+    """How far the search for an array has come."""
+
+    counted: tuple[int, ...]  # per count, saturated
+    open: frozenset[int]  # indices of the wanted items that are still missing
+    items: tuple[Conj, ...]  # only where uniqueness matters

@@ -10,15 +10,19 @@ Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsup
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Iterator
+
 from constrained.regex import NEVER
 from constrained.schema import arrays, object_shapes
 from constrained.schema.alternatives import drafts_of, scalars_of
-from constrained.schema.distinct import values_below
-from constrained.schema.documents import NOTHING, Document, ordered
+from constrained.schema.arrays import Never
+from constrained.schema.distinct import Values, values_below
+from constrained.schema.documents import NOTHING, Document, both, ordered
 from constrained.schema.live import Ask, is_live_array, is_live_object
 from constrained.schema.plans import plan_of
-from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR
-from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
+from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
+from constrained.schema.values import ArrayShape, Conj, HasNamed, HasOther, ItemAt, ItemFrom, ObjectShape, Value, negation
 
 ANYTHING = Value(
     True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
@@ -73,17 +77,34 @@ def _raw(conj: Conj) -> Value:
     types = EVERY_TYPE
     for literal in conj:
         if literal.positive:
-            types &= plan_of(literal.node).types
+            plan = plan_of(literal.node)
+            types &= plan.types
+            if len(conj) == 1 and plan.plain and not plan.scalars and not types & (ARRAY | OBJECT):
+                found = memo[key] = _of_types(types)
+                return found
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
     pointer = ordered(conj)[0].node.pointer if types & (ARRAY | OBJECT) else ""
-    array_shapes = (arrays.shape(draft, pointer, _is_nothing) for draft in drafts_of(conj, ARRAY)) if types & ARRAY else ()
-    shapes = (object_shapes.shape(draft, pointer, _is_nothing) for draft in drafts_of(conj, OBJECT)) if types & OBJECT else ()
     found = memo[key] = Value(
         scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr() if scalars.strings else NEVER,
-        tuple(dict.fromkeys(shape for shape in array_shapes if shape is not None)),
-        tuple(dict.fromkeys(shape for shape in shapes if shape is not None)),
+        _array_shapes(conj, pointer, _is_nothing) if types & ARRAY else (), _object_shapes(conj, pointer, _is_nothing) if types & OBJECT else (),
     )
     return found
+
+
+@lru_cache(maxsize=SCALAR + 1)
+def _of_types(bits: int) -> Value:
+    scalars = of_types(bits)
+    return Value(scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr())
+
+
+def _array_shapes(conj: Conj, pointer: str, never: Never) -> tuple[ArrayShape, ...]:
+    found = [shape for draft in drafts_of(conj, ARRAY) if (shape := arrays.shape(draft, pointer, never)) is not None]
+    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
+
+
+def _object_shapes(conj: Conj, pointer: str, never: Never) -> tuple[ObjectShape, ...]:
+    found = [shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, pointer, never)) is not None]
+    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 
 def _is_nothing(conj: Conj) -> bool:
@@ -107,20 +128,25 @@ def _is_plainly_live(conj: Conj) -> bool:
 def _pruned(conj: Conj, raw: Value) -> Value:
     """Return the value with live shapes only, and only live obligations in their clauses."""
     array_shapes, shapes = raw.arrays, raw.objects
-    pointer = ordered(conj)[0].node.pointer if array_shapes or shapes else ""
-    if any(shape.clauses for shape in array_shapes):
-        array_shapes = tuple(shape for draft in drafts_of(conj, ARRAY) if (shape := arrays.shape(draft, pointer, is_never)) is not None)
-    if any(shape.clauses for shape in shapes):
-        shapes = tuple(shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, pointer, is_never)) is not None)
-    return Value(
-        raw.null, raw.booleans, raw.numbers, raw.strings,
-        tuple(shape for shape in dict.fromkeys(array_shapes) if is_live_array(shape, _is_live, values_below, pointer)),
-        tuple(shape for shape in dict.fromkeys(shapes) if is_live_object(shape, _is_live)),
-    )
+    if not array_shapes and not shapes:
+        return raw
+    if any(shape.clauses for shape in (*array_shapes, *shapes)):
+        pointer = ordered(conj)[0].node.pointer
+        array_shapes = _array_shapes(conj, pointer, is_never) if array_shapes else ()
+        shapes = _object_shapes(conj, pointer, is_never) if shapes else ()
+    live_arrays = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
+    live_objects = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
+    if live_arrays == raw.arrays and live_objects == raw.objects:
+        return raw
+    return Value(raw.null, raw.booleans, raw.numbers, raw.strings, live_arrays, live_objects)
 
 
 def _is_live(conj: Conj) -> bool:
     return not is_never(conj)
+
+
+def _distinct(conj: Conj, limit: int) -> Values:
+    return values_below(conj, limit, _raw)
 
 
 def _has_value(conj: Conj, ask: Ask) -> bool:
@@ -129,8 +155,7 @@ def _has_value(conj: Conj, ask: Ask) -> bool:
         return True
     if any([is_live_object(shape, ask) for shape in raw.objects]):
         return True
-    pointer = ordered(conj)[0].node.pointer
-    return any([is_live_array(shape, ask, values_below, pointer) for shape in raw.arrays])
+    return any([is_live_array(shape, ask, _distinct) for shape in raw.arrays])
 
 
 def _decide(conj: Conj, document: Document) -> bool:
@@ -140,13 +165,13 @@ def _decide(conj: Conj, document: Document) -> bool:
     What is still open when nothing is left to do has no finite value: the least fixpoint.
     """
     live = document.live
-    waiting: dict[Conj, set[Conj]] = {conj: set()}
-    todo = [conj]
+    waiting: dict[Conj, set[Conj]] = {}
+    todo, queued = [conj], {conj}
     while todo:
         current = todo.pop()
         if current in live:
             continue
-        found: list[Conj] = []
+        asked: list[Conj] = []
 
         def ask(child: Conj) -> bool:
             if not child or child == NOTHING:
@@ -155,17 +180,53 @@ def _decide(conj: Conj, document: Document) -> bool:
             if known is None and _is_plainly_live(child):
                 known = live[child] = True
             if known is None:
-                if child not in waiting:
-                    waiting[child] = set()
-                    found.append(child)
-                waiting[child].add(current)
+                asked.append(child)
             return bool(known)
 
         if _has_value(current, ask):
             live[current] = True
-            todo.extend(waiting[current])
-        else:
-            todo.extend(found)
-    for child in waiting:
+            todo.extend(waiting.pop(current, ()))
+            continue
+        for child in asked:
+            waiting.setdefault(child, set()).add(current)
+            if child not in queued:
+                queued.add(child)
+                todo.append(child)
+    for child in queued:
         live.setdefault(child, False)
     return live[conj]
+
+
+def children(value: Value) -> Iterator[Conj]:
+    """Yield the conjunctions that a value's shapes mention."""
+    for items in value.arrays:
+        yield from items.prefix
+        yield items.rest
+        for number in items.counts:
+            yield number.item
+            yield negation(number.item)
+        for clause in items.clauses:
+            yield from (part.item for part in clause if isinstance(part, (ItemAt, ItemFrom)))
+    for properties in value.objects:
+        named = dict(properties.named)
+        yield from named.values()
+        yield from (conj for _, conj in properties.cells)
+        for clause in properties.clauses:
+            for part in clause:
+                if isinstance(part, HasNamed):
+                    yield both(named[part.key], part.value)
+                elif isinstance(part, HasOther):
+                    yield from (both(conj, part.value) for _, conj in properties.cells)
+
+
+def explore(conj: Conj, most: int) -> Iterator[tuple[Conj, Value]]:
+    """Yield up to `most` conjunctions reachable from one, with their values: what fails, fails here and not in mid-generation."""
+    seen, todo = {conj}, [conj]
+    while todo and len(seen) <= most:
+        current = todo.pop()
+        value = normalise(current)
+        yield current, value
+        for child in children(value):
+            if child not in seen:
+                seen.add(child)
+                todo.append(child)

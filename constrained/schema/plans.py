@@ -157,7 +157,7 @@ def _sort(node: Node) -> Plan:
             values = value if keyword == "enum" else [value]
             types &= scalars.types_of(values)
             scalars_.append((scalars.enum, values))
-            if keyword == "enum":
+            if keyword == "enum" or len(schema) > 1:
                 operations += logic.composites(values, node, keyword)
             elif isinstance(value, list):
                 arrays_.append((arrays.constant, value))

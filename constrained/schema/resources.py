@@ -185,26 +185,28 @@ def private_copy(document: object, where: Where) -> object:
             if kind in _ATOMS:
                 continue
             at = where if holder is box else (path, key)
-            if isinstance(value, Mapping):
-                copy: Any = copies.get(id(value))
-                if copy is None:
-                    copy = copies[id(value)] = dict(value)
-                    if not all(type(name) is str for name in copy):
-                        raise SchemaError("not JSON", where=pointer(at), because="the keys of an object are strings")
-                    todo.append((copy, at))
-            elif isinstance(value, (list, tuple)):
-                copy = copies.get(id(value))
-                if copy is None:
-                    copy = copies[id(value)] = list(value)
-                    todo.append((copy, at))
-            elif kind in (float, Decimal):
+            if kind in (float, Decimal):
                 if not isfinite(value):
                     raise SchemaError(f"{value} is not a JSON number", where=pointer(at))
                 continue
-            else:
-                raise SchemaError("not JSON", where=pointer(at), because=f"a value is of the Python type {kind.__name__}")
+            copy: Any = copies.get(id(value))
+            if copy is None:
+                copy = copies[id(value)] = _shallow(value, at)
+                todo.append((copy, at))
             holder[key] = copy
     return box[0]
+
+
+def _shallow(value: object, at: Where) -> dict[str, Any] | list[Any]:
+    """Return a dictionary or list of the same entries."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if not isinstance(value, Mapping):
+        raise SchemaError("not JSON", where=pointer(at), because=f"a value is of the Python type {type(value).__name__}")
+    copy = dict(value)
+    if set(map(type, copy)) - {str}:
+        raise SchemaError("not JSON", where=pointer(at), because="the keys of an object are strings")
+    return copy
 
 
 def _kind(value: object) -> str:

@@ -11,10 +11,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from constrained.regex import Expr
 from constrained.schema import ranges, texts
 from constrained.schema.ranges import ALL_NUMBERS, FRACTIONAL, WHOLE, Numbers, exact
-from constrained.schema.string_formats import format_expr
+from constrained.schema.string_formats import INEXACT, format_expr
 from constrained.schema.texts import ALL_TEXTS, NO_TEXT, Texts
 from constrained.schema.values import NumberRange
 
@@ -93,7 +92,7 @@ class ScalarDraft:
     multiples: list[Fraction] = field(default_factory=list)
     least: int = 0
     most: int | None = None
-    languages: list[Expr] = field(default_factory=list)
+    languages: list[Texts] = field(default_factory=list)
     listed: Scalars = ALL_SCALARS  # by enum and const
 
     def scalars(self, bits: int) -> Scalars:
@@ -108,7 +107,7 @@ class ScalarDraft:
             if self.least or self.most is not None:
                 strings = texts.of_language(texts.of_length(self.least, self.most))
             for language in self.languages:
-                strings = strings & texts.of_language(language)
+                strings = strings & language
         found = Scalars(found.null, found.booleans, numbers, strings)
         return found if self.listed is ALL_SCALARS else found & self.listed
 
@@ -155,13 +154,15 @@ def max_length(draft: ScalarDraft, value: Any, node: Node) -> None:
 
 
 def pattern(draft: ScalarDraft, value: str, node: Node) -> None:
-    draft.languages.append(texts.of_pattern(value))
+    draft.languages.append(texts.of_language(texts.of_pattern(value)))
 
 
 def format_(draft: ScalarDraft, value: str, node: Node) -> None:
     """SPEC: a format that the dialect does not define is an annotation."""
     if node.document.asserts_formats and value in node.resource.dialect.formats:
-        draft.languages.append(format_expr(value))
+        language = format_expr(value)
+        if language is not None:
+            draft.languages.append(Texts(None, language, inexact=value if value in INEXACT else ""))
 
 
 def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:

@@ -24,6 +24,7 @@ class Texts:
     only: frozenset[str] | None = None
     language: Expr = ANY_TEXT
     barred: frozenset[str] = frozenset()
+    inexact: str = ""  # a format whose language leaves texts out, so that the complement would let wrong ones in
 
     def __contains__(self, text: str) -> bool:
         if self.only is not None:
@@ -39,7 +40,7 @@ class Texts:
             return finite(text for text in self.only if text in other)
         if other.only is not None:
             return finite(text for text in other.only if text in self)
-        return Texts(None, _meet(self.language, other.language), self.barred | other.barred)
+        return Texts(None, _meet(self.language, other.language), self.barred | other.barred, self.inexact or other.inexact)
 
     def __or__(self, other: Texts) -> Texts:
         if self is other or other is NO_TEXT or self is ALL_TEXTS:
@@ -51,10 +52,10 @@ class Texts:
         if self.language is ANY_TEXT and other.language is ANY_TEXT and not (self.only or other.only):
             return Texts(barred=self.barred & other.barred) if self.barred & other.barred else ALL_TEXTS
         for one, another in ((self, other), (other, self)):
-            if one.only is not None and one.only <= another.barred:
+            if one.only is not None and one.only <= another.barred and another.language is ANY_TEXT:
                 left = another.barred - one.only
-                return Texts(None, another.language, left) if left or another.language is not ANY_TEXT else ALL_TEXTS
-        return of_language(regex.union(self.expr(), other.expr()))
+                return Texts(barred=left) if left else ALL_TEXTS
+        return of_language(regex.union(self.expr(), other.expr()), self.inexact or other.inexact)
 
     def __invert__(self) -> Texts:
         if self.only is not None:
@@ -90,8 +91,8 @@ def finite(texts: Iterable[str]) -> Texts:
     return Texts(only=found) if found else NO_TEXT
 
 
-def of_language(language: Expr) -> Texts:
-    return ALL_TEXTS if language is ANY_TEXT else NO_TEXT if language is NEVER else Texts(None, language)
+def of_language(language: Expr, inexact: str = "") -> Texts:
+    return ALL_TEXTS if language is ANY_TEXT else NO_TEXT if language is NEVER else Texts(None, language, inexact=inexact)
 
 
 def _meet(left: Expr, right: Expr) -> Expr:
