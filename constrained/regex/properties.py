@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-from .charset import Ranges, normal, union
+from .charset import Ranges, contains, normal, of_points, union
 
 _PREFIXES = {
     "General_Category": "", "gc": "", "Script": "Script=", "sc": "Script=", "Script_Extensions": "Script_Extensions=",
@@ -68,35 +68,25 @@ def _decoded(coded: str) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=1)
-def _folds() -> tuple[dict[int, int], dict[int, tuple[int, ...]]]:
-    """Return the simple case folding of the characters that it changes, and the characters that fold to each result."""
-    fold: dict[int, int] = {}
-    for point in range(0x20000):  # no cased letter above (asserted by a test)
-        if 0xD800 <= point <= 0xDFFF:
-            continue
-        char = chr(point)
-        folded = char.casefold()
-        if len(folded) > 1:
-            folded = char.lower()  # a full folding: the simple one is the lower case letter, if that is one letter
-        if len(folded) == 1 and folded != char:
-            fold[point] = ord(folded)
-    back: dict[int, tuple[int, ...]] = {}
-    for point, folded_point in fold.items():
-        back[folded_point] = (*back.get(folded_point, ()), point)
-    return fold, back
+def _case_classes() -> dict[int, tuple[int, ...]]:
+    """Return, for each character that case folding touches, all those that are equal to it under simple folding."""
+    found, at = {}, 0
+    for run in _lines()["Case_Classes"].split():
+        gap, *steps = run.split("+")
+        at += int(gap, 36)
+        members = [at]
+        for step in steps:
+            members.append(members[-1] + int(step, 36))
+        found.update(dict.fromkeys(members, tuple(members)))
+    return found
 
 
 def closed_under_case(ranges: Ranges) -> Ranges:
-    """Return the characters whose simple case folding is that of a character in the set.
+    """Return the characters that are equal to one of the set under simple case folding.
 
     >>> closed_under_case(((ord("k"), ord("k")),))
     ((75, 75), (107, 107), (8490, 8490))
     """
-    fold, back = _folds()
-    extra = []
-    for low, high in ranges:
-        for point in range(low, high + 1) if high - low < len(fold) else [p for p in (*fold, *back) if low <= p <= high]:
-            target = fold.get(point, point)
-            if target in back:
-                extra += [(target, target), *((other, other) for other in back[target])]
-    return union(ranges, normal(extra))
+    classes = _case_classes()
+    touched = [point for point in classes if contains(ranges, point)]
+    return union(ranges, of_points(other for point in touched for other in classes[point]))

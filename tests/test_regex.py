@@ -1,0 +1,337 @@
+"""Regular expressions against three oracles: `re`, a JavaScript engine's recorded verdicts, and sets of all short texts.
+
+Exhaustion finds what tables miss: every expression up to a size over {a, b} is compared with the set of short texts that the operators'
+definitions give.  What an oracle cannot see (liveness of edges, number of states, masks' keys) is tested as a law on the same patterns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import random
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from constrained import regex
+from constrained.errors import GrammarError, LimitExceeded
+from constrained.regex import charset, expr, parse_ecma, parse_python, properties
+from constrained.regex.boolean import complement, intersect
+
+CORPUS = Path(__file__).parent / "corpus"
+ECMA = [json.loads(line) for line in (CORPUS / "regex_ecma.jsonl").read_text("utf-8").splitlines()]
+PYTHON = tomllib.loads((CORPUS / "regex_python.toml").read_text("utf-8"))["case"]
+ERRORS = tomllib.loads((CORPUS / "errors_regex.toml").read_text("utf-8"))["case"]
+FLAGS = {"i": re.I, "s": re.S, "m": re.M, "x": re.X, "a": re.A}
+SHORT = ["".join(text) for size in range(5) for text in itertools.product("ab-\n", repeat=size)]
+
+
+def flags_of(letters: str) -> int:
+    return sum(FLAGS[letter] for letter in letters)
+
+
+@pytest.mark.parametrize("row", ECMA, ids=lambda row: row["pattern"])
+def test_ecma_agrees_with_a_javascript_engine(row):
+    language = parse_ecma(row["pattern"])
+    wrong = [text for text in row["yes"] if not regex.matches(language, text)] + [text for text in row["no"] if regex.matches(language, text)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("row", PYTHON, ids=lambda row: row["pattern"])
+def test_python_agrees_with_re(row):
+    language, oracle = parse_python(row["pattern"], row.get("flags", "")), re.compile(row["pattern"], flags_of(row.get("flags", "")))
+    assert [t for t in row["texts"] + SHORT if regex.matches(language, t) is not bool(oracle.fullmatch(t))] == []
+
+
+class Patterns:
+    """Random patterns of Python's `re`, assertions in every position."""
+
+    atoms = ["a", "b", "ab", ".", "[ab]", "[^a]", "\n", r"\w", "-", ""]
+    edges = ["^", "$", r"\b", r"\B", r"\W", r"\A", r"\Z"]
+    behind = ["a", "b", "ab", "-", "[ab]\n", "^a", "^", "(?<=a)b"]
+
+    def __init__(self, seed: int, *, assertions: bool) -> None:
+        self.random, self.assertions = random.Random(seed), assertions
+
+    def make(self, depth: int) -> str:
+        choose, roll = self.random.choice, self.random.random()
+        if depth == 0 or roll < 0.3:
+            return choose(self.atoms + self.edges if self.assertions else self.atoms)
+        if roll < 0.5:
+            return self.make(depth - 1) + self.make(depth - 1)
+        if roll < 0.65:
+            return f"(?:{self.make(depth - 1)}|{self.make(depth - 1)})"
+        if roll < 0.85 or not self.assertions:
+            return f"(?:{self.make(depth - 1)})" + choose(["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "*?"])
+        kind = choose(["(?=", "(?!", "(?<=", "(?<!"])
+        return f"{kind}{choose(self.behind) if '<' in kind else self.make(depth - 1)})"
+
+
+def generated(seed: int, count: int, *, assertions: bool) -> list[tuple[str, str]]:
+    patterns, found = Patterns(seed, assertions=assertions), []
+    while len(found) < count:
+        pattern, flags = patterns.make(4), patterns.random.choice(["", "m", "s", "ms"])
+        try:
+            re.compile(pattern, flags_of(flags))
+        except re.error:
+            continue
+        found.append((pattern, flags))
+    return found
+
+
+@pytest.mark.parametrize("assertions", [False, True])
+def test_generated_patterns_agree_with_re(assertions):
+    chosen = random.Random(0)
+    for pattern, flags in generated(17, 150 if assertions else 400, assertions=assertions):
+        language, oracle = parse_python(pattern, flags), re.compile(pattern, flags_of(flags))
+        for text in chosen.sample(SHORT, 60):
+            assert regex.matches(language, text) is bool(oracle.fullmatch(text)), (pattern, flags, text)
+
+
+# Exhaustive small worlds: every expression up to a size, against sets of texts.
+
+LONGEST = 4
+WORLD = ["".join(text) for size in range(LONGEST + 1) for text in itertools.product("ab", repeat=size)]
+AB = regex.repeat(regex.char_class([(97, 98)]))
+
+
+def product(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
+    return frozenset(x + y for x in left for y in right if len(x + y) <= LONGEST)
+
+
+def power(base: frozenset[str], least: int, most: int | None) -> frozenset[str]:
+    found, row = frozenset(), frozenset({""})
+    for count in range((LONGEST + least if most is None else most) + 1):
+        found = found | row if count >= least else found
+        row = product(row, base)
+    return found
+
+
+def small_worlds() -> list[tuple[str, regex.Expr, frozenset[str]]]:
+    everything = frozenset(WORLD)
+    leaves = [("a", regex.literal("a"), frozenset("a")), ("b", regex.literal("b"), frozenset("b")), ("ε", regex.EPSILON, frozenset({""}))]
+    leaves.append(("ab", regex.literals(["ab", "b"]), frozenset({"ab", "b"})))
+    levels = [leaves]
+    for _ in range(2):
+        below = [item for level in levels for item in level]
+        fresh = [(f"¬{n}", intersect(AB, complement(e)), everything - s) for n, e, s in levels[-1]]
+        for least, most in ((0, None), (1, None), (0, 1), (2, 2), (1, 3), (2, None)):
+            fresh += [(f"{n}{{{least},{most}}}", regex.repeat(e, least, most), power(s, least, most)) for n, e, s in levels[-1]]
+        pairs = [(x, y) for x in below for y in below if x in levels[-1] or y in levels[-1]]
+        if len(pairs) > 4000:
+            pairs = random.Random(3).sample(pairs, 4000)
+        for (n, e, s), (m, f, t) in pairs:
+            fresh += [(f"({n}·{m})", regex.concat(e, f), product(s, t)), (f"({n}|{m})", regex.union(e, f), s | t)]
+            fresh.append((f"({n}&{m})", intersect(e, f), s & t))
+        levels.append(fresh)
+    return [item for level in levels for item in level]
+
+
+def test_small_worlds_agree_with_sets_of_texts():
+    checked = 0
+    for name, language, texts in small_worlds():
+        assert {text for text in WORLD if regex.matches(language, text)} == texts, name
+        checked += len(WORLD)
+    assert checked > 300_000
+
+
+def test_emptiness_and_finiteness_in_small_worlds():
+    for name, language, texts in small_worlds()[::7]:
+        shortest = regex.example(language)
+        assert (shortest is None) is regex.is_empty(language), name
+        if shortest is not None and len(shortest) <= LONGEST:
+            assert shortest in texts, name
+            assert len(shortest) == min(map(len, texts)), name
+        else:
+            assert not texts, name
+        if regex.is_finite(language):
+            assert regex.is_empty(intersect(language, regex.repeat(regex.ANY, 1000))), name
+
+
+# Laws of the automaton.
+
+LAWS = [parse_python(pattern, flags) for pattern, flags in generated(5, 60, assertions=True)]
+LAWS += [parse_ecma(row["pattern"]) for row in ECMA[:120]]
+
+
+def reachable(start: regex.Expr, limit: int) -> list[regex.Expr]:
+    found, seen = [start], {start}
+    for state in found:
+        for _, _, target in state.edges():
+            if target not in seen and len(found) < limit:
+                seen.add(target)
+                found.append(target)
+    return found
+
+
+def test_edges_are_sorted_disjoint_live_and_without_surrogates():
+    for start in LAWS:
+        for state in reachable(start, 30):
+            at = -1
+            for low, high, target in state.edges():
+                assert at < low <= high <= 0x10FFFF
+                assert high < 0xD800 or low > 0xDFFF
+                assert not regex.is_empty(target)
+                at = high
+
+
+def continuations(state: regex.Expr, horizon: int, alphabet: str) -> dict[str, bool]:
+    """Return every viable continuation up to the horizon, and whether it is a word: what a mask can see."""
+    found, row = {"": state.accepts}, {"": state}
+    for _ in range(horizon):
+        following = {}
+        for text, at in row.items():
+            for char in alphabet:
+                target = next((t for low, high, t in at.edges() if low <= ord(char) <= high), None)
+                if target is not None:
+                    following[text + char] = target
+                    found[text + char] = target.accepts
+        row = following
+    return found
+
+
+COUNTED = [
+    r"a{2,9}", r"[ab]{0,7}", r"(ab|b){3,8}", r"(a{1,6}b){2,7}", r"a{4}b{0,9}", r"(a|ab){5,}", r"a{7,}|b{0,8}", r"(a?b){6}", r"a{9}(?:b|a{5})",
+    r"(?=.{0,8}$)(a{0,9}b)*", r"(?!a{5})[ab]{4,9}", r"(?=[ab]{3,8}$)(ab)*",
+]
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3])
+def test_equal_mask_keys_mean_equal_continuations(horizon):
+    groups: dict[object, dict[str, bool]] = {}
+    shared = 0
+    for pattern in COUNTED:
+        for state in reachable(parse_python(pattern), 60):
+            seen = continuations(state, horizon, "ab")
+            shared += state.mask_key(horizon) in groups
+            assert groups.setdefault(state.mask_key(horizon), seen) == seen, (pattern, state)
+    assert shared > 20
+
+
+# (pattern, states of ours, states of the minimal automaton)
+SIZES = [
+    (r"(a|b)*abb", 4, 4), (r"[a-z]+@[a-z]+\.(com|org)", 10, 10), (r'"(?:[^"\\]|\\.)*"', 4, 4),
+    (r"(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", 8, 8), (r".*foo.*", 6, 4), (r"(foo|bar|baz)+", 6, 6),
+    (r"[a-z]{1,5}[a-z0-9]{1,5}", 11, 11), (r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,6}", 11, 11), (r"/\*(.|\n)*?\*/", 5, 5),
+    (r"(?:[A-F0-9]{2}:){5}[A-F0-9]{2}", 18, 18), (r"(a*b*)*c", 2, 2), (r"(?!foo|bar)[a-z]+", 6, 6), (r"[0-9]{1,3}(,[0-9]{3})*", 7, 7),
+    (r"(a?){10}b", 12, 12), (r"(?:(?!</think>).)*</think>", 9, 9), (r'\".*?(?<!\\)(\\\\)*?\"', 5, 4),
+    (r"([a-z0-9-]+):([a-z0-9\.-]+):([a-z0-9-]+)?:([a-z0-9-]+)", 7, 7), (r"(https?|ftp)://[^ /$.?#].[^ ]*", 13, 13),
+    (r"(([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\.){3}([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])", 24, 24),
+]
+
+
+def minimal_size(states: list[regex.Expr]) -> int:
+    """Count the states of the minimal automaton by Moore's refinement."""
+    index = {state: at for at, state in enumerate(states)}
+    cuts = sorted({cut for state in states for low, high, _ in state.edges() for cut in (low, high + 1)})
+    rows = [[next((index[t] for low, high, t in state.edges() if low <= cut <= high), -1) for cut in cuts] for state in states]
+    groups = [int(state.accepts) for state in states]
+    while True:
+        known: dict[object, int] = {}
+        refined = [known.setdefault((groups[at], tuple(groups[t] if t >= 0 else -1 for t in row)), len(known)) for at, row in enumerate(rows)]
+        if len(known) == len(set(groups)):
+            return len(known)
+        groups = refined
+
+
+@pytest.mark.parametrize(("pattern", "ours", "minimal"), SIZES, ids=[row[0] for row in SIZES])
+def test_number_of_states(pattern, ours, minimal):
+    states = reachable(parse_python(pattern), 1000)
+    assert (len(states), minimal_size(states)) == (ours, minimal)
+
+
+def test_counters_are_not_unrolled():
+    state = parse_python("[a-z]{1,100000}")
+    assert state.counted == (parse_python("[a-z]"), 1, 100000)
+    assert state.edges()[0][2].counted == (parse_python("[a-z]"), 0, 99999)
+    assert state.mask_key(40) is state.edges()[0][2].edges()[0][2].mask_key(40) or state.mask_key(40) is not None
+    assert regex.example(parse_python("(?=.{5000}$)(ab)*")) == "ab" * 2500
+
+
+def test_length_bounds_dissolve_in_patterns():
+    bounded = intersect(parse_ecma("^[a-z][a-z0-9-]*$"), regex.repeat(regex.ANY, 3, 63))
+    assert bounded is parse_python("[a-z][a-z0-9-]{2,62}")
+    assert intersect(parse_ecma("^x"), regex.repeat(regex.ANY, 0, 500)) is parse_python("x.{0,499}", "s")
+    assert not regex.is_empty(intersect(parse_ecma("^(ab|c)*$"), regex.repeat(regex.ANY, 10_000, 10_001)))
+
+
+def test_literal_sets():
+    texts = sorted({f"{number:x}" for number in range(10_000)})
+    language = regex.literals(texts)
+    assert language.literal_set.texts == tuple(texts)
+    assert all(regex.matches(language, text) for text in texts)
+    assert not regex.matches(language, "fffff")
+    assert regex.is_finite(language)
+    rest = complement(language)
+    assert not regex.matches(rest, texts[77])
+    assert regex.matches(rest, "zz")
+
+
+def test_surrogates_are_no_characters():
+    assert regex.char_class([(0xD800, 0xDFFF)]) is regex.NEVER
+    assert regex.literal("\ud800") is regex.NEVER
+    assert not regex.matches(regex.ANY_TEXT, "\ud800")
+    assert [(low, high) for low, high, _ in regex.ANY.edges()] == [(0, 0xD7FF), (0xE000, 0x10FFFF)]
+    assert complement(regex.char_class([(0, 0xD7FF), (0xE000, 0x10FFFF)])).edges()[0][2] is not regex.EPSILON
+
+
+@pytest.mark.parametrize("pattern", ["a(?:b|cd){2,5}", "(?!foo)[a-z]+", r"(?:(?!</x>).)*\b", "x" * 300])
+def test_expressions_survive_pickling(pattern):
+    language = parse_python(pattern)
+    copy = pickle.loads(pickle.dumps(language))
+    assert copy is language or [regex.matches(copy, t) for t in SHORT] == [regex.matches(language, t) for t in SHORT]
+
+
+@pytest.mark.parametrize("row", ERRORS, ids=lambda row: row["pattern"])
+def test_messages(row):
+    with pytest.raises(GrammarError) as caught:
+        (parse_python if row["syntax"] == "python" else parse_ecma)(row["pattern"])
+    assert str(caught.value) == row["message"].lstrip("\n")
+
+
+@pytest.mark.parametrize("parse", [parse_python, parse_ecma])
+@pytest.mark.parametrize("pattern", ["(" * 5000 + "a" + ")" * 5000, "a{1,99999999999999999999}"])
+def test_bombs_end_in_a_limit(parse, pattern):
+    with pytest.raises(LimitExceeded):
+        parse(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["(a|a)*" * 50, "(((a*)*)*)*", "a?" * 2000, "(?:a{0,1000}){0,1000}", "(?:a|b){100000}", "|".join("abc" * 500)])
+def test_harmless_bombs_stay_cheap(pattern):
+    language = parse_python(pattern)
+    assert len(reachable(language, 50)) <= 50
+
+
+def test_emptiness_is_bounded(monkeypatch):
+    monkeypatch.setattr("constrained.regex.liveness.EXPLORE_LIMIT", 50)
+    with pytest.raises(LimitExceeded):
+        regex.is_empty(intersect(parse_python("(a{7})*b"), parse_python("(a{11})+ab"), parse_python("(a{13})+aab")))
+
+
+def test_the_table_of_nodes_is_bounded(monkeypatch):
+    monkeypatch.setattr(expr, "TABLE_LIMIT", len(expr._table) + 100)
+    language = parse_python("q{3,500}w")
+    assert regex.matches(language, "q" * 400 + "w")
+    assert len(expr._table) <= expr.TABLE_LIMIT
+    assert regex.repeat(regex.ANY) is regex.ANY_TEXT
+
+
+def test_no_letter_has_case_above_the_scanned_planes():
+    beyond = map(chr, range(0x20000, 0x110000))
+    assert all(c.lower() == c.upper() == c.casefold() == c for c in beyond)
+
+
+def test_properties_agree_with_the_running_unicode_data():
+    import unicodedata
+
+    for name in ("Lu", "Ll", "Nd", "Zs", "Pd", "Sc", "Mn"):
+        ours = properties.unicode_property(name)
+        points = [point for point in range(0x20000) if unicodedata.category(chr(point)) == name]
+        moved = [point for point in points if not charset.contains(ours, point)]
+        assert len(moved) <= 3, name  # versions of Unicode differ: now and then a character changes its category
+    assert properties.unicode_property("gc=Lu") == properties.unicode_property("Uppercase_Letter")
+    assert properties.unicode_property("Script=Lu") is None
+    assert properties.unicode_property("gc=Greek") is None
