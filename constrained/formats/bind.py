@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import keyword
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from json.encoder import encode_basestring
 from typing import Any
 
 from ..errors import GrammarError, SchemaError
 from ..grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
-from ..schema import embed
+from ..schema.embedding import Options
+from .arguments import Arguments
 from .definition import ENTRY, Change, Definition, Payload
 from .request import Request
 from .rules import Alternatives, alternatives_of, flatten, join_literals, prune, repeat_at_most
@@ -129,9 +129,14 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
     slots = {"name", "arguments"}
     specials = frozenset(definition.tokens.values())
     templates = [join_literals(sequence, specials) for sequence in flatten(rules, "tool_call", slots)]
+    options = {
+        "surface": "arguments" if payload.surface == "python" else "json", "spelling": "tagsafe" if payload.tag_safe else "canonical",
+        **asdict(writing),
+    }
+    Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
     if tools is None:
-        machine = _embed(ANY_OBJECT, payload, writing, "any tool")
+        machine = _arguments(ANY_OBJECT, options, "any tool")
         rules["arguments"] = ((Embedded("arguments", machine),),)
         return prune(rules, ENTRY)
     check_names(rules, definition, payload, tools)
@@ -142,14 +147,18 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
     for tool in tools:
         filled: dict[Symbol, Symbol] = {
             name_slot: Literal(spell_name(tool.name, payload)),
-            arguments_slot: Embedded(tool.name, _embed(tool.parameters, payload, writing, f"tool {tool.name!r}")),
+            arguments_slot: Embedded(tool.name, _arguments(tool.parameters, options, f"tool {tool.name!r}")),
         }
         bound += [join_literals(tuple([filled.get(symbol, symbol) for symbol in template]), specials) for template in templates]
     return prune({**rules, "tool_call": tuple(bound)}, ENTRY)
 
 
-def _embed(schema: dict[str, Any], payload: Payload, writing: Writing, where: str) -> Any:
-    raise NotImplementedError
+def _arguments(schema: dict[str, Any], options: dict[str, Any], where: str) -> Arguments:
+    try:
+        return Arguments(schema, options)
+    except SchemaError as error:
+        place = f"{where} {error.where}" if error.where else where
+        raise type(error)(error.what, where=place, because=error.because, instead=error.instead) from error
 
 
 def spell_name(name: str, payload: Payload) -> str:
@@ -182,8 +191,6 @@ def check_names(rules: Alternatives, definition: Definition, payload: Payload, t
             raise SchemaError(
                 f"tool {tool.name!r} cannot be called in the format '{definition.title}'", because=because, instead="rename the tool"
             )
-        if payload.surface == "python":
-            _check_keywords(tool)
 
 
 def name_pattern(rules: Alternatives) -> re.Pattern[str] | None:
@@ -192,13 +199,3 @@ def name_pattern(rules: Alternatives) -> re.Pattern[str] | None:
     while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules[sequence[0].rule]) == 1:
         sequence = rules[sequence[0].rule][0]
     return re.compile(sequence[0].source) if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None
-
-
-def _check_keywords(tool: Tool) -> None:
-    for name in {**tool.parameters.get("properties", {}), **dict.fromkeys(tool.parameters.get("required", ()))}:
-        if not name.isidentifier() or keyword.iskeyword(name) or unicodedata.normalize("NFKC", name) != name:
-            raise SchemaError(
-                f"parameter {name!r} cannot be a keyword argument", where=f"tool {tool.name!r}",
-                because="Python reads it as a keyword" if keyword.iskeyword(name) else "it is not a Python identifier",
-                instead="rename the parameter, or use a format that writes arguments in JSON",
-            )

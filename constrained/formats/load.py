@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GrammarError
+from ..errors import GrammarError, VocabularyError
 from ..grammar import Grammar, Literal, Rule, Symbol
 from .bind import Writing, bind, shape
 from .definition import ENTRY, Definition, read_definition
@@ -141,7 +141,7 @@ class ChatFormat:
         if isinstance(text_or_ids, str):
             turn = split_text(text_or_ids, self.definition)
         elif vocabulary is None:
-            raise TypeError("token ids need a vocabulary")
+            raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
         else:
             turn = split_ids(text_or_ids, vocabulary)
         check(turn, self.grammar(tools, **options), self.definition)

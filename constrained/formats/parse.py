@@ -78,7 +78,7 @@ def split_ids(ids: Iterable[int], vocabulary: Vocabulary) -> Turn:
     """
     text, marks, run = "", [], b""
     for token in [*ids, None]:
-        data = None if token is None else vocabulary.tokens[token]
+        data = None if token is None else _bytes_of(token, vocabulary)
         if data is not None:
             run += data
             continue
@@ -95,6 +95,12 @@ def split_ids(ids: Iterable[int], vocabulary: Vocabulary) -> Turn:
             marks.append((len(text), len(text) + len(name), name))
             text += name
     return Turn(text, tuple(marks))
+
+
+def _bytes_of(token: int, vocabulary: Vocabulary) -> bytes | None:
+    if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary.size:
+        raise Rejected("turn rejected", because=f"{token!r} is not an id of the vocabulary", instead=f"ids go from 0 to {vocabulary.size - 1}")
+    return vocabulary.tokens[token]
 
 
 @lru_cache(maxsize=64)
