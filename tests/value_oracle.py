@@ -10,7 +10,19 @@ from typing import Any
 from constrained import regex
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.values import (
-    Absent, ArrayShape, Conj, HasNamed, HasOther, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, NumberRange, ObjectShape, Obligation, Present,
+    Absent,
+    ArrayShape,
+    Conj,
+    HasNamed,
+    HasOther,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    NumberRange,
+    ObjectShape,
+    Obligation,
+    Present,
 )
 
 
@@ -109,7 +121,8 @@ def _in_object(properties: dict[str, Any], shape: ObjectShape) -> bool:
 def _property_holds(properties: dict[str, Any], named: dict[str, Conj], part: Obligation) -> bool:
     if isinstance(part, HasOther):
         return any(key not in named and regex.matches(part.keys, key) and belongs(value, part.value) for key, value in properties.items())
-    assert isinstance(part, (HasNamed, Absent, Present)) and part.key in named
+    assert isinstance(part, (HasNamed, Absent, Present))
+    assert part.key in named
     if isinstance(part, HasNamed):
         return part.key in properties and belongs(properties[part.key], part.value)
     return (part.key in properties) is isinstance(part, Present)

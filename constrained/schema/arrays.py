@@ -6,13 +6,24 @@ not …, the array is shorter than …), most of which fit into one clause.  Dra
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Callable, TypeAlias
+from typing import TypeAlias
 
 from constrained.errors import UnsupportedSchema
 from constrained.schema.documents import NOTHING, both
 from constrained.schema.values import (
-    ALWAYS, ArrayShape, Clause, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, Obligation, negation,
+    ALWAYS,
+    ArrayShape,
+    Clause,
+    Conj,
+    Count,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    Obligation,
+    negation,
 )
 
 Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value

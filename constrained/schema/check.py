@@ -7,15 +7,17 @@ What is right but cannot be compiled is reported later, by the normalisation.
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from constrained.errors import GrammarError, SchemaError
-from constrained.regex import parse_ecma
 from constrained.schema.dialects import Holds, Rule
 from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, pointer
+from constrained.schema.texts import of_pattern
 
-_NAMING = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
+_NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+_PATTERNS = ("pattern", "patternProperties")
 _REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -47,10 +49,8 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         if id(schema) in checked:
             continue
         checked.add(id(schema))
-        for keyword in _NAMING:
-            if keyword in schema:
-                resource = library.enter(schema, resource, where)
-                break
+        if not _NAMING.isdisjoint(schema):
+            resource = library.enter(schema, resource, where)
         rules = resource.dialect.rules
         entries: Iterable[tuple[str, Any]] = schema.items()
         for keyword in _REFERRING:
@@ -66,11 +66,8 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
                 raise _misfit(keyword, value, rule, where)
             if rule.holds:
                 todo.extend(_below(keyword, value, rule.holds, resource, where))
-            elif keyword == "pattern":
-                _check_pattern(value, (where, keyword))
-            if keyword == "patternProperties":
-                for pattern in value:
-                    _check_pattern(pattern, ((where, keyword), pattern))
+            if keyword in _PATTERNS:
+                _check_patterns(keyword, value, where)
 
 
 def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:
@@ -90,9 +87,17 @@ def _misfit(keyword: str, value: object, rule: Rule, where: Where) -> SchemaErro
     return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{shown} is not {rule.expected}")
 
 
+def _check_patterns(keyword: str, value: Any, where: Where) -> None:
+    if keyword == "pattern":
+        _check_pattern(value, (where, keyword))
+    else:
+        for pattern in value:
+            _check_pattern(pattern, ((where, keyword), pattern))
+
+
 def _check_pattern(pattern: str, where: Where) -> None:
     try:
-        parse_ecma(pattern)
+        of_pattern(pattern)
     except GrammarError as error:
         raise SchemaError(
             f"pattern {pattern!r} cannot be used", where=pointer(where), because=f"{error.what}" + (f": {error.because}" if error.because else ""),

@@ -9,10 +9,11 @@ Drafts 3 and older are refused.  A schema without ``$schema`` is 2020-12, and ad
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
-from typing import Any, Callable, Mapping, NamedTuple
+from typing import Any, NamedTuple
 
 NUMERIC = (int, float, Decimal)
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")

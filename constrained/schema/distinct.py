@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import count, product
 from math import ceil, floor
-from typing import Callable, Iterator, TypeAlias
+from typing import TypeAlias
 
 from constrained.errors import UnsupportedSchema
 from constrained.schema.documents import NOTHING, ordered

@@ -12,9 +12,10 @@ Source: JSON Schema core 2020-12 §8.2.3.2 (dynamic references), 2019-09 §8.2.4
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import count
 from threading import RLock
-from typing import Any, Iterable, Mapping, TypeAlias
+from typing import Any, TypeAlias
 
 from constrained.errors import SchemaError
 from constrained.schema.check import check
@@ -34,7 +35,8 @@ class Node:
     __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "negative", "conj", "plan", "serial")
 
     def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
-        self.document, self.schema, self.resource, self.scope, self.where = document, schema, resource, scope, where
+        self.document, self.resource, self.scope, self.where = document, resource, scope, where
+        self.schema: Any = schema
         self.positive, self.negative = Literal(self, True), Literal(self, False)
         self.conj: Conj = frozenset((self.positive,))
         self.plan: Any = None  # set by `plans`, which sorts the keywords on first use
@@ -155,7 +157,7 @@ def both(left: Conj, right: Conj) -> Conj:
     if not right:
         return left
     joined = left | right
-    if NOTHING <= joined:
+    if joined >= NOTHING:
         return NOTHING
     for literal in right:
         if (literal.node.negative if literal.positive else literal.node.positive) in joined:

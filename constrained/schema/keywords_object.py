@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from constrained.regex import ANY_TEXT, Expr
 from constrained.schema import texts
 from constrained.schema.documents import NOTHING
 from constrained.schema.keys import ALL_KEYS, Keys
@@ -35,7 +36,7 @@ def additional_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
         draft.regions += ((Keys(True, *_mentioned(node)), conj),)
 
 
-def _mentioned(node: Node) -> tuple[frozenset[str], tuple[texts.Expr, ...]]:
+def _mentioned(node: Node) -> tuple[frozenset[str], tuple[Expr, ...]]:
     patterns = node.schema.get("patternProperties", ())
     return frozenset(node.schema.get("properties", ())), tuple(texts.of_pattern(pattern) for pattern in patterns)
 
@@ -51,7 +52,7 @@ def property_names(draft: ObjectDraft, names: Texts) -> None:
     """Forbid all keys outside a set of names; the caller normalises the subschema."""
     if names.only is not None:
         draft.regions += ((Keys(True, names.only), NOTHING),)
-    elif names.language is texts.ANY_TEXT:
+    elif names.language is ANY_TEXT:
         if names.barred:
             draft.regions += ((Keys(False, names.barred), NOTHING),)
     else:

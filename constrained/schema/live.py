@@ -8,8 +8,9 @@ Objects and arrays with clauses are small satisfiability problems; they are sear
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
-from typing import Callable, Iterator, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from constrained import regex
 from constrained.errors import LimitExceeded
@@ -17,7 +18,17 @@ from constrained.schema.arrays import denials
 from constrained.schema.distinct import Values
 from constrained.schema.documents import both
 from constrained.schema.values import (
-    Absent, ArrayShape, Conj, HasNamed, HasOther, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, ObjectShape, Present,
+    Absent,
+    ArrayShape,
+    Conj,
+    HasNamed,
+    HasOther,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    ObjectShape,
+    Present,
 )
 
 Ask: TypeAlias = Callable[[Conj], bool]
@@ -27,13 +38,23 @@ _BUDGET = 20_000  # steps of one search
 _LARGEST_SHARING = 6  # obligations on unnamed keys that a search fits into fewer keys
 
 
+def _every(answers: Iterable[bool]) -> bool:
+    """Return whether all answers are True, having asked every question."""
+    return False not in list(answers)
+
+
+def _some(answers: Iterable[bool]) -> bool:
+    """Return whether some answer is True, having asked every question."""
+    return True in list(answers)
+
+
 def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
     """Return whether the shape has an object."""
     required = shape.required
     if not required and not shape.min and not shape.clauses:
         return True
     named = dict(shape.named)
-    if not all([ask(named[key]) for key in required]):
+    if not _every(ask(named[key]) for key in required):
         return False
     if shape.clauses:
         return any(_fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
@@ -71,7 +92,7 @@ def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Ite
 
 def _preference(part: object) -> tuple[int, str]:
     order = (Absent, Present, HasNamed, HasOther, LengthBelow, LengthAtLeast, ItemAt, ItemFrom)
-    return order.index(type(part)), getattr(part, "key", "")  # type: ignore[arg-type]
+    return order.index(type(part)), getattr(part, "key", "")
 
 
 def _grown(choice: _Choice, part: object, named: dict[str, Conj], ask: Ask) -> _Choice | None:
@@ -103,10 +124,10 @@ def _fewest_keys(shape: ObjectShape, others: tuple[HasOther, ...], ask: Ask) -> 
     if not others:
         return 0
     if shape.max is None or len(others) == 1:
-        return len(others) if all([_shared((part,), shape, ask) for part in others]) else None
+        return len(others) if _every(_shared((part,), shape, ask) for part in others) else None
     if len(others) > _LARGEST_SHARING:
         raise LimitExceeded("too many conditions on the unnamed keys of an object with maxProperties", because=f"there are {len(others)}")
-    sizes = [len(blocks) for blocks in _partitions(others) if all([_shared(block, shape, ask) for block in blocks])]
+    sizes = [len(blocks) for blocks in _partitions(others) if _every(_shared(block, shape, ask) for block in blocks)]
     return min(sizes, default=None)
 
 
@@ -133,7 +154,7 @@ def _partitions(parts: tuple[HasOther, ...]) -> Iterator[list[tuple[HasOther, ..
 
 def _has_keys(shape: ObjectShape, named: dict[str, Conj], absent: frozenset[str], ask: Ask) -> bool:
     """Return whether enough keys can be present for the minimum."""
-    if any([ask(conj) for _, conj in shape.cells]):
+    if _some(ask(conj) for _, conj in shape.cells):
         return True  # a live cell has more keys than `min`
     return sum([ask(conj) for key, conj in named.items() if key not in absent]) >= shape.min
 
@@ -144,7 +165,7 @@ def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
         return any(_Items(shape, bounds, ask, distinct).fit() for bounds in _array_choices(shape))
     if shape.unique is False:
         return _has_twins(shape, ask)
-    if not all([ask(_item(shape, index)) for index in range(min(shape.min, len(shape.prefix) + 1))]):
+    if not _every(ask(_item(shape, index)) for index in range(min(shape.min, len(shape.prefix) + 1))):
         return False
     if not shape.unique or shape.min < 2:
         return True
@@ -248,7 +269,7 @@ class _Items:
             return True
         if self.shape.unique:
             return len(state.items) < 2 or _have_distinct(list(state.items), self.distinct)
-        return any([self.ask(both(one, other)) for one, other in combinations(state.items, 2)])
+        return _some(self.ask(both(one, other)) for one, other in combinations(state.items, 2))
 
     def _next(self, position: int, state: _ItemState) -> Iterator[_ItemState]:
         """Yield the states after one more item: each count takes it or not, each wanted item is this one or not."""

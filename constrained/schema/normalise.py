@@ -10,8 +10,8 @@ Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsup
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Iterator
 
 from constrained.regex import NEVER
 from constrained.schema import arrays, object_shapes
@@ -130,7 +130,7 @@ def _pruned(conj: Conj, raw: Value) -> Value:
     array_shapes, shapes = raw.arrays, raw.objects
     if not array_shapes and not shapes:
         return raw
-    if any(shape.clauses for shape in (*array_shapes, *shapes)):
+    if any(shape.clauses for shape in array_shapes) or any(shape.clauses for shape in shapes):
         pointer = ordered(conj)[0].node.pointer
         array_shapes = _array_shapes(conj, pointer, is_never) if array_shapes else ()
         shapes = _object_shapes(conj, pointer, is_never) if shapes else ()
@@ -153,36 +153,38 @@ def _has_value(conj: Conj, ask: Ask) -> bool:
     raw = _raw(conj)
     if raw.null or raw.booleans or raw.numbers or raw.strings is not NEVER:
         return True
-    if any([is_live_object(shape, ask) for shape in raw.objects]):
+    if True in [is_live_object(shape, ask) for shape in raw.objects]:
         return True
-    return any([is_live_array(shape, ask, _distinct) for shape in raw.arrays])
+    return True in [is_live_array(shape, ask, _distinct) for shape in raw.arrays]
 
 
 def _decide(conj: Conj, document: Document) -> bool:
     """Return whether a conjunction has a value, and settle all that this depends on.
 
+    Every question of a shape is asked, also where one answer decides, so that no child is missed.
     Invariant: `waiting[c]` are the conjunctions whose last answer asked for c; an answer is revised when c turns out to be live.
     What is still open when nothing is left to do has no finite value: the least fixpoint.
     """
     live = document.live
     waiting: dict[Conj, set[Conj]] = {}
     todo, queued = [conj], {conj}
+    asked: list[Conj] = []
+
+    def ask(child: Conj) -> bool:
+        if not child or child == NOTHING:
+            return not child
+        known = live.get(child)
+        if known is None and _is_plainly_live(child):
+            known = live[child] = True
+        if known is None:
+            asked.append(child)
+        return bool(known)
+
     while todo:
         current = todo.pop()
         if current in live:
             continue
-        asked: list[Conj] = []
-
-        def ask(child: Conj) -> bool:
-            if not child or child == NOTHING:
-                return not child
-            known = live.get(child)
-            if known is None and _is_plainly_live(child):
-                known = live[child] = True
-            if known is None:
-                asked.append(child)
-            return bool(known)
-
+        asked.clear()
         if _has_value(current, ask):
             live[current] = True
             todo.extend(waiting.pop(current, ()))

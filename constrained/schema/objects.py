@@ -7,13 +7,14 @@ built and shared after; a union of drafts is a tuple of them (see `alternatives`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Callable, TypeAlias
+from typing import TypeAlias
 
 from constrained.schema.arrays import denials
 from constrained.schema.documents import NOTHING, both
 from constrained.schema.keys import NO_KEYS, Keys
-from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, Obligation, Present
+from constrained.schema.values import ALWAYS, Absent, Conj, HasNamed, Obligation, Present
 
 Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
 

@@ -7,9 +7,10 @@ one table per dialect, cut from this one.  Keywords of one type narrow a draft; 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from constrained.schema import keywords_array as arrays
 from constrained.schema import keywords_logic as logic
@@ -131,7 +132,9 @@ def _sort(node: Node) -> Plan:
     if dialect.reference_stands_alone and "$ref" in schema:
         schema = {"$ref": schema["$ref"]}
     types, names = EVERY_TYPE, ALWAYS
-    scalars_, arrays_, objects_ = [], [], []
+    scalars_: list[tuple[Function, Any]] = []
+    arrays_: list[tuple[Function, Any]] = []
+    objects_: list[tuple[Function, Any]] = []
     operations: list[Operation] = []
     unevaluated: dict[int, Conj] = {}
     for keyword, value in schema.items():
@@ -159,14 +162,20 @@ def _sort(node: Node) -> Plan:
             scalars_.append((scalars.enum, values))
             if keyword == "enum" or len(schema) > 1:
                 operations += logic.composites(values, node, keyword)
-            elif isinstance(value, list):
-                arrays_.append((arrays.constant, value))
-            elif isinstance(value, dict):
-                objects_.append((objects.constant, value))
+            else:
+                _constant(value, arrays_, objects_)
         if keyword == "dependencies":
             operations += logic.dependent_schemas(value, node, keyword)
     return Plan(
         types, tuple(scalars_), tuple(arrays_), tuple(objects_), tuple(operations), names, unevaluated, not operations and not unevaluated)
+
+
+def _constant(value: Any, arrays_: list[tuple[Function, Any]], objects_: list[tuple[Function, Any]]) -> None:
+    """Make a lone `const` with a composite value a draft of its own instead of a union of one."""
+    if isinstance(value, list):
+        arrays_.append((arrays.constant, value))
+    elif isinstance(value, dict):
+        objects_.append((objects.constant, value))
 
 
 def _types(value: str | list[str], *, nullable: bool) -> int:

@@ -7,10 +7,11 @@ carry nothing else), so that sets of constants intersect as sets.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
-from typing import Iterable, TypeAlias
+from typing import TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.schema.values import NumberRange

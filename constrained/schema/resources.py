@@ -10,10 +10,11 @@ Sources: JSON Schema core 2020-12 §8–9, 2019-09 §8, draft 7 §8; RFC 6901 (J
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Mapping, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urldefrag, urljoin
 
 from constrained.errors import SchemaError

@@ -77,7 +77,7 @@ def types_of(values: list[Any]) -> int:
         if kind not in _BITS_OF_KIND:
             for value in values:
                 if type(value) is kind:
-                    bits |= INTEGER if value == int(value) else FRACTION
+                    bits |= INTEGER if exact(value).denominator == 1 else FRACTION
     return bits
 
 

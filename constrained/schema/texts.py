@@ -6,9 +6,9 @@ build automata.  So a set is a finite set of texts, or a language less a finite 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Iterable
 
 from constrained import regex
 from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
