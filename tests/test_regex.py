@@ -49,9 +49,9 @@ def test_python_agrees_with_re(row):
 class Patterns:
     """Random patterns of Python's `re`, assertions in every position."""
 
-    atoms = ["a", "b", "ab", ".", "[ab]", "[^a]", "\n", r"\w", "-", ""]
-    edges = ["^", "$", r"\b", r"\B", r"\W", r"\A", r"\Z"]
-    behind = ["a", "b", "ab", "-", "[ab]\n", "^a", "^", "(?<=a)b"]
+    atoms = ("a", "b", "ab", ".", "[ab]", "[^a]", "\n", r"\w", "-", "")
+    edges = ("^", "$", r"\b", r"\B", r"\W", r"\A", r"\Z")
+    behind = ("a", "b", "ab", "-", "[ab]\n", "^a", "^", "(?<=a)b")
 
     def __init__(self, seed: int, *, assertions: bool) -> None:
         self.random, self.assertions = random.Random(seed), assertions
@@ -195,7 +195,7 @@ def continuations(state: regex.Expr, horizon: int, alphabet: str) -> dict[str, b
 
 COUNTED = [
     r"a{2,9}", r"[ab]{0,7}", r"(ab|b){3,8}", r"(a{1,6}b){2,7}", r"a{4}b{0,9}", r"(a|ab){5,}", r"a{7,}|b{0,8}", r"(a?b){6}", r"a{9}(?:b|a{5})",
-    r"(?=.{0,8}$)(a{0,9}b)*", r"(?!a{5})[ab]{4,9}", r"(?=[ab]{3,8}$)(ab)*",
+    r"(?=.{0,8}$)(a{0,9}b)*", r"(?!a{5})[ab]{4,9}", r"(?=[ab]{3,8}$)(ab)*", r"(?=.{0,12}$)(ab|b)*", r"(?=.{2,9}$)((ab){2}|b)*",
 ]
 
 

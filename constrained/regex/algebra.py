@@ -39,6 +39,8 @@ from .expr import (
     single,
 )
 
+_MANY = 64  # literals of a union that become one set
+
 
 def char_class(ranges: Iterable[tuple[int, int]]) -> Expr:
     """Return one character out of inclusive ranges of code points; surrogates are no characters.
@@ -222,6 +224,12 @@ def _merge(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
             for expr in classes:
                 del members[expr]
             members[of_ranges(charset.union(*(single(expr) or () for expr in classes)))] = None
+    if LITERAL in kinds and len(members) >= _MANY:
+        words = [expr for expr in members if expr.kind == LITERAL]
+        if len(words) >= _MANY:
+            for expr in words:
+                del members[expr]
+            members[literals(expr.args[0] for expr in words)] = None
     if COMPLEMENT in kinds:
         for expr in list(members):
             if expr.kind == COMPLEMENT and (expr.args[0] in members or _has_member(expr.args[0], members)):

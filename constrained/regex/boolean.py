@@ -28,6 +28,7 @@ from .expr import (
     SET,
     UNION,
     Expr,
+    length_bound,
     matches,
     node,
     parts,
@@ -135,15 +136,18 @@ def _filter(small: Expr, others: list[Expr]) -> Expr:
 
 def _meet_length(left: Expr, right: Expr) -> Expr | None:
     """Push a bound on the length into a concatenation past its parts of fixed length; None where that does not apply."""
-    if right.kind == REPEAT and right.args[0] is ANY:
-        left, right = right, left
-    if not (left.kind == REPEAT and left.args[0] is ANY):
+    bound = length_bound(left, right)
+    if bound is None:
         return None
-    _, least, most = left.args
+    least, most, right = bound
     if right.plain and least <= right.short and right.long <= most:
         return right
     if right.short > most or right.long < least:
         return NEVER
+    if 0 < least <= right.short:
+        return intersect(repeat(ANY, 0, None if most == INFINITE else most), right)
+    if right.long <= most < INFINITE:
+        return intersect(repeat(ANY, least), right)
     if right.kind != CONCAT:
         return None
     factors = parts(right)
@@ -152,8 +156,8 @@ def _meet_length(left: Expr, right: Expr) -> Expr | None:
         return None
     before, after = factors[: varying[0]], factors[varying[-1] + 1 :]
     fixed = sum(factor.short for factor in before + after)
-    bound = repeat(ANY, max(0, least - fixed), None if most == INFINITE else most - fixed)
-    return concat(*before, intersect(concat(*factors[varying[0] : varying[-1] + 1]), bound), *after)
+    inner = repeat(ANY, max(0, least - fixed), None if most == INFINITE else most - fixed)
+    return concat(*before, intersect(concat(*factors[varying[0] : varying[-1] + 1]), inner), *after)
 
 
 def complement(expr: Expr) -> Expr:

@@ -13,12 +13,13 @@ Tested against the verdicts of a JavaScript engine (`tests/corpus/regex_ecma.jso
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NoReturn
 
 from ..errors import GrammarError, LimitExceeded
 from . import charset
-from .algebra import char_class
+from .algebra import char_class, literal
 from .charset import Ranges
 from .expr import ANY_TEXT, Expr
 from .look import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
@@ -26,6 +27,7 @@ from .properties import closed_under_case, unicode_property
 
 _DEPTH_LIMIT = 150
 _COUNT_LIMIT = 2**53  # ECMA-262's numbers are exact up to here
+_ORDINARY = re.compile(r"[^\\^$.*+?()\[\]{}|]{2,}(?![*+?{])")  # characters that stand for themselves; the last may not be repeated
 _CLASSES = {"d": charset.ASCII_DIGIT, "w": charset.ASCII_WORD, "s": charset.ECMA_SPACE}
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _LETTER_REMEDY = {
@@ -103,9 +105,14 @@ class _Parser:
         return alt(*options) if len(options) > 1 else options[0]
 
     def sequence(self) -> Node:
-        items = []
+        items: list[Node] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
-            items.append(self.term())
+            run = _ORDINARY.match(self.text, self.at) if not self.ignore else None
+            if run is not None:
+                items.append(Piece(literal(run.group())))
+                self.at = run.end()
+            else:
+                items.append(self.term())
         return seq(*items)
 
     def term(self) -> Node:

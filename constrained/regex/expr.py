@@ -131,6 +131,13 @@ def parts(expr: Expr) -> list[Expr]:
     return found
 
 
+def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
+    """Return (m, n, other) if one side of an intersection is ANY{m,n}, a bound on the length; else None."""
+    if right.kind == REPEAT and right.args[0] is ANY:
+        left, right = right, left
+    return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None
+
+
 # PERF: strong references, dropped all at once at the limit.  A weak table costs 0.5 µs per node built instead of 0.1; after a drop,
 # equal expressions may exist twice, which costs sharing, never correctness.
 _table: dict[tuple[Any, ...], Expr] = {}

@@ -10,13 +10,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .algebra import concat, repeat, union
-from .expr import ANY, CONCAT, INFINITE, REPEAT, UNION, Expr
+from .expr import CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, length_bound, parts
 
 
 def saturated(expr: Expr, horizon: int) -> Expr:
     """Return an expression with the same continuations of up to `horizon` characters, the same for as many as possible.
 
-    Inside intersections and complements nothing changes: there a count decides liveness beyond the horizon.
+    Inside intersections and complements a count may decide liveness beyond the horizon: there only a bound on the length saturates, where
+    any text that one token leads to can end in time.
 
     >>> from constrained.regex import parse_python
     >>> saturated(parse_python("[a-z]{100,200}"), 30) is saturated(parse_python("[a-z]{99,}"), 30)
@@ -40,7 +41,29 @@ def saturated(expr: Expr, horizon: int) -> Expr:
         return concat(*factors)
     elif expr.kind == UNION and expr.plain:
         return union(*(saturated(member, horizon) for member in expr.args))
+    elif expr.kind == INTERSECT and len(expr.args) == 2:
+        bound = length_bound(*expr.args)
+        if bound is not None and bound[0] == 0 and bound[2].plain and bound[1] - horizon >= farthest(bound[2]):
+            return saturated(bound[2], horizon)  # wherever one token leads, there is room for the rest
     return expr
+
+
+@lru_cache(maxsize=4096)
+def farthest(expr: Expr) -> int:
+    """Return a bound, over all derivatives of a plain expression, of the length of their shortest text."""
+    if expr.kind == CONCAT:
+        factors = parts(expr)
+        far, rest = 0, 0
+        for factor in reversed(factors):
+            far = max(far, farthest(factor) + rest)
+            rest += factor.short
+        return far
+    if expr.kind == REPEAT:
+        body, least, _ = expr.args
+        return max(expr.short, farthest(body) + body.short * max(0, least - 1))
+    if expr.kind == UNION:
+        return max(farthest(member) for member in expr.args)
+    return INFINITE if expr.kind == LAZY else int(expr.long)
 
 
 @lru_cache(maxsize=4096)
@@ -81,11 +104,10 @@ def _sum(left: tuple[int, int, int], right: tuple[int, int, int]) -> tuple[int, 
 
 def has_length(left: Expr, right: Expr) -> bool:
     """Return True if one side is a bound on the length, ANY{m,n}, and the other certainly has a text of such a length."""
-    if right.kind == REPEAT and right.args[0] is ANY:
-        left, right = right, left
-    if not (left.kind == REPEAT and left.args[0] is ANY and right.plain):
+    bound = length_bound(left, right)
+    if bound is None or not bound[2].plain:
         return False
-    _, least, most = left.args
+    least, most, right = bound
     low, high, stride = lengths(right)
     if low < least and stride:
         low += -(-(least - low) // stride) * stride
