@@ -58,8 +58,6 @@ class Vocabulary:
     shared_parts: dict[object, Any]  # the same below one trie node
     notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
     _encode: Encoder | None
-    _lock: threading.Lock  # held while the trie is built
-    _trie: TokenTrie | None
 
     def __init__(
         self, tokens: Sequence[bytes | None], special: Mapping[str, int] = _NO_SPECIAL, stop: Iterable[int] = (), size: int | None = None,
