@@ -63,8 +63,8 @@ def logits_processor(constraint: Constraint, *, prompt_length: int | None = None
 class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     """Sets the logits of forbidden tokens to -inf; may be used again, with other prompts, and by several threads.
 
-    Rows that have ended, and rows whose ids are not in the language (a rejected draft), are returned as they are.  Put it last
-    among custom processors: what another one writes after it is not checked.
+    Rows that have ended, and rows whose ids are not in the language (a rejected draft, a beam of score -inf), are returned as they
+    are.  Put it last among custom processors: what another one writes after it is not checked.
     """
 
     supports_continuous_batching = False  # that mode passes the last token only, without history
