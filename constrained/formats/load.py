@@ -143,7 +143,7 @@ class ChatFormat:
         elif vocabulary is None:
             raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
         else:
-            turn = split_ids(text_or_ids, vocabulary)
+            turn = split_ids(text_or_ids, vocabulary, self.stop)
         check(turn, self.grammar(tools, **options), self.definition)
         return read_turn(turn, shape(self.generic, self.definition, self._request(tools, **options)), self.definition)
 

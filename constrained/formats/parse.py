@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -71,12 +71,18 @@ def split_text(text: str, definition: Definition) -> Turn:
     return Turn(text, tuple((match.start(), match.end(), match[0]) for match in found))
 
 
-def split_ids(ids: Iterable[int], vocabulary: Vocabulary) -> Turn:
+def split_ids(ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str] = ()) -> Turn:
     """Return the turn that token ids spell; only ids of special tokens are special tokens.
+
+    Where a turn ends with a token that the model does not stop at, it may write one of its own stop tokens behind it.  That token is
+    left out: it is none of the format's `stops`.
 
     Raises: Rejected: the bytes between two special tokens are not UTF-8, or an id stands for nothing.
     """
     text, marks, run = "", [], b""
+    ids = list(ids)
+    if ids and ids[-1] in vocabulary.stop and vocabulary.names.get(ids[-1]) not in stops:
+        del ids[-1]
     for token in [*ids, None]:
         data = None if token is None else _bytes_of(token, vocabulary)
         if data is not None:

@@ -7,6 +7,7 @@ alternatives of the grammar win.  Nothing about a format is known here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from ..errors import ConstrainedError
@@ -22,57 +23,44 @@ from .values import in_schema_order, write_json, write_keywords
 
 
 class _Said(NamedTuple):
-    """How much of a message has been written."""
+    """How much of a message has been written: the rules of its texts, and the number of its calls."""
 
-    content: bool = False
-    thoughts: tuple[str, ...] = ()
+    texts: frozenset[str] = frozenset()
     calls: int = 0
 
 
 def write_turn(rules: Alternatives, definition: Definition, message: Message, tools: tuple[Tool, ...] | None) -> str:
-    """Return the text of a turn, stop token included.
+    """Return the text of a turn, stop token included: the message's, if the format can end such a turn with it.
 
     Raises: ConstrainedError: the format has no such turn.
     """
     schemas = {tool.name: tool.parameters for tool in tools or ()}
-    texts = {definition.thoughts[kind]: (kind, text) for kind, text in message.thoughts.items() if kind in definition.thoughts}
-    calls = [
-        None if call.name in definition.builtins else _call(rules, definition, call, schemas.get(call.name)) for call in message.tool_calls
-    ]
+    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
+    texts |= {"content": message.content} if message.content else {}
+    calls = [_call(rules, definition, call, schemas.get(call.name)) for call in message.tool_calls]
+    slots = {"content", *definition.thoughts.values()}
+    call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
+    stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
 
-    def leaf(symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, str | None]] | None:
+    def leaf(avoided: set[str], symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, str | None]] | None:
         if not isinstance(symbol, Ref):
-            return [(said, text)] if (text := _fixed(symbol)) is not None else []
+            text = _fixed(symbol)
+            return [] if text is None or text in avoided else [(said, text)]
         rule = symbol.rule
-        if rule == "content":
-            return [(said._replace(content=True), message.content)] if message.content and not said.content else []
-        if rule in definition.thoughts.values():
-            if rule not in texts or texts[rule][0] in said.thoughts:
-                return []
-            return [(said._replace(thoughts=(*said.thoughts, texts[rule][0])), texts[rule][1])]
-        call = message.tool_calls[said.calls] if said.calls < len(message.tool_calls) else None
-        after = said._replace(calls=said.calls + 1)
-        if rule == "tool_call":
-            text = calls[said.calls] if call is not None else None
-            return [(after, text)] if text is not None else []
-        if rule in builtin_rules:
-            if call is None or definition.builtins.get(call.name) is not definition.builtins[builtin_rules[rule]]:
-                return []
-            return [(after, _builtin(rules, definition, call))]
+        if rule in slots:
+            writes = rule in texts and rule not in said.texts and _fits(rules, rule, texts[rule])
+            return [(said._replace(texts=said.texts | {rule}), texts[rule])] if writes else []
+        if rule in call_rules:
+            writes = said.calls < len(calls) and calls[said.calls][0] == rule
+            return [(said._replace(calls=said.calls + 1), calls[said.calls][1])] if writes else []
         return None
 
-    builtin_rules = {builtin.rule: name for name, builtin in definition.builtins.items()}
-    whole = _Said(bool(message.content), tuple(k for k in definition.thoughts if k in message.thoughts), len(calls))
-    pieces = derive(rules, ENTRY, _Said(), leaf, lambda said: _same(said, whole) and len(message.thoughts) == len(whole.thoughts))
-    if pieces is None or not _fits(rules, "content", message.content):
-        raise ConstrainedError(
-            f"the format '{definition.title}' has no such turn", because=_reason(message, rules)
-        )
-    return "".join(pieces)
-
-
-def _same(said: _Said, whole: _Said) -> bool:
-    return said.content == whole.content and said.calls == whole.calls and set(said.thoughts) == set(whole.thoughts)
+    whole = _Said(frozenset(texts), len(calls))
+    for avoided in (stops - {message.stop} if message.stop in stops else set(), set[str]()):
+        pieces = derive(rules, ENTRY, _Said(), partial(leaf, avoided), lambda said: said == whole)
+        if pieces is not None:
+            return "".join(pieces)
+    raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=_reason(message, rules))
 
 
 def _reason(message: Message, rules: Alternatives) -> str:
@@ -83,23 +71,20 @@ def _reason(message: Message, rules: Alternatives) -> str:
     return f"none has {' and '.join(parts) or 'neither text nor calls'}"
 
 
-def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object) -> str:
-    payload = definition.payload
-    if payload is None or "tool_call" not in rules:
-        raise ConstrainedError(f"the format '{definition.title}' cannot call {call.name!r}", because="it has tools of its own only")
+def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object) -> tuple[str, str]:
+    """Return the rule that writes a call, and what it writes."""
+    builtin, payload = definition.builtins.get(call.name), definition.payload
+    if (builtin.rule if builtin else "tool_call") not in rules:
+        raise ConstrainedError(f"the format '{definition.title}' cannot call {call.name!r}", because="no such tool is on offer")
+    if builtin is not None:
+        if call.arguments.keys() != builtin.arguments.keys():
+            raise ConstrainedError(f"cannot call {call.name!r}", because=f"its arguments are {', '.join(builtin.arguments)}")
+        values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
+        return builtin.rule, _filled(rules, builtin.rule, values, definition)
+    assert payload is not None  # a grammar with tool_call has one
     arguments = in_schema_order(call.arguments, schema)
-    values = {
-        "name": spell_name(call.name, payload),
-        "arguments": write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe),
-    }
-    return _filled(rules, "tool_call", values, definition)
-
-
-def _builtin(rules: Alternatives, definition: Definition, call: ToolCall) -> str:
-    builtin = definition.builtins[call.name]
-    if call.arguments.keys() != builtin.arguments.keys():
-        raise ConstrainedError(f"cannot call {call.name!r}", because=f"its arguments are {', '.join(builtin.arguments)}")
-    return _filled(rules, builtin.rule, {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}, definition)
+    text = write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe)
+    return "tool_call", _filled(rules, "tool_call", {"name": spell_name(call.name, payload), "arguments": text}, definition)
 
 
 def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: Definition) -> str:
