@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Mapping
 
 from ..errors import GrammarError
+from ..regex import ANY, Expr, intersect, repeat
 from .ir import Grammar, Literal, Pattern, Ref, Sequence, Symbol
 
 Rules = Mapping[str, tuple[Sequence, ...]]
@@ -66,6 +67,11 @@ class Facts:
                 if not self.nullable(symbol):
                     break
         return list(found)
+
+
+def filled(language: Expr) -> Expr:
+    """Return a language without the empty text."""
+    return intersect(language, repeat(ANY, 1, None)) if language.accepts else language
 
 
 def _no_word(grammar: Grammar, productive: set[str]) -> GrammarError:

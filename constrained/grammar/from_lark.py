@@ -45,7 +45,7 @@ def read(text_or_path: str | os.PathLike[str], start: str = "start", specials: C
 
     Raises: GrammarError: with line and column, for anything wrong; LimitExceeded: for texts too large to read.
 
-    >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).token_names()
+    >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).specials
     frozenset({'<s>'})
     """
     main = _open(text_or_path)

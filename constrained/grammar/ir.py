@@ -18,7 +18,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Collection, Iterator, Mapping, Protocol
 
 from ..errors import GrammarError
-from ..machine import Language, State
+from ..machine import State
+from ..regex import Expr
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -50,7 +51,7 @@ class Literal:
 class Pattern:
     """Any text of a language, in UTF-8; `source` is the same language as a Python regular expression, for printing."""
 
-    language: Language
+    language: Expr
     source: str
 
 
@@ -92,7 +93,7 @@ class Rule:
 class Grammar:
     """A context-free language of bytes and special tokens.
 
-    `specials` are the literals that stand for special tokens.  `widened` says where the language is larger than what was asked for;
+    `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened` says where the language is larger than what was asked for;
     it includes what the embedded machines report.  `source` is the text it was read from, where there is one.
 
     Invariant: `start` and every `Ref` name a rule; rules[name].name == name.
@@ -109,6 +110,8 @@ class Grammar:
         for name in (self.start, *(symbol.rule for symbol in self.symbols() if isinstance(symbol, Ref))):
             if name not in defined:
                 raise GrammarError(f"rule '{name}' is used but not defined", instead=f"one of: {', '.join(sorted(defined)) or 'none'}")
+        declared = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}
+        object.__setattr__(self, "specials", frozenset(self.specials | declared))
         found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in symbol.machine.widened]
         object.__setattr__(self, "widened", (*self.widened, *(entry for entry in found if entry not in self.widened)))
 
@@ -151,40 +154,24 @@ class Grammar:
         rules = {**self.rules, **{new.name: new for new in extra}, rule: Rule(rule, tuple(alternatives))}
         return Grammar(rules, self.start, self.specials, self.widened, self.source)
 
-    def specialise(self, rule: str, substitution: Mapping[Symbol, Symbol], suffix: str) -> tuple[Ref, tuple[Rule, ...]]:
-        """Return a copy of what `rule` derives, with some symbols replaced: a reference to it, and the rules to add.
-
-        Rules that cannot reach a replaced symbol are shared, not copied; the names of copies end in `suffix`.
-
-        >>> grammar = Grammar.from_lark('start: "<" inner ">"\\ninner: name ":" name\\nname: /[a-z]/')
-        >>> ref, extra = grammar.specialise("inner", {Ref("name"): Literal("x")}, "_1")
-        >>> print(ref.rule, extra[0].alternatives[0])
-        inner_1 (Literal(text='x'), Literal(text=':'), Literal(text='x'))
-        """
-        users: dict[str, set[str]] = {}
-        touched: list[str] = []
-        for name in self._reachable(rule, set(substitution)):
-            for symbol in (symbol for sequence in self.rules[name].alternatives for symbol in sequence):
-                if symbol in substitution:
-                    touched.append(name)
-                elif isinstance(symbol, Ref):
-                    users.setdefault(symbol.rule, set()).add(name)
-        copied: dict[str, None] = {}
-        while touched:
-            name = touched.pop()
-            if name not in copied:
-                copied[name] = None
-                touched.extend(sorted(users.get(name, ())))
-        changes = {**{Ref(name): Ref(name + suffix) for name in copied}, **substitution}
-        rules = tuple(
-            Rule(name + suffix, tuple(tuple(changes.get(s, s) for s in sequence) for sequence in self.rules[name].alternatives))
-            for name in copied
-        )
-        return Ref(rule + suffix if rule in copied else rule), rules
-
     def with_specials(self, names: Collection[str]) -> Grammar:
-        """Return this grammar with more literals read as special tokens."""
-        return Grammar(self.rules, self.start, self.specials | frozenset(names), self.widened, self.source)
+        """Return this grammar with its literals among `names` read as special tokens.
+
+        >>> Grammar.from_lark('start: "hi" "<end>"').with_specials(["<s>", "<end>"]).specials
+        frozenset({'<end>'})
+        """
+        found = self.specials | ({symbol.text for symbol in self.symbols() if isinstance(symbol, Literal)} & set(names))
+        return self if found == self.specials else Grammar(self.rules, self.start, found, self.widened, self.source)
+
+    def without_specials(self, names: Collection[str]) -> Grammar:
+        """Return this grammar with some special tokens spelled as text.
+
+        Raises: GrammarError: for tokens that the grammar only declares, which have no spelling.
+        """
+        for symbol in self.symbols():
+            if isinstance(symbol, Special) and symbol.name in names:
+                raise GrammarError(f"special token {symbol.name!r} has no spelling", because="the grammar only declares it")
+        return Grammar(self.rules, self.start, self.specials - set(names), self.widened, self.source)
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 
@@ -193,21 +180,6 @@ class Grammar:
         for rule in self.rules.values():
             for sequence in rule.alternatives:
                 yield from sequence
-
-    def token_names(self) -> frozenset[str]:
-        """Return the names of the special tokens that a vocabulary must have."""
-        named = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}
-        return frozenset(named | {s.text for s in self.symbols() if isinstance(s, Literal) and s.text in self.specials})
-
-    def _reachable(self, rule: str, barrier: Collection[Symbol] = ()) -> list[str]:
-        found, work = {rule: None}, [rule]
-        while work:
-            for sequence in self.rules[work.pop()].alternatives:
-                for symbol in sequence:
-                    if isinstance(symbol, Ref) and symbol not in barrier and symbol.rule not in found:
-                        found[symbol.rule] = None
-                        work.append(symbol.rule)
-        return list(found)
 
     @cached_property
     def _lowering(self) -> Lowering:

@@ -20,32 +20,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
-from typing import Hashable, Iterable
+from typing import Iterable
 
-from ..machine import END, Bytes, Edges, Language, State, Surface, Text
-from .analysis import Facts
+from ..machine import END, Bytes, Edges, State, Surface, Text
+from .analysis import Facts, filled
 from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
 
 Position = int  # a place in an alternative: a symbol and what follows; equal remainders of one rule are one position
 Item = tuple[Position, int]  # and the bytes of its literal that have been read
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A language without the empty text."""
-
-    language: Language
-
-    @property
-    def accepts(self) -> bool:
-        return False
-
-    def edges(self) -> object:
-        return self.language.edges()
-
-    def mask_key(self, horizon: int) -> Hashable:
-        return (Filled, self.language.mask_key(horizon))
 
 
 class RuleState:
@@ -182,7 +164,7 @@ class Lowering:
                 reach((self._next[at],), fresh=fresh)
             if fresh and self._is_left_recursion(at):
                 continue
-            if isinstance(symbol, Ref) and facts.component[symbol.rule] in self._inlined:
+            if isinstance(symbol, Ref) and (facts.component[symbol.rule] in self._inlined or self._ends_as_begun(goal, at)):
                 reach(self._begins[facts.component[symbol.rule]], fresh=True)
             else:
                 items[at, 0] = None
@@ -193,6 +175,15 @@ class Lowering:
             self._states[key] = RuleState(self, goal, tuple(items), accepting)
         return self._states[key]
 
+    def _ends_as_begun(self, goal: str, at: Position) -> bool:
+        """Return whether the machine's own rule stands at the end of one of its alternatives.
+
+        Whatever completes the inner one completes the outer one, so the machine can begin anew instead of calling itself, and
+        ``e: e "+" e | n`` needs no stack either.
+        """
+        symbol = self._symbol[at]
+        return symbol == Ref(goal) and self._rule[at] == goal and self._symbol[self._next[at]] is None
+
     def _call(self, symbol: Symbol) -> State:
         """Return the start state of what a symbol calls."""
         if symbol not in self._calls:
@@ -202,8 +193,7 @@ class Lowering:
                 called = symbol.machine.state()
             else:
                 assert isinstance(symbol, Pattern)
-                language = symbol.language
-                called = Text(Surface.RAW, Filled(language) if language.accepts else language)
+                called = Text(Surface.RAW, filled(symbol.language))
             self._calls[symbol] = called
         return self._calls[symbol]
 

@@ -1,0 +1,165 @@
+r"""Any grammar as one Lark file, which the `lark` library reads (``parser="earley", lexer="dynamic_complete"``) as the same language.
+
+The start rule is called ``start``; special tokens are printed as their text, which is what a transcript shows.  What is ignored stands
+in the rules.  A pattern becomes a terminal where Lark would find the same texts with it (see `terminals`); else, and where it can be
+empty, which Lark refuses, it is printed from its expression, or as rules, one per state of its automaton.
+
+Tested by reading the files back with both readers (`tests/test_lark.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable
+
+from ..errors import GrammarError, LimitExceeded
+from ..regex import Expr, char_class
+from ..regex.show import pattern_text
+from .analysis import Facts, filled
+from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
+from .preferred import preferred
+
+_WIDTH = 120
+MAX_STATES = 1000  # of a pattern that is printed as rules
+_ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
+_CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+
+
+def write(grammar: Grammar) -> str:
+    r"""Return the text of a Lark file.
+
+    Raises: GrammarError: the grammar has no word, or a pattern that Lark cannot express.
+
+    >>> print(write(Grammar.from_lark('start: "a" b?\nb: /x*/ start')), end="")
+    start: "a" _start_0
+    _start_0: b |
+    b: [T1] start
+    T1: /x+/
+    """
+    writer = _Writer(grammar)
+    return "\n".join([*writer.rules(), *writer.lines]) + "\n"
+
+
+class _Writer:
+    """Names everything once; `lines` are the definitions that rules turned out to need."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._rules = Facts(grammar).rules
+        self.lines: list[str] = []
+        self._known: dict[Symbol, str] = {}
+        self._taken = {"start"}
+        self._names = {grammar.start: "start"}
+        for name in self._rules:
+            if name != grammar.start:
+                self._names[name] = self._fresh(name)
+
+    def rules(self) -> list[str]:
+        return [self._rule(self._names[name], ([self._symbol(s) for s in sequence] for sequence in self._rules[name])) for name in self._rules]
+
+    def _rule(self, name: str, alternatives: Iterable[Iterable[str]]) -> str:
+        shown = dict.fromkeys(" ".join(filter(None, parts)) for parts in alternatives)
+        lines = [text for text in shown if text] + [""] * ("" in shown)
+        short = f"{name}: {' | '.join(lines)}".rstrip()
+        return short if len(short) <= _WIDTH else f"{name}: " + "\n    | ".join(lines).rstrip()
+
+    def _fresh(self, wanted: str) -> str:
+        """Return a name that Lark allows and nothing else has."""
+        stem = re.sub(r"[^a-z0-9]+", "_", wanted.lower()).strip("_")
+        stem = ("_" if wanted.startswith("_") else "") + (stem if stem[:1].isalpha() else f"r{stem}")
+        name, number = stem, 0
+        while name in self._taken:
+            number += 1
+            name = f"{stem}_{number}"
+        self._taken.add(name)
+        return name
+
+    def _symbol(self, symbol: Symbol) -> str:
+        if isinstance(symbol, Ref):
+            return self._names[symbol.rule]
+        if isinstance(symbol, (Literal, Special)):
+            text = symbol.text if isinstance(symbol, Literal) else symbol.name
+            return quoted(text) if text else ""
+        if symbol not in self._known:
+            self._known[symbol] = self._embedded(symbol) if isinstance(symbol, Embedded) else self._pattern(symbol)
+        return self._known[symbol]
+
+    def _embedded(self, symbol: Embedded) -> str:
+        name = self._fresh(symbol.name)
+        self.lines += symbol.machine.to_lark(name)
+        return name
+
+    def _pattern(self, pattern: Pattern) -> str:
+        language = filled(pattern.language)
+        if not language.edges():
+            return ""
+        for source in (pattern.source, pattern_text(language)):
+            if _is_found(source, language):
+                name = f"T{len(self.lines) + 1}"
+                self.lines.append(f"{name}: /{slashed(source)}/")
+                break
+        else:
+            name = self._automaton(language)
+        return f"[{name}]" if pattern.language.accepts else name
+
+    def _automaton(self, language: Expr) -> str:
+        """Write one rule per state, and return the name of the first."""
+        names = {language: self._fresh("text")}
+        work = [language]
+        for state in work:
+            alternatives = [[""]] if state.accepts else []
+            for low, high, target in state.edges():
+                if target not in names:
+                    names[target] = self._fresh("text")
+                    work.append(target)
+                    if len(work) > MAX_STATES:
+                        raise GrammarError(
+                            f"cannot print {language!r} as Lark", because=f"its automaton has more than {MAX_STATES:,} states",
+                            instead="a pattern whose alternatives begin differently",
+                        )
+                after = names[target] if target.edges() else ""
+                alternatives.append([f"/{slashed(pattern_text(char_class([(low, high)])))}/", after])
+            self.lines.append(self._rule(names[state], alternatives))
+        return names[language]
+
+
+def _is_found(source: str, language: Expr) -> bool:
+    """Return whether Lark finds exactly the texts of a language with a pattern."""
+    if "(?x" in source:
+        return False
+    try:
+        return preferred(source) is language
+    except (GrammarError, LimitExceeded):
+        return False
+
+
+def quoted(text: str) -> str:
+    r"""Return a text as a string of Lark.
+
+    >>> print(quoted('say "\\"\n'))
+    "say \"\\\"\n"
+    """
+    return '"' + "".join("\\" + char if char in '"\\' else _visible(char) for char in text) + '"'
+
+
+def slashed(pattern: str) -> str:
+    r"""Return a regular expression as it stands between slashes in a Lark file, which evaluates some escapes itself.
+
+    >>> print(slashed(r"a/b\x5b\n\d"))
+    a\/b\[\n\d
+    """
+    found, at = [], 0
+    while at < len(pattern):
+        char, at = pattern[at], at + 1
+        if char != "\\":
+            found.append("\\/" if char == "/" else _visible(char))
+        elif code := _CODE.match(pattern, at):
+            char, at = chr(int(code[code.lastindex or 1], 16)), code.end()
+            found.append("\\" + char if char.isascii() and char.isprintable() and not char.isalnum() else _visible(char))
+        else:
+            found.append(_visible(pattern[at]) if pattern[at] in _ESCAPED else "\\" + pattern[at])
+            at += 1
+    return "".join(found)
+
+
+def _visible(text: str) -> str:
+    return "".join(_ESCAPED.get(char) or (char if char.isprintable() else f"\\U{ord(char):08x}") for char in text)
