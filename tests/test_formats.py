@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained import ChatFormat, ConstrainedError, Rejected, Vocabulary, compile
+from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, Vocabulary, compile
 from constrained.formats import Message, ToolCall
 from constrained.formats.arguments import is_plain
 from constrained.formats.parse import check, split_ids, split_text
-from constrained.grammar import Embedded
+from constrained.formats.search import derive
+from constrained.grammar import Embedded, Literal, Ref
 from constrained.schema import embed
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -187,6 +188,31 @@ def test_plain_schemas_compile(schema, closed):
 
 def test_some_schemas_are_plain():
     assert all(is_plain(tool["function"]["parameters"]) for tool in TOOLS.values())
+
+
+_PIECES = st.sampled_from(["<tool_call>", "</function>", "<|im_end|>", "<|eot_id|>", "<|python_tag|>", "\n```", '"', "\\", "{", "}", "(", "'", "\n", "a", "é", "🌧"])
+
+
+@given(st.sampled_from([pair for pair in TURNS if "refused" not in pair[1]]), st.data())
+def test_a_damaged_turn_is_read_or_rejected(pair, data):
+    name, row = pair
+    chat, text = ChatFormat.load(name), row["text"]
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(text)))
+        text = text[:start] + data.draw(_PIECES) + text[start + data.draw(st.integers(0, 3)) :]
+    try:
+        message = chat.parse(text, _tools(row), **row.get("options", {}))
+    except Rejected as error:
+        assert 0 <= error.position <= len(text.encode())
+    else:
+        assert chat.parse(chat.write(message, _tools(row), **row.get("options", {})), _tools(row), **row.get("options", {})) == message
+
+
+def test_left_recursion_reaches_a_bound(monkeypatch):
+    monkeypatch.setattr("constrained.formats.search.MAX_STEPS", 1000)
+    rules = {"a": ((Ref("a"), Literal("x")), (Literal("x"),))}
+    with pytest.raises(LimitExceeded, match="left-recursive"):
+        derive(rules, "a", 0, lambda symbol, place: None if isinstance(symbol, Ref) else [], lambda place: False)
 
 
 def test_a_format_may_lie_anywhere(tmp_path):

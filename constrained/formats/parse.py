@@ -198,7 +198,7 @@ class _Reader:
             return self._arguments(place)
         if symbol.rule in self._texts:
             ((terminal,),) = self._rules[symbol.rule]
-            return [(end, Part(symbol.rule, place, end)) for end in self._ends(terminal, place)]
+            return ((end, Part(symbol.rule, place, end)) for end in self._ends(terminal, place))
         return None
 
     def _arguments(self, place: int) -> list[tuple[int, Part | None]]:

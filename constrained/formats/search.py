@@ -8,7 +8,7 @@ gives up with an error at a bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from ..errors import LimitExceeded
@@ -49,10 +49,14 @@ def derive(
             content.append((sequence, at, parent))
         return frames[key]
 
-    work: list[tuple[State, int, object]] = [(state, frame((Ref(start),), 0, 0), None)]
+    walks: list[Iterator[tuple[State, int, object]]] = [iter([(state, frame((Ref(start),), 0, 0), None)])]
     seen: set[tuple[State, int]] = set()
-    while work:
-        state, current, trail = work.pop()
+    while walks:
+        step = next(walks[-1], None)
+        if step is None:
+            walks.pop()
+            continue
+        state, current, trail = step
         if (state, current) in seen:
             continue
         seen.add((state, current))
@@ -63,16 +67,22 @@ def derive(
                 return _listed(trail)
             continue
         sequence, at, parent = content[current]
-        symbol = sequence[at]
-        then = frame(sequence, at + 1, parent)
+        symbol, then = sequence[at], frame(sequence, at + 1, parent)
         found = leaf(symbol, state)
         if found is not None:
-            work += [(after, then, trail if event is None else (event, trail)) for after, event in reversed(list(found))]
+            walks.append(_through(found, then, trail))
         elif isinstance(symbol, Ref):
             event = enter(symbol.rule, state)
-            trail = trail if event is None else (event, trail)
-            work += [(state, frame(alternative, 0, then), trail) for alternative in reversed(rules[symbol.rule])]
+            entered = trail if event is None else (event, trail)
+            walks.append(iter([(state, frame(alternative, 0, then), entered) for alternative in rules[symbol.rule]]))
     return None
+
+
+def _through(
+    found: Iterable[tuple[State, Event | None]], then: int, trail: object
+) -> Iterator[tuple[State, int, object]]:
+    for after, event in found:
+        yield after, then, trail if event is None else (event, trail)
 
 
 def _listed(trail: object) -> list[Event]:
