@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from constrained.errors import UnsupportedSchema
-from constrained.schema.documents import NOTHING, both
+from constrained.schema.documents import NOTHING, Node, both
 from constrained.schema.values import (
     ALWAYS,
     ArrayShape,
@@ -147,10 +147,10 @@ def of_clause(clause: Clause) -> ArrayDraft:
     return ArrayDraft(clauses=(clause,))
 
 
-def shape(draft: ArrayDraft, pointer: str, never: Never) -> ArrayShape | None:
+def shape(draft: ArrayDraft, node: Node, never: Never) -> ArrayShape | None:
     """Return the draft as a shape with its clauses simplified; None if it is seen to be empty.
 
-    `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
+    Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
     """
     work = replace(draft)
     clauses: list[Clause] = list(dict.fromkeys(draft.clauses))
@@ -167,7 +167,7 @@ def shape(draft: ArrayDraft, pointer: str, never: Never) -> ArrayShape | None:
                 continue
             if not left:
                 return None
-            if len(left) == 1 and _impose(next(iter(left)), work, pointer):
+            if len(left) == 1 and _impose(next(iter(left)), work, node):
                 changed = True
             else:
                 kept.append(left)
@@ -222,7 +222,7 @@ def _simplified(clause: Clause, work: ArrayDraft, never: Never) -> Clause | None
     return frozenset(found)
 
 
-def _impose(part: Obligation, work: ArrayDraft, pointer: str) -> bool:
+def _impose(part: Obligation, work: ArrayDraft, node: Node) -> bool:
     """Make a lone obligation a constraint of the draft; "some item is …" has to stay a clause."""
     if isinstance(part, LengthBelow):
         work.max = part.length - 1
@@ -230,7 +230,7 @@ def _impose(part: Obligation, work: ArrayDraft, pointer: str) -> bool:
         work.min = part.length
     elif isinstance(part, ItemAt):
         if part.index >= _LONGEST_PREFIX:
-            raise UnsupportedSchema("cannot compile an obligation on a far item", where=pointer, because=f"it is number {part.index}")
+            raise UnsupportedSchema("cannot compile an obligation on a far item", where=node.pointer, because=f"it is number {part.index}")
         work.prefix += (work.rest,) * (part.index + 1 - len(work.prefix))
         work.prefix = (*work.prefix[: part.index], both(work.prefix[part.index], part.item), *work.prefix[part.index + 1 :])
         work.min = max(work.min, part.index + 1)

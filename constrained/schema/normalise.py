@@ -5,12 +5,11 @@ that is returned has a value.  Whether it has is a least fixpoint (a value is fi
 exist), computed over the conjunctions that a shape cannot do without; see `live`.
 
 Threads: one document is normalised by one thread at a time, under its lock; finished answers are shared.
-Bounds: `alternatives.MOST_ALTERNATIVES` shapes per conjunction; beyond it UnsupportedSchema names the subschema.
+Bounds: `combine.MOST_ALTERNATIVES` shapes per conjunction; beyond it UnsupportedSchema names the subschema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 from constrained.regex import NEVER
@@ -18,11 +17,11 @@ from constrained.schema import arrays, object_shapes
 from constrained.schema.alternatives import drafts_of, scalars_of
 from constrained.schema.arrays import Never
 from constrained.schema.distinct import Values, values_below
-from constrained.schema.documents import NOTHING, Document, both, ordered
+from constrained.schema.documents import NOTHING, Document, ordered
 from constrained.schema.live import Ask, is_live_array, is_live_object
 from constrained.schema.plans import plan_of
 from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
-from constrained.schema.values import ArrayShape, Conj, HasNamed, HasOther, ItemAt, ItemFrom, ObjectShape, Value, negation
+from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 
 ANYTHING = Value(
     True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
@@ -83,10 +82,9 @@ def _raw(conj: Conj) -> Value:
                 found = memo[key] = _of_types(types)
                 return found
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
-    pointer = ordered(conj)[0].node.pointer if types & (ARRAY | OBJECT) else ""
     found = memo[key] = Value(
         scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr() if scalars.strings else NEVER,
-        _array_shapes(conj, pointer, _is_nothing) if types & ARRAY else (), _object_shapes(conj, pointer, _is_nothing) if types & OBJECT else (),
+        _array_shapes(conj, _is_nothing) if types & ARRAY else (), _object_shapes(conj, _is_nothing) if types & OBJECT else (),
     )
     return found
 
@@ -97,13 +95,15 @@ def _of_types(bits: int) -> Value:
     return Value(scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr())
 
 
-def _array_shapes(conj: Conj, pointer: str, never: Never) -> tuple[ArrayShape, ...]:
-    found = [shape for draft in drafts_of(conj, ARRAY) if (shape := arrays.shape(draft, pointer, never)) is not None]
+def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
+    node = ordered(conj)[0].node
+    found = [shape for draft in drafts_of(conj, ARRAY) if (shape := arrays.shape(draft, node, never)) is not None]
     return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 
-def _object_shapes(conj: Conj, pointer: str, never: Never) -> tuple[ObjectShape, ...]:
-    found = [shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, pointer, never)) is not None]
+def _object_shapes(conj: Conj, never: Never) -> tuple[ObjectShape, ...]:
+    node = ordered(conj)[0].node
+    found = [shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, node, never)) is not None]
     return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 
@@ -131,9 +131,8 @@ def _pruned(conj: Conj, raw: Value) -> Value:
     if not array_shapes and not shapes:
         return raw
     if any(shape.clauses for shape in array_shapes) or any(shape.clauses for shape in shapes):
-        pointer = ordered(conj)[0].node.pointer
-        array_shapes = _array_shapes(conj, pointer, is_never) if array_shapes else ()
-        shapes = _object_shapes(conj, pointer, is_never) if shapes else ()
+        array_shapes = _array_shapes(conj, is_never) if array_shapes else ()
+        shapes = _object_shapes(conj, is_never) if shapes else ()
     live_arrays = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
     live_objects = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
     if live_arrays == raw.arrays and live_objects == raw.objects:
@@ -197,38 +196,3 @@ def _decide(conj: Conj, document: Document) -> bool:
     for child in queued:
         live.setdefault(child, False)
     return live[conj]
-
-
-def children(value: Value) -> Iterator[Conj]:
-    """Yield the conjunctions that a value's shapes mention."""
-    for items in value.arrays:
-        yield from items.prefix
-        yield items.rest
-        for number in items.counts:
-            yield number.item
-            yield negation(number.item)
-        for clause in items.clauses:
-            yield from (part.item for part in clause if isinstance(part, (ItemAt, ItemFrom)))
-    for properties in value.objects:
-        named = dict(properties.named)
-        yield from named.values()
-        yield from (conj for _, conj in properties.cells)
-        for clause in properties.clauses:
-            for part in clause:
-                if isinstance(part, HasNamed):
-                    yield both(named[part.key], part.value)
-                elif isinstance(part, HasOther):
-                    yield from (both(conj, part.value) for _, conj in properties.cells)
-
-
-def explore(conj: Conj, most: int) -> Iterator[tuple[Conj, Value]]:
-    """Yield up to `most` conjunctions reachable from one, with their values: what fails, fails here and not in mid-generation."""
-    seen, todo = {conj}, [conj]
-    while todo and len(seen) <= most:
-        current = todo.pop()
-        value = normalise(current)
-        yield current, value
-        for child in children(value):
-            if child not in seen:
-                seen.add(child)
-                todo.append(child)

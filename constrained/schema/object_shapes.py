@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from constrained import regex
 from constrained.errors import UnsupportedSchema
 from constrained.regex import ANY_TEXT, NEVER, Expr
-from constrained.schema.documents import NOTHING, both
+from constrained.schema.documents import NOTHING, Node, both
+from constrained.schema.keys import Keys
 from constrained.schema.objects import HasIn, Never, ObjectDraft
 from constrained.schema.texts import listed
 from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
@@ -18,15 +20,15 @@ _SPELLED_OUT = 64  # a cell with no more keys than this becomes named keys
 _MOST_CELLS = 500
 
 
-def shape(draft: ObjectDraft, pointer: str, never: Never) -> ObjectShape | None:
+def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
     """Return the draft as a shape; None if it is seen to be empty.
 
-    `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
+    Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
     """
     names = _names(draft)
     cells: Cells = ()
     while True:
-        cells, small = _cells(draft, names, pointer)
+        cells, small = _cells(draft, names, node)
         if not small:
             break
         names.update(dict.fromkeys(small))
@@ -63,38 +65,68 @@ def _names(draft: ObjectDraft) -> dict[str, None]:
     return names
 
 
-def _cells(draft: ObjectDraft, names: dict[str, None], pointer: str) -> tuple[Cells, list[str]]:
+def _cells(draft: ObjectDraft, names: dict[str, None], node: Node) -> tuple[Cells, list[str]]:
     """Return the cells, and the keys of finite cells that are small enough to be spelled out as names first."""
-    cuts = [(keys, conj) for keys, conj in draft.regions]
-    cuts += [(part.keys, ALWAYS) for clause in draft.clauses for part in clause if isinstance(part, HasIn)]
-    found: list[tuple[Expr, Conj]] = [(ANY_TEXT, ALWAYS)]
-    for keys, conj in cuts:
-        if not keys.languages:
-            if keys.outside and conj:
-                found = [(language, joined) for language, old in found if (joined := both(old, conj)) != NOTHING]
-            continue
-        inside = keys.others()
-        outside = regex.complement(inside)
-        pieces = []
-        for language, old in found:
-            for side, joined in ((inside, both(old, conj)), (outside, old)):
-                piece = side if language is ANY_TEXT else regex.intersect(language, side)
-                if joined != NOTHING and not regex.is_empty(piece):
-                    pieces.append((piece, joined))
-        found = pieces
-        if len(found) > _MOST_CELLS:
-            raise UnsupportedSchema(
-                "cannot compile the patterns of an object", where=pointer, because=f"they cut the keys into more than {_MOST_CELLS} parts",
-                instead='use fewer overlapping patterns in "patternProperties"',
-            )
+    everywhere: Conj = ALWAYS  # what holds for each key that is not named
+    cuts: list[tuple[Keys, Conj]] = []
+    for keys, conj in draft.regions:
+        if keys.languages:
+            cuts.append((keys, conj))
+        elif keys.outside:
+            everywhere = both(everywhere, conj)
+    cuts += [(part.keys, ALWAYS) for clause in draft.clauses for part in clause if isinstance(part, HasIn) and part.keys.languages]
+    if not cuts:
+        return ((ANY_TEXT, everywhere),) if everywhere != NOTHING else (), []
+    cells = []
+    for language, members in _pieces(dict.fromkeys(language for keys, _ in cuts for language in keys.languages), node):
+        conj = everywhere
+        for keys, part in cuts:
+            if members.isdisjoint(keys.languages) is keys.outside:
+                conj = both(conj, part)
+        if conj != NOTHING:
+            cells.append((language, conj))
     small: list[str] = []
-    for language, _ in found:
+    for language, _ in cells:
         if language is not ANY_TEXT:
             texts = listed(language, len(names) + _SPELLED_OUT + draft.min + len(draft.clauses))
             small += [text for text in texts or () if text not in names]
     if not small:
-        found = [cell for cell in found if cell[0] is ANY_TEXT or not regex.is_finite(cell[0]) or _has_other(cell[0], names)]
-    return tuple(found), small
+        cells = [cell for cell in cells if cell[0] is ANY_TEXT or not regex.is_finite(cell[0]) or _has_other(cell[0], names)]
+    return tuple(cells), small
+
+
+def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset[Expr]]]:
+    """Cut all texts along some languages: return the parts that are not empty, and which of the languages each lies in.
+
+    What lies outside all of them comes last; it is built once, so disjoint languages cost little.
+    """
+    found: list[tuple[Expr, frozenset[Expr]]] = []
+    covered: list[Expr] = []
+    for language in languages:
+        pieces: list[tuple[Expr, frozenset[Expr]]] = []
+        met = False
+        for old, members in found:
+            inside = regex.intersect(old, language)
+            if regex.is_empty(inside):
+                pieces.append((old, members))
+                continue
+            met = True
+            pieces.append((inside, members | {language}))
+            outside = regex.intersect(old, regex.complement(language))
+            if not regex.is_empty(outside):
+                pieces.append((outside, members))
+        rest = regex.intersect(language, regex.complement(regex.union(*covered))) if met else language
+        if not regex.is_empty(rest):
+            pieces.append((rest, frozenset((language,))))
+        covered.append(language)
+        found = pieces
+        if len(found) > _MOST_CELLS:
+            raise UnsupportedSchema(
+                "cannot compile the patterns of an object", where=node.pointer, because=f"they cut the keys into more than {_MOST_CELLS} parts",
+                instead='use fewer overlapping patterns in "patternProperties"',
+            )
+    beyond = regex.complement(regex.union(*covered))
+    return found if regex.is_empty(beyond) else [*found, (beyond, frozenset())]
 
 
 def _has_other(language: Expr, names: dict[str, None]) -> bool:

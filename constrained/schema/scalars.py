@@ -169,7 +169,7 @@ def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:
     """Keep the scalars among the values; arrays and objects are a union of constants, see `keywords_logic`."""
     found = Scalars(
         None in values, frozenset(value for value in values if type(value) is bool),
-        tuple(dict.fromkeys(ranges.constant(exact(value)) for value in values if _is_number(value))),
+        tuple(map(ranges.constant, dict.fromkeys(exact(value) for value in values if _is_number(value)))),
         texts.finite(value for value in values if type(value) is str),
     )
     draft.listed = found if draft.listed is ALL_SCALARS else draft.listed & found
