@@ -55,6 +55,7 @@ class Writer:
     """The model with its tokenizer, vocabulary and stop ids."""
 
     def __init__(self, seed: int) -> None:
+        torch.set_num_threads(1)  # the model is tiny
         self.model, self.tokenizer = load(seed)
         self.tokenizer.padding_side = "left"
         self.vocabulary = Vocabulary.from_tokenizer(self.tokenizer, size=self.model.config.vocab_size)

@@ -8,25 +8,25 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ..default_model import load
 from ..engine.constraint import compile
 from ..engine.vocabulary import Vocabulary
 from ..formats import ChatFormat
 from .console import console
 from .generate import stop_ids
 from .generation import Sampling, generate, trace
-from .inputs import JsonOption
+from .inputs import JsonOption, read_model
 from .samples import PROMPT, TOOLS
 
 UNCONSTRAINED_TOKENS = 40
-SHOWN = 170  # characters of an output; the rest is cut
+SHOWN = 170  # characters of an output; the middle of longer ones is left out
+BRIEF = ("interpreter", "text_before_call")  # options that are off here: random code and random prose are long
 
 
 def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, as_json: JsonOption = False) -> None:
     """Show what a model with random weights writes in every chat format, with and without the constraint."""
-    model, tokenizer = load()
+    model, tokenizer = read_model(None)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
-    rows = [_row(model, tokenizer, vocabulary, name, seed) for name in ChatFormat.names()]
+    rows = [_row(model, tokenizer, vocabulary, name, seed + number) for number, name in enumerate(ChatFormat.names())]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -40,14 +40,16 @@ def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, a
 
 def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: int) -> dict[str, Any]:
     chat = ChatFormat.load(name)
-    tools = TOOLS if chat.definition.payload else None  # a format may have tools of its own only
-    constraint = compile(chat.grammar(tools, tool_choice="required"), vocabulary)
+    wanted: dict[str, Any] = {"tool_choice": "required", "parallel_tool_calls": False}
+    if chat.definition.payload is not None:  # else a format has tools of its own only
+        wanted |= {"tools": TOOLS} | {option: False for option in BRIEF if option in chat.definition.options}
+    constraint = compile(chat.grammar(**wanted), vocabulary)
     stop = stop_ids(vocabulary, name)
     free = generate(model, tokenizer, PROMPT, Sampling(seed=seed, max_tokens=UNCONSTRAINED_TOKENS), stop)
     held = generate(model, tokenizer, PROMPT, Sampling(seed=seed), stop, constraint)
     finished = held[-1] in stop
     figures = trace(constraint, vocabulary, held)
-    message = chat.parse(vocabulary.decode(held).decode(), tools=tools) if finished else None
+    message = chat.parse(vocabulary.decode(held).decode(), **wanted) if finished else None
     return {
         "name": name,
         "unconstrained": vocabulary.decode(free).decode(errors="replace"),
@@ -63,9 +65,9 @@ def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: in
 def _calls(row: dict[str, Any]) -> str:
     if not row["finished"]:
         return "(cut by the length limit: a beginning of a valid text)"
-    return "\n".join(f"→ {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}" for call in row["calls"])
+    return "\n".join("→ " + _shortened(f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}") for call in row["calls"])
 
 
 def _shortened(text: str) -> str:
-    shown = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    shown = text if len(text) <= SHOWN else f"{text[: SHOWN // 3]} … {text[-SHOWN * 2 // 3 :]}"
     return "".join(char if char.isprintable() or char == "\n" else "�" for char in shown)

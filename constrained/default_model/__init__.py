@@ -24,11 +24,11 @@ WIDTH = 1536  # logits; the tokenizer has fewer ids
 CONTEXT = 8192  # positions
 SPREAD = 0.125  # standard deviation of the weights: makes that of the logits about 1
 CLOSERS = frozenset("\"'}])>`\n")  # a text token with one of these may end something
-ENDINGS = (
+MARKERS = (  # tokens that end a turn, and tokens that begin a call
     "<|end_of_text|>", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|action_end|>", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_145]",
-    "<|user|>", "<|observation|>", "[EOS]", "</s>",
+    "<|user|>", "<|observation|>", "[EOS]", "</s>", "<|python_tag|>", "<|action_start|>", "[UNUSED_TOKEN_144]", "<|function_call|>", "<tool_call>",
 )  # fmt: skip
-CLOSER, ENDING = 2.0, 4.5  # what is added to their logits
+CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 
 
 def load(seed: int = 0) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
@@ -77,13 +77,13 @@ def _prefer_endings(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
     import torch
 
     closers = [i for i in range(len(tokenizer)) if i not in tokenizer.added_tokens_decoder and CLOSERS & set(tokenizer.decode([i]))]
-    endings = tokenizer.convert_tokens_to_ids(list(ENDINGS))
+    markers = tokenizer.convert_tokens_to_ids(list(MARKERS))
     with torch.no_grad():
         model.model.embed_tokens.weight[:, 0] = 4 * SPREAD
         hidden = model.model(torch.arange(len(tokenizer))[None, :256]).last_hidden_state[0, :, 0].mean()
         model.lm_head.weight[:, 0] = 0.0
         model.lm_head.weight[closers, 0] = CLOSER / hidden
-        model.lm_head.weight[endings, 0] = ENDING / hidden
+        model.lm_head.weight[markers, 0] = MARKER / hidden
 
 
 def _missing(error: ImportError) -> ConstrainedError:
