@@ -1,0 +1,273 @@
+"""Normal forms against `jsonschema`: whether a JSON value belongs to `normalise(schema)`, read off the shapes by brute force.
+
+Exhaustion over a small world of schemas finds most mistakes; Hypothesis nests deeper; the JSON-Schema-Test-Suite and real schemas with
+labelled instances are read where `CONSTRAINED_SHARED` names the folder that has them.  The complement has no oracle but itself:
+a value belongs to a schema or to its negation, never to both.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from value_oracle import belongs
+
+from constrained.errors import SchemaError, UnsupportedSchema
+from constrained.schema import dialects
+from constrained.schema.conflict import contradiction
+from constrained.schema.describe import describe
+from constrained.schema.documents import load
+from constrained.schema.normalise import is_never, normalise
+from constrained.schema.values import negation
+
+WORLD = json.loads((Path(__file__).parent / "corpus" / "schema_world.json").read_text("utf-8"))
+ATOMS, INSTANCES = WORLD["atoms"], WORLD["instances"]
+CHECKER = Draft202012Validator.FORMAT_CHECKER
+
+
+def forms(one: Any, other: Any) -> Iterator[dict[str, Any]]:
+    """Yield the ways to make a schema of two."""
+    yield {"allOf": [one, other]}
+    yield {"anyOf": [one, other]}
+    yield {"oneOf": [one, other]}
+    yield {"allOf": [one, {"not": other}]}
+    yield {"not": {"anyOf": [one, other]}}
+    yield {"not": {"oneOf": [one, other]}}
+    yield {"if": one, "then": other}
+    yield {"if": one, "else": other}
+    yield {"if": one, "then": other, "else": {"not": other}}
+    yield {"items": {"anyOf": [one, other]}}
+    yield {"prefixItems": [one], "items": other}
+    yield {"contains": {"allOf": [one, other]}, "minItems": 1}
+    yield {"contains": one, "items": other, "maxContains": 1}
+    yield {"properties": {"a": one}, "additionalProperties": other}
+    yield {"properties": {"a": one, "b": other}, "minProperties": 1}
+    yield {"patternProperties": {"^a": one, "b$": other}}
+    yield {"propertyNames": {"allOf": [one, other]}}
+    yield {"dependentSchemas": {"a": one, "b": other}}
+    yield {"anyOf": [one, other], "unevaluatedProperties": False}
+    yield {"anyOf": [one, other], "unevaluatedItems": False}
+    yield {"allOf": [one], "if": other, "unevaluatedProperties": {"type": "string"}}
+    yield {"not": {"anyOf": [one, other], "unevaluatedProperties": False}}
+    yield {"not": {"oneOf": [one, other], "unevaluatedItems": {"const": 1}}}
+
+
+def disagreements(schema: Any, instances: list[Any]) -> list[Any]:
+    """Return the instances on which the normal form and `jsonschema` differ; none where the schema is refused by name."""
+    validator = Draft202012Validator(schema, format_checker=CHECKER)
+    try:
+        conj = load(schema)
+        return [instance for instance in instances if belongs(instance, conj) is not validator.is_valid(instance)]
+    except UnsupportedSchema:
+        return []
+
+
+ALL_FORMS = [form for one in ATOMS for other in ATOMS for form in forms(one, other)]
+
+
+def test_small_world():
+    for schema in random.Random(1).sample(ALL_FORMS, 1200):
+        assert not disagreements(schema, INSTANCES), schema
+
+
+@pytest.mark.slow
+def test_small_world_exhaustively():
+    """Every pair of atoms in every form, on every instance: about three million verdicts."""
+    for schema in ALL_FORMS:
+        assert not disagreements(schema, INSTANCES), schema
+
+
+def test_few_schemas_of_the_small_world_are_refused():
+    refused = 0
+    for schema in random.Random(2).sample(ALL_FORMS, 500):
+        try:
+            normalise(load(schema))
+        except UnsupportedSchema:
+            refused += 1
+    assert refused == 0
+
+
+SCHEMAS = st.recursive(
+    st.sampled_from(ATOMS),
+    lambda inner: st.builds(lambda one, other, pick: list(forms(one, other))[pick], inner, inner, st.integers(0, 22)),
+    max_leaves=5,
+)
+
+
+@given(SCHEMAS)
+@settings(max_examples=150, deadline=None)
+def test_nested_schemas(schema):
+    assert not disagreements(schema, INSTANCES)
+
+
+@given(SCHEMAS)
+@settings(max_examples=100, deadline=None)
+def test_a_value_belongs_to_a_schema_or_to_its_negation(schema):
+    try:
+        conj, contrary = load({"allOf": [schema]}), load({"not": schema})
+        for instance in INSTANCES:
+            assert belongs(instance, conj) is not belongs(instance, contrary), instance
+        if len(conj) == 1:
+            assert [belongs(i, negation(conj)) for i in INSTANCES] == [belongs(i, contrary) for i in INSTANCES]
+    except UnsupportedSchema:
+        pass
+
+
+@given(SCHEMAS)
+@settings(max_examples=50, deadline=None)
+def test_every_schema_can_be_described(schema):
+    try:
+        assert describe(load(schema))
+    except UnsupportedSchema:
+        pass
+
+
+TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
+NEVER = {
+    "endless object": {**TREE, "required": ["left"]},
+    "endless array": {"type": "array", "items": {"$ref": "#"}, "minItems": 1},
+    "endless pair": {"$ref": "#/$defs/a", "$defs": {
+        "a": {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}, "required": ["b"]},
+        "b": {"type": "array", "prefixItems": [{"$ref": "#/$defs/a"}], "minItems": 1}}},
+    "types": {"type": "string", "allOf": [{"type": "integer"}]},
+    "lengths": {"type": "string", "minLength": 3, "maxLength": 2},
+    "pattern and length": {"type": "string", "pattern": "^abc$", "maxLength": 2},
+    "range": {"type": "number", "exclusiveMinimum": 1, "maximum": 1},
+    "no whole number": {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2},
+    "no multiple": {"type": "number", "minimum": 1, "maximum": 6, "multipleOf": 7},
+    "no odd multiple": {"type": "integer", "multipleOf": 3, "not": {"multipleOf": 6}, "minimum": 4, "maximum": 8},
+    "enum of the wrong type": {"type": "string", "enum": [1, None]},
+    "required and forbidden": {"type": "object", "required": ["a"], "additionalProperties": False},
+    "too few keys": {"type": "object", "properties": {"a": {}, "b": False}, "additionalProperties": False, "minProperties": 2},
+    "too many keys": {"type": "object", "required": ["a", "b"], "maxProperties": 1},
+    "key that no name fits": {"type": "object", "required": ["a"], "propertyNames": {"pattern": "^b"}},
+    "finite key language": {"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 3},
+    "item that cannot be": {"type": "array", "prefixItems": [True, False], "minItems": 2},
+    "contains nothing": {"type": "array", "items": {"type": "string"}, "contains": {"type": "integer"}},
+    "contains too much": {"type": "array", "contains": {"const": 1}, "minContains": 3, "maxItems": 2},
+    "more items than values": {"type": "array", "items": {"enum": [1, 1.0, True]}, "uniqueItems": True, "minItems": 3},
+    "more items than finite objects": {
+        "type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
+        "uniqueItems": True, "minItems": 4},
+    "unique and equal": {"type": "array", "uniqueItems": True, "not": {"uniqueItems": True}},
+    "dependency on a forbidden key": {
+        "type": "object", "required": ["a"], "dependentRequired": {"a": ["b"]}, "properties": {"b": False}},
+    "dependencies in a circle of too many": {
+        "type": "object", "minProperties": 1, "maxProperties": 2, "properties": {"a": {}, "b": {}, "c": {}}, "additionalProperties": False,
+        "dependentRequired": {"a": ["b"], "b": ["c"], "c": ["a"]}},
+    "oneOf twice the same": {"oneOf": [{"type": "integer"}, {"type": "integer"}]},
+    "unevaluated": {"type": "object", "anyOf": [{"properties": {"a": {}}}], "required": ["b"], "unevaluatedProperties": False},
+}
+LIVE = {
+    "tree": TREE,
+    "list": {"type": "array", "items": {"$ref": "#"}},
+    "endless or nothing": {"anyOf": [{**TREE, "required": ["left"]}, {"type": "null"}]},
+    "multiple": {"type": "number", "minimum": 1, "maximum": 7, "multipleOf": 3.5},
+    "just enough keys": {"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2},
+    "just enough values": {"type": "array", "items": {"enum": [1, 1.0, True]}, "uniqueItems": True, "minItems": 2},
+    "just enough objects": {
+        "type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
+        "uniqueItems": True, "minItems": 3},
+    "one key for two wishes": {
+        "type": "object", "maxProperties": 1,
+        "allOf": [{"not": {"additionalProperties": {"type": "string"}}}, {"not": {"additionalProperties": {"type": "null"}}}]},
+}
+
+
+@pytest.mark.parametrize("schema", NEVER.values(), ids=NEVER)
+def test_contradictions_are_found(schema):
+    assert is_never(load(schema))
+    assert not normalise(load(schema))
+
+
+@pytest.mark.parametrize("schema", LIVE.values(), ids=LIVE)
+def test_what_has_a_value_is_live(schema):
+    assert not is_never(load(schema))
+    assert normalise(load(schema))
+
+
+@pytest.mark.parametrize("schema", NEVER.values(), ids=NEVER)
+def test_the_keywords_to_blame_contradict_each_other(schema):
+    """Each named keyword is needed: with any of them left out, the schema has a value."""
+    message = str(contradiction(schema, lambda candidate: is_never(load(candidate))))
+    assert "contradict each other: #/" in message or "is never satisfied" in message
+
+
+def test_numbers_mean_their_decimal_text():
+    conj = load({"multipleOf": 0.0001, "maximum": 0.3})
+    assert belongs(0.0075, conj)
+    assert belongs(0.3, conj)
+    assert not belongs(0.00751, conj)
+
+
+def test_nullable_counts_only_where_no_dialect_is_declared():
+    schema = {"type": "string", "nullable": True}
+    assert belongs(None, load(schema))
+    assert not belongs(None, load({**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"}))
+
+
+def test_formats_can_be_annotations():
+    assert not belongs("x", load({"format": "date"}))
+    assert belongs("x", load({"format": "date"}, asserts_formats=False))
+    assert belongs("x", load({"format": "date", "$schema": "http://json-schema.org/draft-04/schema#"})), "draft 4 does not know it"
+
+
+def test_alternatives_of_a_tagged_union_stay_few():
+    members = [
+        {"type": "object", "properties": {"kind": {"const": kind}, "n": {"minimum": kind}}, "required": ["kind"]} for kind in range(60)]
+    assert len(normalise(load({"oneOf": members})).objects) == 60
+    assert len(normalise(load({"allOf": [{"oneOf": members}, {"anyOf": members}]})).objects) == 60
+
+
+def test_too_many_alternatives_are_refused_by_name():
+    parts = [
+        {"anyOf": [{"properties": {f"{name}{n}": {"type": "integer"}}, "patternProperties": {f"^{name}{n}": {"minimum": n}}} for n in range(3)]}
+        for name in "abcdefgh"]
+    with pytest.raises(UnsupportedSchema, match="alternatives"):
+        normalise(load({"type": "object", "allOf": parts}))
+
+
+# -- data of others ---------------------------------------------------------------------------------------------------------
+
+SHARED = os.environ.get("CONSTRAINED_SHARED")
+DATA = Path(SHARED or ".") / "data"
+SUITE = DATA / "json_schema_test_suite"
+MASKBENCH = DATA / "maskbench.public.jsonl.gz"
+DRAFTS = {"draft7": dialects.DRAFT_7, "draft2020-12": dialects.DRAFT_2020}
+
+
+@pytest.mark.skipif(not SHARED or not SUITE.exists(), reason="CONSTRAINED_SHARED does not name the folder of the test suite")
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_required_part_of_the_test_suite(draft):
+    remotes = {
+        f"http://localhost:1234/{path.relative_to(SUITE / 'remotes')}": json.loads(path.read_text("utf-8"))
+        for path in (SUITE / "remotes").rglob("*.json")}
+    wrong = []
+    for path in sorted((SUITE / "tests" / draft).glob("*.json")):
+        for case in json.loads(path.read_text("utf-8")):
+            conj = load(case["schema"], remotes=remotes, dialect=DRAFTS[draft], asserts_formats=False)
+            wrong += [(path.name, test["description"]) for test in case["tests"] if belongs(test["data"], conj) is not test["valid"]]
+    assert not wrong
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED or not MASKBENCH.exists(), reason="CONSTRAINED_SHARED does not name the folder of the sample")
+def test_real_schemas():
+    wrong = []
+    with gzip.open(MASKBENCH, "rt", encoding="utf-8") as rows:
+        for row in map(json.loads, rows):
+            try:
+                conj = load(row["schema"])
+                wrong += [(row["id"], n) for n, test in enumerate(row["tests"]) if belongs(test["data"], conj) is not test["valid"]]
+            except SchemaError as error:
+                wrong.append((row["id"], str(error)))
+    assert not wrong
