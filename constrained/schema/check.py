@@ -7,11 +7,12 @@ What is right but cannot be compiled is reported later, by the normalisation.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from constrained.errors import GrammarError, SchemaError
+from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema
 from constrained.schema.dialects import Holds, Rule
 from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, pointer
 from constrained.schema.texts import of_pattern
@@ -82,7 +83,7 @@ def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Wh
 
 
 def _misfit(keyword: str, value: object, rule: Rule, where: Where) -> SchemaError:
-    shown = repr(value)
+    shown = json.dumps(value, ensure_ascii=False, default=str)
     shown = shown if len(shown) <= 60 else shown[:57] + "…"
     return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{shown} is not {rule.expected}")
 
@@ -98,10 +99,13 @@ def _check_patterns(keyword: str, value: Any, where: Where) -> None:
 def _check_pattern(pattern: str, where: Where) -> None:
     try:
         of_pattern(pattern)
+    except LimitExceeded as error:
+        raise LimitExceeded(error.what, where=pointer(where), because=error.because, instead=error.instead) from error
     except GrammarError as error:
-        raise SchemaError(
-            f"pattern {pattern!r} cannot be used", where=pointer(where), because=f"{error.what}" + (f": {error.because}" if error.because else ""),
-            instead=error.instead,
+        kind = UnsupportedSchema if "backreference" in str(error) else SchemaError
+        raise kind(
+            f"pattern {pattern!r} cannot be used", where=pointer(where), instead=error.instead,
+            because=": ".join(part for part in (error.what, error.because) if part),
         ) from error
 
 
