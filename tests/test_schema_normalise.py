@@ -220,6 +220,13 @@ def test_formats_can_be_annotations():
     assert belongs("x", load({"format": "date", "$schema": "http://json-schema.org/draft-04/schema#"})), "draft 4 does not know it"
 
 
+def test_a_metaschema_can_demand_formats():
+    base = "https://json-schema.org/draft/2020-12"
+    meta = {"$schema": f"{base}/schema", "$vocabulary": {f"{base}/vocab/core": True, f"{base}/vocab/format-assertion": True}}
+    conj = load({"$schema": "http://x.test/meta", "format": "date"}, remotes={"http://x.test/meta": meta}, asserts_formats=False)
+    assert not belongs("x", conj)
+
+
 def test_alternatives_of_a_tagged_union_stay_few():
     members = [
         {"type": "object", "properties": {"kind": {"const": kind}, "n": {"minimum": kind}}, "required": ["kind"]} for kind in range(60)]

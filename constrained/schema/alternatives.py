@@ -19,7 +19,8 @@ from constrained.schema.documents import NOTHING, Node, ordered
 from constrained.schema.keywords_object import evaluated
 from constrained.schema.plans import Plan, own_array, own_object, own_scalars, plan_of
 from constrained.schema.questions import Mode, Request, Steps
-from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, Scalars
+from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
+from constrained.schema.tags import all_others, rivals
 from constrained.schema.texts import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj
 
@@ -168,4 +169,20 @@ def _seems_empty(conj: Conj) -> bool:
     return not any(types & type_ and drafts_of(conj, type_) for type_ in (OBJECT, ARRAY))
 
 
-_COMBINATIONS = {ARRAY: Combination(ARRAY, ARRAYS, _own, surely_never), OBJECT: Combination(OBJECT, OBJECTS, _own, surely_never)}
+def _texts(conj: Conj) -> frozenset[str] | None:
+    """Return the values of a conjunction if its keywords show that they are a finite set of strings."""
+    types = EVERY_TYPE
+    for literal in conj:
+        if literal.positive:
+            types &= plan_of(literal.node).types
+    return scalars_of(conj).strings.only if types == STRING else None
+
+
+def _object_rivals(members: list[Drafts]) -> list[list[int]]:
+    return rivals(members, _texts)
+
+
+_COMBINATIONS = {
+    ARRAY: Combination(ARRAY, ARRAYS, _own, surely_never, all_others),
+    OBJECT: Combination(OBJECT, OBJECTS, _own, surely_never, _object_rivals),
+}

@@ -58,6 +58,7 @@ class Combination:
     domain: Domain
     own: Callable[[Node, Plan, int, Mode], Draft]  # what the keywords of the schema itself say
     never: Never
+    rivals: Callable[[list[Drafts]], list[list[int]]]  # for each member of a union, the others that may meet it
 
     def _ask(self, conj: Conj, mode: Mode = Mode.PLAIN) -> Steps:
         return (yield from ask(conj, self.type, (self.domain.full,), mode))
@@ -151,11 +152,12 @@ class Combination:
             annotated.append((yield from self._ask(operand, mode)))
             plain.append((yield from self._ask(operand)) if mode else annotated[-1])
         found: list[Draft] = []
+        rivals = self.rivals(plain)
         for index, own in enumerate(annotated):
             for draft in own:
                 alone: Drafts = (draft,)
-                for other, rivals in enumerate(plain):
-                    if other != index and any(not self.domain.disjoint(draft, rival, self.never) for rival in rivals):
+                for other in rivals[index]:
+                    if any(not self.domain.disjoint(draft, rival, self.never) for rival in plain[other]):
                         alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
                 found += alone
             if len(found) > MOST_ALTERNATIVES:

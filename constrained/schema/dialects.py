@@ -166,6 +166,7 @@ class Dialect:
     formats: frozenset[str]  # the names that `format` knows; others are annotations
     identifier: str = "$id"
     reference_stands_alone: bool = False  # siblings of $ref are ignored
+    asserts_formats: bool = False  # whatever the caller says
     nullable: bool = False  # OpenAPI's keyword adds null to `type`
 
     def without(self, keywords: frozenset[str]) -> Dialect:
@@ -220,4 +221,4 @@ def of_metaschema(base: Dialect, vocabularies: Mapping[str, object]) -> Dialect:
         absent |= _UNEVALUATED
     if not names & {"format", "format-annotation", "format-assertion"}:
         absent |= _FORMAT
-    return base.without(absent)
+    return replace(base.without(absent), asserts_formats="format-assertion" in names)

@@ -75,9 +75,9 @@ def types_of(values: list[Any]) -> int:
     for kind in set(map(type, values)):
         bits |= _BITS_OF_KIND.get(kind, 0)
         if kind not in _BITS_OF_KIND:
-            for value in values:
-                if type(value) is kind:
-                    bits |= INTEGER if exact(value).denominator == 1 else FRACTION
+            numbers: list[Any] = [value for value in values if type(value) is kind]
+            for number in numbers:
+                bits |= INTEGER if exact(number).denominator == 1 else FRACTION
     return bits
 
 
@@ -159,7 +159,8 @@ def pattern(draft: ScalarDraft, value: str, node: Node) -> None:
 
 def format_(draft: ScalarDraft, value: str, node: Node) -> None:
     """SPEC: a format that the dialect does not define is an annotation."""
-    if node.document.asserts_formats and value in node.resource.dialect.formats:
+    dialect = node.resource.dialect
+    if (node.document.asserts_formats or dialect.asserts_formats) and value in dialect.formats:
         language = format_expr(value)
         if language is not None:
             draft.languages.append(Texts(None, language, inexact=value if value in INEXACT else ""))

@@ -1,0 +1,40 @@
+"""Tagged unions: members of a `oneOf` that a required property with a few possible texts tells apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from constrained.schema.objects import ObjectDraft, value_of
+from constrained.schema.values import Conj
+
+_WORTH_IT = 4  # members from which on an index beats looking at all pairs
+
+
+def rivals(members: Sequence[Sequence[ObjectDraft]], texts: Callable[[Conj], frozenset[str] | None]) -> list[list[int]]:
+    """Return, for each member of a union, the other members that may share an object with it.
+
+    `texts` returns the values of a conjunction if they are known to be a finite set of strings.
+    Cost: linear in the members where they are tagged; the answer is "all others" where they are not.
+    """
+    if len(members) < _WORTH_IT or not all(members):
+        return all_others(members)
+    drafts = [draft for member in members for draft in member]
+    for key in drafts[0].required:
+        if all(key in draft.required for draft in drafts):
+            tags = [[texts(value_of(draft, key)) for draft in member] for member in members]
+            if all(found is not None for member in tags for found in member):
+                return _sharing([frozenset[str]().union(*(found or () for found in member)) for member in tags])
+    return all_others(members)
+
+
+def all_others(members: Sequence[object]) -> list[list[int]]:
+    """Return every other member for each."""
+    return [[other for other in range(len(members)) if other != index] for index in range(len(members))]
+
+
+def _sharing(tags: list[frozenset[str]]) -> list[list[int]]:
+    homes: dict[str, list[int]] = {}
+    for index, found in enumerate(tags):
+        for text in found:
+            homes.setdefault(text, []).append(index)
+    return [sorted({other for text in found for other in homes[text]} - {index}) for index, found in enumerate(tags)]
