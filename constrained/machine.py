@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Hashable, NamedTuple, Protocol, Sequence, runtime_checkable
+from typing import Callable, Hashable, NamedTuple, Protocol, Sequence, runtime_checkable
 
 
 class Surface(IntEnum):
@@ -180,3 +180,26 @@ class LiteralSet:
 
     def mask_key(self, horizon: int) -> Hashable:
         return self
+
+
+class ObjectTable(NamedTuple):
+    """An object with keys in any order, as facts: what a kernel may run natively instead of expanding states one by one.
+
+    A state that has it as `object_table` stands behind the opening bracket, with nothing written; its `expand` gives the same language.
+    Invariants: names is sorted; required is within usable; every value and cell language is non-empty; a cell's language has, wherever it
+    is alive, more texts than will ever be written, so that refusing written ones leads into no dead end.
+    """
+
+    names: tuple[str, ...]
+    required: int  # bitmask of names that must be written
+    usable: int  # bitmask of names that may be
+    special: frozenset[str]  # the names, which no cell may spell
+    cells: tuple[Language, ...]  # disjoint languages of all other keys
+    value: Callable[[int], State]  # what reads the value of names[i], or of cells[i - len(names)]
+    least: int  # number of keys
+    most: int | None
+    surface: Surface  # of the keys
+    comma: State
+    colon: State
+    gap: State | None  # whitespace, at least one character
+    closing: int  # byte

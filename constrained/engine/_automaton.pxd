@@ -1,6 +1,6 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from constrained.engine._machines cimport Machines
+from constrained.engine._objects cimport Objects
 from constrained.engine._tables cimport Ints, Map
 
 
@@ -12,7 +12,7 @@ cdef struct State:
     uint8_t flags
 
 
-cdef class Automaton(Machines):
+cdef class Automaton(Objects):
     # automaton states
     cdef State* states
     cdef int state_count, state_room

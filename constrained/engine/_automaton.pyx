@@ -3,7 +3,8 @@
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
-from constrained.engine._machines cimport ACCEPTING, EXITS, EXPANDED, FINAL, Machine, Machines, RECORDS, TAIL, UNKNOWN
+from constrained.engine._machines cimport ACCEPTING, EXITS, EXPANDED, FINAL, Machine, RECORDS, TAIL, UNKNOWN
+from constrained.engine._objects cimport Objects
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix
 from constrained.engine._text cimport NONE
 
@@ -12,7 +13,7 @@ from constrained.errors import LimitExceeded
 DEAD = 0
 
 
-cdef class Automaton(Machines):
+cdef class Automaton(Objects):
     """States are ints: interned sets of (machine state, stack), sorted by machine state."""
 
     def __dealloc__(self):

@@ -1,7 +1,14 @@
 # cython: language_level=3
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from constrained.engine._automaton cimport Automaton
 from constrained.engine._tables cimport Ints
+
+
+cdef inline void set_tokens(const int32_t* first, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:
+    """Set the bits of the tokens that end at a trie node."""
+    cdef int i
+    for i in range(first[node], first[node + 1]):
+        bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
 
 
 cdef class Inner:
@@ -15,6 +22,8 @@ cdef class Inner:
     cdef dict levels                # (least, most) -> Inner limited to it
     cdef dict groups                # text before an exit -> exit nodes
     cdef list twice                 # tokens that may complete a second text
+    cdef list twice_keys            # tokens that may complete a second key: a colon and a comma lie between
+    cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit
 
 
 cdef class Inners(Automaton):
@@ -29,5 +38,5 @@ cdef class Inners(Automaton):
     cdef uint32_t* inside(self, Inner inner) except NULL
     cdef int group(self, Inner inner, int q, int node) except -1
     cdef int drop_covered(self, Inner inner) except -1
-    cdef void set_tokens(self, int node, uint32_t* bits) noexcept
+    cdef int note_bytes(self, Inner inner) except -1
     cdef void clear_tokens(self, int node, uint32_t* bits) noexcept

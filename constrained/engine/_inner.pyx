@@ -7,7 +7,7 @@ A *part* is an inner mask below one trie node: a token that enters the text in i
 Counted texts (`C{2,20}`) share the inner mask of the uncounted one: a token that begins too many characters falls out.
 Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
 """
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 from constrained.engine._automaton cimport Automaton
@@ -34,6 +34,7 @@ cdef class Inner:
         free(self.exits.at)
         free(self.exit_counts.at)
         free(self.counted.at)
+        free(self.next_bytes)
 
 
 cdef class Inners(Automaton):
@@ -114,9 +115,10 @@ cdef class Inners(Automaton):
         for i in range(base.exits.size):
             if least <= base.exit_counts.at[i] <= most:
                 ints_add(&level.exits, base.exits.at[i])
-                self.set_tokens(base.exits.at[i], level.bits)
+                set_tokens(self.first, self.ids, base.exits.at[i], level.bits)
             else:
                 self.clear_tokens(base.exits.at[i], level.bits)
+        self.note_bytes(level)
         return level
 
     cdef void clear_tokens(self, int node, uint32_t* bits) noexcept:
@@ -163,13 +165,29 @@ cdef class Inners(Automaton):
             self.drop_covered(made)
         if counts:
             sort_counts(&made.counted, made.most)
+        self.note_bytes(made)
         return made
+
+    cdef int note_bytes(self, Inner inner) except -1:
+        """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get anywhere."""
+        cdef int i, node, child
+        cdef uint64_t* here
+        inner.next_bytes = <uint64_t*>calloc(4 * inner.exits.size + 1, 8)
+        if inner.next_bytes == NULL:
+            raise MemoryError
+        for i in range(inner.exits.size):
+            node, here = inner.exits.at[i], inner.next_bytes + 4 * i
+            child = node + 1
+            while child < self.end[node]:
+                here[self.byte[child] >> 6] |= <uint64_t>1 << (self.byte[child] & 63)
+                child = self.end[child]
+        return 0
 
     cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1:
         """Note what the tokens at a trie node do: stay inside, or leave the text there."""
         cdef int i
         if node < 0:
-            self.set_tokens(at, made.bits)
+            set_tokens(self.first, self.ids, at, made.bits)
         if leaves:
             ints_add(&made.exits, at)
             ints_add(&made.exit_counts, count)
@@ -199,7 +217,7 @@ cdef class Inners(Automaton):
     cdef int group(self, Inner inner, int q, int node) except -1:
         """Sort the exits by the text before them, and find the tokens that may complete a second text."""
         cdef int i, at, exit_, base = self.depth[node] if node >= 0 else 0
-        inner.groups, inner.twice = {}, []
+        inner.groups, inner.twice, inner.twice_keys = {}, [], []
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         tokens = self.vocabulary.tokens
         for i in range(inner.exits.size):
@@ -207,7 +225,9 @@ cdef class Inners(Automaton):
             below = [self.ids[at] for at in range(self.first[exit_], self.first[self.end[exit_]])]
             text = decode(spelling.surface, spelling.opening + tokens[below[0]][base:self.depth[exit_]])
             inner.groups.setdefault(text, []).append(exit_)
-            inner.twice += [token for token in below if tokens[token].count(b'"') + tokens[token].count(b"'") > 2]
+            twice = [token for token in below if tokens[token].count(b'"') + tokens[token].count(b"'") > 2]
+            inner.twice += twice
+            inner.twice_keys += [token for token in twice if b"," in tokens[token].partition(b":")[2]]
         return 0
 
     cdef int drop_covered(self, Inner inner) except -1:
@@ -228,12 +248,6 @@ cdef class Inners(Automaton):
         inner.exits.size = kept
         free(outside)
         return 0
-
-    cdef void set_tokens(self, int node, uint32_t* bits) noexcept:
-        cdef int i, token
-        for i in range(self.first[node], self.first[node + 1]):
-            token = self.ids[i]
-            bits[token >> 5] |= <uint32_t>1 << (token & 31)
 
 
 cdef int sort_counts(Ints* pairs, int most) except -1:

@@ -14,11 +14,12 @@ Threads: everything here runs under the GIL; finished masks are immutable, so th
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
 """
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from constrained.engine._inner cimport Inner, Inners
+from constrained.engine._inner cimport Inner, Inners, set_tokens
 from constrained.engine._machines cimport BOTTOM, FINAL, OUTSIDE, UNKNOWN
+from constrained.engine._objects cimport OTHER
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 from constrained.engine._text cimport BODY_LESS, ESCAPE
 
@@ -106,7 +107,7 @@ cdef class Kernel(Inners):
             if after == DEAD:
                 at = self.end[at]
                 continue
-            self.set_tokens(at, bits)
+            set_tokens(self.first, self.ids, at, bits)
             if self.end[at] - at > SMALL:
                 light = self.states[after].light
                 if light == UNKNOWN:
@@ -175,18 +176,30 @@ cdef class Kernel(Inners):
                 bits[i] |= inside[i]
         behind = self.popped_state(stack)
         if behind != DEAD:
-            for i in range(inner.exits.size):
-                self.leave(behind, inner.exits.at[i], bits)
+            self.leave_all(inner, behind, None, bits)
         if recording:
-            self.leave_recorded(inner, q, stack, node, bits)
-            doubtful.extend(inner.twice)
+            self.leave_recorded(inner, q, stack, node, bits, doubtful)
         return 0
 
-    cdef int leave(self, int behind, int node, uint32_t* bits) except -1:
-        """Set the tokens that leave a text at a trie node and go on in state `behind`."""
-        self.set_tokens(node, bits)
-        if self.states[behind].count and self.end[node] > node + 1:
-            self.walk(behind, node + 1, self.end[node], self.depth[node], bits)
+    cdef int leave_all(self, Inner inner, int behind, object apart, uint32_t* bits) except -1:
+        """Set the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
+        cdef int i, node
+        cdef uint64_t follow[4]
+        cdef uint64_t* below
+        cdef int32_t* row
+        memset(follow, 0, sizeof(follow))
+        if self.states[behind].count:
+            row = self.row(behind)
+            for i in range(256):
+                if row[i] != DEAD:
+                    follow[i >> 6] |= <uint64_t>1 << (i & 63)
+        for i in range(inner.exits.size):
+            node, below = inner.exits.at[i], inner.next_bytes + 4 * i
+            if apart is not None and node in apart:
+                continue
+            set_tokens(self.first, self.ids, node, bits)
+            if (below[0] & follow[0]) | (below[1] & follow[1]) | (below[2] & follow[2]) | (below[3] & follow[3]):
+                self.walk(behind, node + 1, self.end[node], self.depth[node], bits)
         return 0
 
     cdef int popped_state(self, int stack) except -1:
@@ -204,9 +217,9 @@ cdef class Kernel(Inners):
         map_put(&self.popped, stack, 0, known)
         return known
 
-    cdef int leave_recorded(self, Inner inner, int q, int stack, int node, uint32_t* bits) except -1:
+    cdef int leave_recorded(self, Inner inner, int q, int stack, int node, uint32_t* bits, list doubtful) except -1:
         """As `leave`, where what follows depends on the text: ordinary texts have one state behind them, special ones their own."""
-        cdef int i, behind, frame, after, parent, target
+        cdef int behind, frame, after, parent, target, exit_
         if inner.groups is None:
             self.group(inner, q, node)
         for frame in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
@@ -215,20 +228,20 @@ cdef class Kernel(Inners):
                 continue
             behind = self.generic_state(after, parent)
             apart = self.special_exits(inner, q, after, self.frames.at[frame + 1], behind == DEAD)
-            for i in range(inner.exits.size if behind != DEAD else 0):
-                if apart is None or inner.exits.at[i] not in apart:
-                    self.leave(behind, inner.exits.at[i], bits)
-            if apart is not None:
-                for exit_, text in apart.items():
-                    target = self.after_text(after, text, parent)
-                    if target != DEAD:
-                        self.leave(target, exit_, bits)
+            if behind != DEAD:
+                self.leave_all(inner, behind, apart, bits)
+            for exit_, text in apart.items() if apart is not None else ():
+                target = self.after_text(after, text, parent)
+                if target != DEAD:
+                    set_tokens(self.first, self.ids, exit_, bits)
+                    self.walk(target, exit_ + 1, self.end[exit_], self.depth[exit_], bits)
+            doubtful.extend(inner.twice_keys if self.machines[after >> 1].kind == OTHER else inner.twice)
         return 0
 
     cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything):
         """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are refused."""
         cdef dict groups = inner.groups
-        special = self.objects[after >> 1].special
+        special = self.special(after)
         if not (special or everything) or not groups:
             return None
         closing = bytes([self.texts.spellings[self.texts.positions[q >> 1].spelling].closing])
@@ -248,10 +261,10 @@ cdef class Kernel(Inners):
 
     cdef int after_text(self, int after, text, int parent) except -1:
         """Return the state behind a recorded text, DEAD where it is refused."""
-        following = self.objects[after >> 1].after_text(text)
-        if following is None:
+        cdef int following = self.following(after, text)
+        if following < 0:
             return DEAD
-        ints_add(&self.work, self.machine(following))
+        ints_add(&self.work, following)
         ints_add(&self.work, parent)
         return self.close(0)
 

@@ -21,6 +21,8 @@ cdef struct Machine:
     int32_t calls, calls_end        # pairs callee, after
     int32_t tokens, tokens_end      # pairs id, target
     int32_t surface                 # of a Text, else -1
+    int32_t set, extra, more        # of a native object state; see _objects.pyx
+    uint8_t kind                    # 0: any other state
     uint8_t flags
 
 
@@ -56,6 +58,9 @@ cdef class Machines:
     cdef Map record_ids
 
     cdef int machine(self, object state) except -1
+    cdef int fresh(self, object state) except -1
+    cdef int following(self, int after, object text) except -2
+    cdef object special(self, int after)
     cdef int expand(self, int at) except -1
     cdef int returned(self, int q, int after, int record) except -2
     cdef int settle_stack(self, int first) except -1

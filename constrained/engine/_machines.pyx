@@ -46,18 +46,8 @@ cdef class Machines:
             found = 2 * self.texts.body(self.texts.spelling(spelling), self.texts.language(language)) + 1
             self.machine_ids[state] = found
             return found
-        fresh = self.machine_count
-        if fresh == self.machine_room:
-            self.machine_room = 2 * fresh + 64
-            self.machines = <Machine*>realloc(self.machines, self.machine_room * sizeof(Machine))
-            if self.machines == NULL:
-                raise MemoryError
-        self.machine_count += 1
-        memset(&self.machines[fresh], 0, sizeof(Machine))
-        self.machines[fresh].surface = -1
-        self.objects.append(state)
+        fresh = self.fresh(state)
         self.machine_ids[state] = 2 * fresh
-        self.bytes += 200
         if state is END:
             self.machines[fresh].flags = EXPANDED | ACCEPTING | TAIL
         elif isinstance(state, Dispatch):
@@ -67,6 +57,21 @@ cdef class Machines:
         elif isinstance(state, Bytes):
             self._expand_bytes(fresh, state.data, state.then)
         return 2 * fresh
+
+    cdef int fresh(self, object state) except -1:
+        """Return the index of a new machine."""
+        cdef int fresh = self.machine_count
+        if fresh == self.machine_room:
+            self.machine_room = 2 * fresh + 64
+            self.machines = <Machine*>realloc(self.machines, self.machine_room * sizeof(Machine))
+            if self.machines == NULL:
+                raise MemoryError
+        self.machine_count += 1
+        memset(&self.machines[fresh], 0, sizeof(Machine))
+        self.machines[fresh].surface = -1
+        self.objects.append(state)
+        self.bytes += 200 if state is not None else 80
+        return fresh
 
     def _expand_bytes(self, int at, bytes data, then):
         """Lay out fixed bytes as a chain of states, without an object for each."""
@@ -129,8 +134,7 @@ cdef class Machines:
         if m.flags & RECORDS:
             found = map_get(&self.recorded_after, after, record)
             if found < 0:
-                target = self.objects[after >> 1].after_text(self.recorded(record))
-                found = self.machine(target) + 1 if target is not None else 0
+                found = self.following(after, self.recorded(record)) + 1
                 map_put(&self.recorded_after, after, record, found)
         else:
             label = self.texts.label(q >> 1)
@@ -140,6 +144,15 @@ cdef class Machines:
                 found = self.machine(target) + 1 if target is not None else 0
                 map_put(&self.dispatched, after, label, found)
         return found - 1
+
+    cdef int following(self, int after, object text) except -2:
+        """Return the machine state that follows a recorded text (None: an ordinary one), NONE where it is refused."""
+        target = self.objects[after >> 1].after_text(text)
+        return self.machine(target) if target is not None else NONE
+
+    cdef object special(self, int after):
+        """Return the texts that a recording Dispatch treats apart."""
+        return self.objects[after >> 1].special
 
     def recorded(self, int record, bytes closing=b""):
         """Return the text of a record; `closing` completes one that is still inside its text."""

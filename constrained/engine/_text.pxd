@@ -63,6 +63,7 @@ cdef class Texts:
     cdef Map position_ids
 
     cdef int language(self, object language) except -1
+    cdef int literals_of(self, int texts, int32_t* offers) except -1
     cdef int spelling(self, object spelling) except -1
     cdef int body(self, int spelling, int language) except -1
     cdef int step(self, int position, int byte) except -2

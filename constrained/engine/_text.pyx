@@ -111,26 +111,42 @@ cdef class Texts:
         return self.set_count - 1
 
     def _excluded(self, tuple texts, excluded):
+        """Return the number of a set of excluded texts, given as a bitmask."""
         key = (id(texts), excluded)
         known = self.excluded_ids.get(key)
-        if known is not None:
-            return known
-        cdef int i, count = len(texts), free_at = count
+        if known is None:
+            offers = ~excluded & ((1 << len(texts)) - 1)
+            raw = offers.to_bytes(len(texts) // 8 + 8, "little")
+            known = self.excluded_ids[key] = self._offered(len(texts), <size_t><const char*>raw)
+        return known
+
+    def _offered(self, int count, size_t bits):
+        """Return the number of the set of texts whose bit is set: for each index the next one in it."""
+        cdef const uint8_t* bit = <const uint8_t*>bits
+        cdef int i, free_at = count
         cdef int32_t* following = <int32_t*>malloc(4 * (count + 1))
+        if following == NULL:
+            raise MemoryError
         following[count] = count
-        bits = bin(excluded)
-        cdef int width = len(bits)
         for i in range(count - 1, -1, -1):
-            if not (i < width - 2 and bits[width - 1 - i] == "1"):
+            if bit[i >> 3] >> (i & 7) & 1:
                 free_at = i
             following[i] = free_at
         if self.excluded_count == self.excluded_room:
             self.excluded_room = 2 * self.excluded_room + 16
             self.excluded = <int32_t**>realloc(self.excluded, self.excluded_room * sizeof(void*))
         self.excluded[self.excluded_count] = following
-        self.excluded_ids[key] = self.excluded_count
         self.excluded_count += 1
         return self.excluded_count - 1
+
+    cdef int literals_of(self, int texts, int32_t* offers) except -1:
+        """Return the language of some texts of a set, given as bits; the same bits give the same language."""
+        cdef int count = self.sets[texts].count
+        key = (texts, (<const char*>offers)[:4 * ((count + 31) // 32)])
+        known = self.excluded_ids.get(key)
+        if known is None:
+            known = self.excluded_ids[key] = self._offered(count, <size_t>offers)
+        return self.literal_language(texts, known, 0, count, 0)
 
     cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1:
         cdef uint64_t a = pair(texts, excluded), b = (<uint64_t>low << 42) | (<uint64_t>high << 20) | <uint64_t>depth

@@ -19,7 +19,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from constrained.machine import END, Dispatch, Edges, LiteralSet, State, Text
+from constrained.machine import END, Dispatch, Edges, LiteralSet, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
 from constrained.schema.machine_clauses import Clauses, Entries
 from constrained.schema.machine_texts import cut, identifiers, never_runs_dry
@@ -68,6 +68,12 @@ class Position(NamedTuple):
             calls.append((marks.gap, self._replace(padded=False)))
         end = marks.objects.closing
         return Edges(ranges=((end, end, END),) if closing else (), calls=tuple(calls))
+
+
+    @property
+    def object_table(self) -> ObjectTable | None:
+        """The facts from which a kernel runs the object natively, at its start; None where it cannot."""
+        return self.machine.table if self.phase == FIRST and not (self.written or self.others) else None
 
 
 class Entry(NamedTuple):
@@ -169,6 +175,20 @@ class ObjectMachine:
             rank_of[at] = rank
             masks[rank] = masks[rank + 1] | 1 << at
         return rank_of, masks
+
+    @cached_property
+    def table(self) -> ObjectTable | None:
+        """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the positions here."""
+        marks = self.punctuation
+        plain = not (self.clauses.all or self.values.ordered or marks.objects.trailing) and all(cell.endless for cell in self.cells)
+        if not plain or marks.keys.surface is Surface.PYTHON_CANONICAL:
+            return None
+        conjs = (*self.conjs, *(cell.value for cell in self.cells))
+        return ObjectTable(
+            self.names, self.required, self.usable, self.special, tuple([cell.language for cell in self.cells]),
+            lambda which: self.values.state(conjs[which]), self.shape.min, self.shape.max, marks.keys.surface, marks.comma, marks.keys.colon,
+            marks.gap, marks.objects.closing,
+        )
 
     # -- predicates on the set written so far ---------------------------------------------------------------------------
 
