@@ -90,10 +90,13 @@ def of_literal_set(texts: LiteralSet) -> Expr:
 
 
 class Lazy(Protocol):
-    """A state outside the algebra; hashable, equal states denote the same language, which is neither empty nor holds the empty text.
+    """A state outside the algebra; hashable, equal states denote the same language, which is not empty.
 
-    `short` and `long` (INFINITE) are the least and the greatest length of its texts.
+    Invariant: short <= len(t) <= long for every text t (INFINITE: unbounded).
     """
+
+    @property
+    def accepts(self) -> bool: ...
 
     @property
     def short(self) -> int: ...

@@ -86,7 +86,12 @@ def _set(expr: Expr) -> RawEdges:
 
 def _concat(expr: Expr) -> RawEdges:
     head, tail = expr.args
-    mapped = _then(_of(head), tail)
+    if head.plain:
+        mapped = _then(_of(head), tail)
+    else:  # an empty head is found here at the price of the head alone, later at that of its product with all around it
+        from .liveness import live_edges
+
+        mapped = _then(live_edges(head), tail)
     return overlay([mapped, _of(tail)], union) if head.accepts else mapped
 
 

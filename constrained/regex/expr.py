@@ -46,7 +46,7 @@ class Expr:
 
     `looks`: a STEP is inside.
     Invariants: short <= len(t) <= long for every text t of the language; with `plain` (no INTERSECT, COMPLEMENT or STEP inside) the
-    language is empty only for NEVER and both bounds are attained.
+    language is empty only for NEVER and, but for LAZY parts, both bounds are attained.
     """
 
     __slots__ = ("_key", "_live", "_public", "_raw", "accepts", "args", "kind", "long", "looks", "plain", "serial", "short")
@@ -186,7 +186,7 @@ def _accepts(kind: int, args: tuple[Any, ...]) -> bool:
         return all(member.accepts for member in args)
     if kind == COMPLEMENT:
         return not args[0].accepts
-    return bool(kind == EPSILON_KIND or (kind == SET and args[0].accepts))
+    return bool(kind == EPSILON_KIND or (kind in (SET, LAZY) and args[0].accepts))
 
 
 def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, int]:

@@ -8,19 +8,26 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import LimitExceeded
-from .algebra import union
+from .algebra import repeat, union
+from .boolean import intersect
 from .derive import joined, raw_edges
-from .expr import CONCAT, INFINITE, INTERSECT, NEVER, UNION, Expr, RawEdges
+from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, UNION, Expr, RawEdges, single
 
 EXPLORE_LIMIT = 50_000  # states that a question may visit
 
 
+def live_edges(expr: Expr) -> RawEdges:
+    """Return the edges without empty targets, surrogates still glued."""
+    edges = raw_edges(expr)
+    if expr.plain:
+        return edges
+    live = [(low, high, pruned(target)) for low, high, target in edges]
+    return joined([edge for edge in live if edge[2] is not NEVER])
+
+
 def public_edges(expr: Expr) -> RawEdges:
     """Return the edges without empty targets and without surrogates."""
-    edges = raw_edges(expr)
-    if not expr.plain:
-        live = [(low, high, pruned(target)) for low, high, target in edges]
-        edges = joined([edge for edge in live if edge[2] is not NEVER])
+    edges = live_edges(expr)
     if not any(low <= 0xDFFF <= high for low, high, _ in edges):
         return edges
     found: list[tuple[int, int, Expr]] = []
@@ -67,7 +74,19 @@ def is_empty(expr: Expr) -> bool:
         if has_length(*expr.args):
             expr._live = True
             return False
+    if expr.kind == INTERSECT:
+        unbounded = intersect(*(_unbounded(member) for member in expr.args))
+        if unbounded is not expr and is_empty(unbounded):
+            expr._live = False
+            return True
     return not _search(expr)
+
+
+def _unbounded(expr: Expr) -> Expr:
+    """Return C{m,} for C{m,n}: a conflict that does not depend on the bound is found once, not once for each count."""
+    if expr.kind == REPEAT and single(expr.args[0]) is not None and expr.args[2] < INFINITE:
+        return repeat(expr.args[0], expr.args[1])
+    return expr
 
 
 def _search(start: Expr) -> bool:

@@ -60,7 +60,7 @@ def farthest(expr: Expr) -> int:
         return far
     if expr.kind == REPEAT:
         body, least, _ = expr.args
-        return max(expr.short, farthest(body) + body.short * max(0, least - 1))
+        return int(max(expr.short, farthest(body) + body.short * max(0, least - 1)))
     if expr.kind == UNION:
         return max(farthest(member) for member in expr.args)
     return INFINITE if expr.kind == LAZY else int(expr.long)
@@ -68,7 +68,10 @@ def farthest(expr: Expr) -> int:
 
 @lru_cache(maxsize=4096)
 def lengths(expr: Expr) -> tuple[int, int, int]:
-    """Return (low, high, stride): a plain expression has texts of all the lengths low, low + stride, … high (and maybe others)."""
+    """Return (low, high, stride): a plain expression has texts of all the lengths low, low + stride, … high (and maybe others).
+
+    A low of INFINITE: nothing is known.
+    """
     if expr.kind == CONCAT:
         low, high, stride = 0, 0, 0
         while expr.kind == CONCAT:
@@ -87,7 +90,7 @@ def lengths(expr: Expr) -> tuple[int, int, int]:
             if first <= most:
                 return low * first, min(INFINITE, high * most), 1
         return low * least, high * least, stride if least else 0
-    return (expr.short, expr.short, 0)
+    return (INFINITE, INFINITE, 0) if expr.kind == LAZY else (expr.short, expr.short, 0)
 
 
 def _sum(left: tuple[int, int, int], right: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -111,4 +114,4 @@ def has_length(left: Expr, right: Expr) -> bool:
     low, high, stride = lengths(right)
     if low < least and stride:
         low += -(-(least - low) // stride) * stride
-    return bool(least <= low <= min(high, most))
+    return bool(least <= low <= min(high, most) and low < INFINITE)

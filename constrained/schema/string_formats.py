@@ -19,12 +19,14 @@ from functools import lru_cache
 from constrained.regex import ANY, EPSILON, NEVER, Expr, concat, intersect, literal, optional, parse_python, repeat, union
 from constrained.regex.algebra import lazy
 from constrained.regex.expr import INFINITE, RawEdges
+from constrained.schema.idn_labels import idn_hostname
 
 INEXACT: dict[str, str] = {
     "hostname": "labels that start with xn-- are refused: whether they are valid is decided by decoding Punycode",
     "idn-hostname": (
-        "labels that start with xn-- are refused; combining marks that may compose with what stands before them are refused; accepted "
-        "although invalid: a label of at most 63 characters whose Punycode is longer than 63 octets"
+        "labels that start with xn-- are refused, as are combining marks that may compose with what stands before them, and the zero "
+        "width non-joiner outside common Arabic letters; accepted although invalid: a label of at most 57 characters whose Punycode is "
+        "longer than 63 octets"
     ),
     "regex": "no named groups, no backreferences, groups nest at most 8 deep, class ranges stay within digits or letters of one case",
 }
@@ -64,6 +66,7 @@ class _LeapSecond:
 
     read: str = ""
 
+    accepts = False
     long = INFINITE
 
     @property
@@ -268,5 +271,6 @@ _FORMATS: dict[str, Callable[[], Expr]] = {
     "uri-reference": lambda: _resource(wide=False)[1], "iri": lambda: _resource(wide=True)[0],
     "iri-reference": lambda: _resource(wide=True)[1], "uri-template": _uri_template, "uuid": _uuid, "json-pointer": _json_pointer,
     "relative-json-pointer": _relative_json_pointer, "regex": _regex,
+    "idn-hostname": idn_hostname,
     "host-name": _hostname, "ip-address": _ipv4,  # draft 3's names
 }
