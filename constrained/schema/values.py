@@ -132,7 +132,7 @@ class ArrayShape:
     a[i] in prefix[i] for i < len(prefix), a[i] in rest for the others, min <= len(a) <= max, every count and every clause holds,
     and the items are pairwise different (unique = True), not pairwise different (False) or either (None).
 
-    Invariants: some array has the shape; each clause has two obligations or more; max is None or >= len(prefix).
+    Invariants: some array has the shape; a clause of one obligation is an `ItemFrom`; max is None or >= len(prefix).
     """
 
     prefix: tuple[Conj, ...] = ()
