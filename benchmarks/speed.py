@@ -61,16 +61,16 @@ def measure(engines: Sequence[Engine], cases: Sequence[Case], vocabulary: Vocabu
     samples: dict[tuple[str, str], Samples] = defaultdict(lambda: defaultdict(list))
     errors: dict[tuple[str, str], str] = {}
     tokens = {case.name: _tokens(case, vocabulary) for case in cases}
-    for engine in engines:  # once, unrecorded: what belongs to the vocabulary gets warm here
-        _run(engine, next(iter(schema_cases())), tokens["flat"], defaultdict(list))
-    for repetition in range(repetitions):
+    for repetition in range(-1, repetitions):  # the first is not recorded: what belongs to the vocabulary gets warm in it
+        if repetition == 0:
+            samples.clear()
         for number, case in enumerate(cases):
             turn = (number + repetition) % len(engines)
             for engine in (*engines[turn:], *engines[:turn]):
                 key = case.name, engine.name
                 if key not in errors and sum(samples[key]["compile"]) < PATIENCE:
                     errors.update({key: reason} if (reason := _run(engine, case, tokens[case.name], samples[key])) else {})
-        print(f"repetition {repetition + 1} of {repetitions}", file=sys.stderr)
+        print(f"repetition {repetition + 1} of {repetitions}" if repetition >= 0 else "warmed up", file=sys.stderr)
     return [_row(case, engine, samples[case.name, engine.name], errors.get((case.name, engine.name))) for case in cases for engine in engines]
 
 

@@ -41,8 +41,7 @@ def _imports(path: Path, *, top_level_only: bool = False) -> set[str]:
     package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
     found = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = _run_time(tree.body) if top_level_only else [node for node in ast.walk(tree) if node not in _type_only(tree)]
-    for node in nodes:
+    for node in _run_time(tree.body) if top_level_only else set(ast.walk(tree)) - _type_only(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

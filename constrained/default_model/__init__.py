@@ -26,7 +26,8 @@ SPREAD = 0.125  # standard deviation of the weights: makes that of the logits ab
 CLOSERS = frozenset("\"'}])>`\n")  # a text token with one of these may end something
 MARKERS = (  # tokens that end a turn, and tokens that begin a call
     "<|end_of_text|>", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|action_end|>", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_145]",
-    "<|user|>", "<|observation|>", "[EOS]", "</s>", "<|python_tag|>", "<|action_start|>", "[UNUSED_TOKEN_144]", "<|function_call|>", "<tool_call>",
+    "<|end_reflect|>", "<|end_introspect|>", "<|end_reason|>", "<|user|>", "<|observation|>", "[EOS]", "</s>",
+    "<|python_tag|>", "<|action_start|>", "[UNUSED_TOKEN_144]", "<|function_call|>", "<tool_call>",
 )  # fmt: skip
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 
