@@ -307,6 +307,7 @@ def test_harmless_bombs_stay_cheap(pattern):
 
 def test_emptiness_is_bounded(monkeypatch):
     monkeypatch.setattr("constrained.regex.liveness.EXPLORE_LIMIT", 50)
+    monkeypatch.setattr("constrained.regex.liveness._QUICK_LIMIT", 50)
     with pytest.raises(LimitExceeded):
         regex.is_empty(intersect(parse_python("(a{7})*b"), parse_python("(a{11})+ab"), parse_python("(a{13})+aab")))
 

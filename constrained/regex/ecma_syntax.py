@@ -282,7 +282,7 @@ class _Parser:
         point = self.coded(char, start)
         if point is None and char == "b" and in_class:
             point = 8
-        if point is None and char == "0" and not self.text[self.at : self.at + 1].isdigit():
+        if point is None and char == "0" and self.text[self.at : self.at + 1] not in tuple("0123456789"):
             point = 0
         if point is None:
             self.identity(char, start)

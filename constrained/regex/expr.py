@@ -59,7 +59,7 @@ class Expr:
         self.short, self.long = _lengths(kind, args, accepts=self.accepts)
         self._raw: RawEdges | None = None  # edges before liveness, surrogates glued
         self._public: RawEdges | None = None
-        self._live: bool | None = (kind != NEVER_KIND) if self.plain else (True if self.accepts else None)
+        self._live: bool | None = (kind != NEVER_KIND) if self.plain else (self.accepts or _certainly_live(kind, args) or None)
         self._key: tuple[int, Hashable] | None = None
 
     def edges(self) -> RawEdges:
@@ -173,6 +173,12 @@ def _is_plain(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == REPEAT:
         return bool(args[0].plain)
     return kind == UNION and all(member.plain for member in args)
+
+
+def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
+    if kind == UNION:
+        return any(member._live for member in args)
+    return bool(kind == CONCAT and args[0]._live and args[1]._live)
 
 
 def _accepts(kind: int, args: tuple[Any, ...]) -> bool:

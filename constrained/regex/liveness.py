@@ -5,15 +5,21 @@ Exact: an intersection or complement is explored until an accepting node turns u
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 from ..errors import LimitExceeded
-from .algebra import repeat, union
+from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
-from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, UNION, Expr, RawEdges, single
+from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts
+
+if TYPE_CHECKING:
+    from .look import Step
 
 EXPLORE_LIMIT = 50_000  # states that a question may visit
+_QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
 
 
 def live_edges(expr: Expr) -> RawEdges:
@@ -74,43 +80,62 @@ def is_empty(expr: Expr) -> bool:
         if has_length(*expr.args):
             expr._live = True
             return False
-    if expr.kind == INTERSECT:
-        unbounded = intersect(*(_unbounded(member) for member in expr.args))
-        if unbounded is not expr and is_empty(unbounded):
-            expr._live = False
-            return True
-    return not _search(expr)
+    if _unbounded(expr)._live is False:
+        expr._live = False
+        return True
+    found = _search(expr, _QUICK_LIMIT)
+    if found is None and _search(expr, EXPLORE_LIMIT, relaxed=True) is not False:
+        found = _search(expr, EXPLORE_LIMIT)
+        if found is None:
+            raise LimitExceeded(
+                f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether anything matches",
+                because=f"the intersections or assertions in {expr!r} grow",
+                instead="simplify the patterns that apply to the same text",
+            )
+    expr._live = bool(found)
+    return not found
 
 
 def _unbounded(expr: Expr) -> Expr:
-    """Return C{m,} for C{m,n}: a conflict that does not depend on the bound is found once, not once for each count."""
-    if expr.kind == REPEAT and single(expr.args[0]) is not None and expr.args[2] < INFINITE:
-        return repeat(expr.args[0], expr.args[1])
+    """Return a larger language without upper bounds of repeats: a conflict that they do not cause is found once, not once per count."""
+    if expr.kind == REPEAT:
+        body, least, most = expr.args
+        return expr if most in (1, INFINITE) else repeat(_unbounded(body), least)
+    if expr.kind == CONCAT:
+        return concat(*map(_unbounded, parts(expr)))
+    if expr.kind == UNION:
+        return union(*map(_unbounded, expr.args))
+    if expr.kind == INTERSECT:
+        return intersect(*map(_unbounded, expr.args))
+    if expr.kind == STEP:
+        step: Step = expr.args[0]
+        return node(STEP, replace(step, expr=_unbounded(step.expr)))
     return expr
 
 
-def _search(start: Expr) -> bool:
-    """Return whether an accepting expression can be reached."""
+def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
+    """Return whether an accepting expression can be reached; None: undecided within the limit.
+
+    `relaxed` drops upper bounds on the way: False is as good as ever, True says nothing.
+    """
+    start = _unbounded(start) if relaxed else start
     parents: dict[Expr, Expr | None] = {start: None}
     heap: list[tuple[int, int, Expr]] = [(start.short, start.serial, start)]
     while heap:
         _, _, expr = heappop(heap)
         for _, _, target in raw_edges(expr):
+            target = _unbounded(target) if relaxed else target
             if target in parents or target._live is False:
                 continue
             parents[target] = expr
             if target._live:
-                at: Expr | None = target
+                at: Expr | None = None if relaxed else target
                 while at is not None:
                     at._live = True
                     at = parents[at]
                 return True
-            if len(parents) > EXPLORE_LIMIT:
-                raise LimitExceeded(
-                    f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether anything matches",
-                    because=f"the intersections or complements in {start!r} grow",
-                    instead="simplify the patterns that apply to the same text",
-                )
+            if len(parents) > limit:
+                return None
             heappush(heap, (target.short, target.serial, target))
     for expr in parents:
         expr._live = False

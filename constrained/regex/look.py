@@ -314,7 +314,7 @@ class _Program:
         return node(STEP, Step(self, expr, after, context))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Step:
     """Read at least one character of `expr`, then match `after`, given the left `context` before that character."""
 
@@ -322,6 +322,9 @@ class Step:
     expr: Expr
     after: _Cont
     context: tuple[Expr, ...]
+
+    def __repr__(self) -> str:
+        return f"(?:{self.expr!r}, then assertions)"
 
     def edges(self) -> RawEdges:
         """Return the derivatives, per range on which the expression and every prefix in the context have one."""

@@ -1,0 +1,117 @@
+"""String formats: a table of texts, the calendar and the leap seconds in full, and other implementations where there are some."""
+
+from __future__ import annotations
+
+import calendar
+import ipaddress
+import random
+import tomllib
+import uuid
+from pathlib import Path
+
+import pytest
+
+from constrained.errors import GrammarError
+from constrained.regex import Expr, example, is_empty, matches, parse_ecma
+from constrained.schema.string_formats import _FORMATS, INEXACT, format_expr
+
+TABLE = tomllib.loads((Path(__file__).parent / "corpus" / "formats_string.toml").read_text("utf-8"))
+ROWS = [(name, text, verdict == "valid") for name, texts in TABLE.items() for verdict in ("valid", "invalid") for text in texts[verdict]]
+
+
+@pytest.mark.parametrize(("name", "text", "valid"), ROWS)
+def test_table(name, text, valid):
+    assert matches(format_expr(name), text) is valid
+
+
+def test_every_format_has_rows():
+    aliases = {"host-name", "ip-address"}
+    assert set(TABLE) == set(_FORMATS) - aliases
+    assert set(INEXACT) <= set(TABLE)
+    assert format_expr("no-such-format") is None
+
+
+def test_the_calendar_in_full():
+    date = format_expr("date")
+    for year in (*range(1, 10), *range(1890, 2110), 2400, 4000, 9900, 9999):
+        for month in range(14):
+            last = calendar.monthrange(year, month)[1] if 1 <= month <= 12 else 0
+            for day in (0, 1, 9, 10, 28, 29, 30, 31, 32):
+                assert matches(date, f"{year:04}-{month:02}-{day:02}") is (1 <= day <= last), (year, month, day)
+
+
+def test_leap_seconds_in_full():
+    time = format_expr("time")
+    offsets = [(sign, hour, minute) for sign in (1, -1) for hour in (0, 1, 5, 9, 13, 23) for minute in (0, 1, 30, 45, 59)]
+    for local in range(1440):
+        for sign, hour, minute in offsets:
+            offset = f"{'+' if sign > 0 else '-'}{hour:02}:{minute:02}"
+            utc = (local - sign * (hour * 60 + minute)) % 1440
+            assert matches(time, f"{local // 60:02}:{local % 60:02}:60{offset}") is (utc == 1439)
+    assert matches(time, "23:59:60.999Z")
+
+
+def test_addresses_agree_with_the_standard_library():
+    chosen = random.Random(1)
+    v6 = format_expr("ipv6")
+    for _ in range(3000):
+        text = "".join(chosen.choice([":", ":", "::", "0", "ff", "1a2b", "1.2.3.4", "12345"]) for _ in range(chosen.randint(1, 17)))
+        try:
+            ipaddress.IPv6Address(text)
+            valid = True
+        except ValueError:
+            valid = False
+        assert matches(v6, text) is valid, text
+    for number in range(200):
+        assert matches(v6, str(ipaddress.IPv6Address(chosen.getrandbits(128) & chosen.getrandbits(128)))), number
+        assert matches(format_expr("uuid"), str(uuid.UUID(int=chosen.getrandbits(128))))
+
+
+def test_lengths_of_host_names():
+    host = format_expr("hostname")
+    assert matches(host, "a" * 63)
+    assert not matches(host, "a" * 64)
+    assert matches(host, ".".join(["a" * 63] * 3) + "." + "a" * 61)
+    assert not matches(host, ".".join(["a" * 63] * 3) + "." + "a" * 62)
+    for prefix in ("xn", "xna", "xn-", "xn-a", "x", "n"):
+        for size in (62, 63, 64):
+            name = prefix + "b" * (size - len(prefix))
+            assert matches(host, name) is (size <= 63), name
+
+
+def walk(language: Expr, chosen: random.Random) -> str:
+    """Return a random text: a walk along the edges, then the shortest way to an end."""
+    text = ""
+    for _ in range(chosen.randint(0, 25)):
+        edges = language.edges()
+        if not edges:
+            break
+        low, high, language = chosen.choice(edges)
+        text += chr(chosen.randint(low, min(high, low + 100)))
+    return text + (example(language) or "")
+
+
+@pytest.mark.parametrize("name", sorted(set(_FORMATS) - {"idn-hostname"}))
+def test_every_walk_ends_in_the_language(name):
+    language, chosen = format_expr(name), random.Random(2)
+    assert not is_empty(language)
+    for _ in range(40):
+        assert matches(language, walk(language, chosen))
+
+
+def test_regex_texts_are_patterns():
+    chosen = random.Random(4)
+    for _ in range(300):
+        pattern = walk(format_expr("regex"), chosen)
+        try:
+            parse_ecma(pattern)
+        except GrammarError as error:
+            assert "look-behind" in str(error)  # a pattern of ECMA-262 that we cannot compile
+
+
+def test_a_date_time_visits_few_states():
+    state, seen = format_expr("date-time"), set()
+    for char in "2024-02-29T23:59:60.123456+00:00":
+        state = next(target for low, high, target in state.edges() if low <= ord(char) <= high)
+        seen.add(state)
+    assert len(seen) <= 30
