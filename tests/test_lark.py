@@ -12,8 +12,9 @@ import pytest
 from oracles import Acceptor, LarkOracle, all_texts, derived, mutated, words
 
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.grammar import Grammar, Literal, Pattern, Ref, Rule
+from constrained.grammar import Grammar, Literal, Ref, Rule
 from constrained.grammar.preferred import preferred
+from constrained.machine import END, Bytes
 from constrained.regex import matches
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -52,3 +53,196 @@ def test_printed_grammar_is_the_same_language(case):
     expected = [text for text in texts if acceptor.accepts(text)]
     assert [text for text in texts if oracle.accepts(text)] == expected
     assert [text for text in texts if again.accepts(text)] == expected
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case["id"])
+def test_wrong_files_are_explained(case):
+    grammar = case["grammar"] if "grammar" in case else eval(case["expression"])
+    with pytest.raises((GrammarError, LimitExceeded)) as caught:
+        Grammar.from_lark(grammar)
+    assert str(caught.value) == case["message"]
+    assert type(caught.value).__name__ == case["error"]
+
+
+def test_errors_in_imported_files_name_the_file(tmp_path):
+    main = tmp_path / "main.lark"
+    main.write_text("start: x\n%import .part.x\n")
+    with pytest.raises(GrammarError, match=r"cannot import 'part' at .*main\.lark line 2 column 10"):
+        Grammar.from_lark(main)
+    (tmp_path / "part.lark").write_text('y: "b"\nx: (y\n')
+    with pytest.raises(GrammarError, match=r"part\.lark line 2 column 6"):
+        Grammar.from_lark(main)
+    (tmp_path / "part.lark").write_text('y: "b"\nx: y z\n')
+    with pytest.raises(GrammarError, match=r"'z' is used but not defined at .*part\.lark line 2 column 6\n  because: 'x' needs it"):
+        Grammar.from_lark(main)
+    (tmp_path / "part.lark").write_text('y: "b"\nx: y\n')
+    assert Acceptor(Grammar.from_lark(str(main)).start_state()).accepts("b")
+
+
+def test_a_missing_file_is_a_grammar_error(tmp_path):
+    with pytest.raises(GrammarError, match="no such file"):
+        Grammar.from_lark(tmp_path / "none.lark")
+    with pytest.raises(GrammarError, match="no such file"):
+        Grammar.from_lark("none.lark")
+
+
+# -- machines against brute force ---------------------------------------------------------------------------------------
+
+
+def _random_grammar(chance: random.Random) -> Grammar:
+    names = ["start", "p", "q", "r"][: chance.randint(1, 4)]
+
+    def symbol() -> Literal | Ref:
+        return Ref(chance.choice(names)) if chance.random() < 0.45 else Literal(chance.choice(["a", "b", "a", "b", "ab", "ba"]))
+
+    def sequence() -> tuple[Literal | Ref, ...]:
+        return tuple(symbol() for _ in range(chance.choice([0, 1, 1, 2, 2, 3])))
+
+    return Grammar({name: Rule(name, tuple(sequence() for _ in range(chance.randint(1, 3)))) for name in names})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_tiny_grammars_equal_their_words(seed):
+    """Left-recursive, nullable, cyclic, ambiguous: all happen among these."""
+    chance = random.Random(seed)
+    for _ in range(100):
+        grammar = _random_grammar(chance)
+        expected = words(grammar, 5)
+        try:
+            acceptor = Acceptor(grammar.start_state())
+        except GrammarError:
+            assert not expected
+            continue
+        assert {text for text in all_texts("ab", 5) if acceptor.accepts(text)} == expected, grammar.rules
+        assert grammar.nullable == ("" in expected)
+
+
+def test_every_prefix_that_is_read_can_be_completed():
+    chance = random.Random(0)
+    for _ in range(200):
+        grammar = _random_grammar(chance)
+        try:
+            acceptor = Acceptor(grammar.start_state())
+        except GrammarError:
+            continue
+        prefixes = {word[:length] for word in words(grammar, 9) for length in range(4)}
+        read = {text for text in all_texts("ab", 3) if acceptor.prefix_is_viable(text.encode())}
+        assert prefixes <= read
+        for text in read - prefixes:  # its completions are longer than 9
+            assert any(acceptor.prefix_is_viable((text + more).encode()) for more in all_texts("ab", 6) if len(more) == 6), (text, grammar.rules)
+
+
+@pytest.mark.parametrize("source", ['start: "a" start | "b"', 'start: start "a" | "b"', 'start: start "+" start | "b"', 'start: ("a" | "b" "c")*'])
+def test_recursion_at_an_end_needs_no_stack(source):
+    acceptor = Acceptor(Grammar.from_lark(source).start_state())
+    current = acceptor.closed({(acceptor.start, ())})
+    for byte in {"start: start": b"b+b+b+b+b+b+"}.get(source[:12], b"bc" * 6 if "c" in source else b"aaaaaaaaaaaa"):
+        current = acceptor.closed(set(acceptor._moved(current, byte))) or current
+        assert max(len([frame for frame in stack if frame.expand() != END.expand()]) for _, stack in current) == 0
+
+
+# -- terminals ----------------------------------------------------------------------------------------------------------
+
+
+def _random_pattern(chance: random.Random, depth: int) -> str:
+    kind = chance.random()
+    if depth == 0 or kind < 0.3:
+        return chance.choice(["a", "b", "ab", "ba", "aa", ".", "[ab]"])
+    if kind < 0.5:
+        return _random_pattern(chance, depth - 1) + _random_pattern(chance, depth - 1)
+    if kind < 0.75:
+        return f"(?:{'|'.join(chance.choice([_random_pattern(chance, depth - 1), '']) for _ in range(chance.choice([2, 2, 3])))})"
+    if kind < 0.8:
+        return f"(?{chance.choice(['=', '!', '<!', '<='])}{chance.choice(['a', 'b', 'ab'])})"
+    return f"(?:{_random_pattern(chance, depth - 1)}){chance.choice(['*', '+', '?', '*?', '+?', '??', '{1,2}', '{2}', '{1,2}?', '{2,}', '{,3}?'])}"
+
+
+def test_preferred_texts_are_those_that_match_finds():
+    chance, refused = random.Random(7), 0
+    for _ in range(600):
+        pattern = _random_pattern(chance, 3)
+        try:
+            language = preferred(pattern)
+        except GrammarError:
+            refused += 1
+            continue
+        for text in all_texts("ab", 6):
+            found = re.match(pattern, text)
+            assert matches(language, text) == (found is not None and found.group() == text), (pattern, text)
+    assert refused < 60
+
+
+# -- specials, functional update, pickling ------------------------------------------------------------------------------
+
+
+def test_special_tokens_are_no_text():
+    grammar = Grammar.from_lark('start: TEXT? END\nEND: "<end>" | "<stop>"\nTEXT: /[a-z<>]+/', specials=["<end>"])
+    acceptor = Acceptor(grammar.start_state())
+    assert acceptor.accepts([b"ab", "<end>"])
+    assert acceptor.accepts(["<end>"])
+    assert acceptor.accepts(b"ab<stop>")
+    assert not acceptor.accepts(b"ab<end>")
+    assert not acceptor.accepts([b"ab", "<stop>"])
+    assert Acceptor(grammar.without_specials(["<end>"]).start_state()).accepts(b"ab<end>")
+    assert Acceptor(grammar.with_specials(["<stop>", "<pad>"]).start_state()).accepts(["<stop>"])
+    assert grammar.with_specials(["<stop>", "<pad>"]).specials == {"<end>", "<stop>"}
+
+
+def test_declared_terminals_are_special_tokens():
+    source = '%declare _EOT\nstart: "a" _EOT'
+    assert Acceptor(Grammar.from_lark(source).start_state()).accepts([b"a", "_EOT"])
+    grammar = Grammar.from_lark(source, specials={"_EOT": "<|eot|>"})
+    assert grammar.specials == {"<|eot|>"}
+    assert Acceptor(grammar.start_state()).accepts([b"a", "<|eot|>"])
+    with pytest.raises(GrammarError, match=r"special token '<\|eot\|>' has no spelling"):
+        grammar.without_specials(["<|eot|>"])
+
+
+def test_rules_can_be_replaced():
+    grammar = Grammar.from_lark('start: "<" inner ">"\ninner: "x"')
+    changed = grammar.replace("inner", [(Literal("y"), Ref("more"))], [Rule("more", ((Literal("z"),), ()))])
+    assert [text for text in ("<x>", "<y>", "<yz>") if Acceptor(changed.start_state()).accepts(text)] == ["<y>", "<yz>"]
+    assert Acceptor(grammar.start_state()).accepts("<x>")
+    with pytest.raises(GrammarError, match="rule 'other' is not defined"):
+        grammar.replace("other", [()])
+    with pytest.raises(GrammarError, match="rule 'more' is used but not defined"):
+        grammar.replace("inner", [(Ref("more"),)])
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=lambda case: case["id"])
+def test_grammars_pickle(case):
+    grammar = Grammar.from_lark(case["grammar"])
+    copy = pickle.loads(pickle.dumps(grammar))
+    assert copy.fingerprint == grammar.fingerprint
+    acceptor = Acceptor(copy.start_state())
+    assert all(acceptor.accepts(text) for text in case["accept"])
+
+
+def test_fingerprints_tell_grammars_apart():
+    sources = ['start: "a"', 'start: "b"', 'start: /a/', 'start: "a" |', 'start: "a"\nx: "b"', '%declare A\nstart: A']
+    assert len({Grammar.from_lark(source).fingerprint for source in sources}) == len(sources)
+
+
+def test_regular_expressions_match_in_full():
+    acceptor = Acceptor(Grammar.from_regex("a|ab|b*?").start_state())
+    assert [text for text in all_texts("ab", 3) if acceptor.accepts(text)] == ["", "a", "b", "ab", "bb", "bbb"]
+    printed = Grammar.from_regex("a|ab|b*?").to_lark()
+    oracle = LarkOracle(printed)
+    assert [text for text in all_texts("ab", 3) if oracle.accepts(text)] == ["", "a", "b", "ab", "bb", "bbb"]
+
+
+def test_many_alternatives_with_one_beginning_are_one_edge():
+    grammar = Grammar.from_lark("start: " + " | ".join(f'"call_number_{number} " /x/' for number in range(500)))
+    edges = grammar.start_state().expand()
+    assert [(chr(low), chr(high)) for low, high, _ in edges.ranges] == [("c", "c")]
+    assert isinstance(edges.ranges[0][2], Bytes)
+    assert edges.ranges[0][2].data == b"all_number_"
+
+
+def test_huge_repeats_stay_small():
+    grammar = Grammar.from_lark('start: (("a" | "b")~1000000 "c")~0..1000000')
+    assert len(grammar.rules) < 150
+    acceptor = Acceptor(grammar.start_state())
+    assert acceptor.accepts("")
+    assert acceptor.prefix_is_viable(b"ab" * 50)
+    assert not acceptor.prefix_is_viable(b"abc")

@@ -8,7 +8,7 @@ Source: folklore; the components are R. Tarjan's (1972), written with an explici
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ..errors import GrammarError
 from ..regex import ANY, Expr, intersect, repeat
@@ -75,11 +75,11 @@ def filled(language: Expr) -> Expr:
 
 
 def _no_word(grammar: Grammar, productive: set[str]) -> GrammarError:
-    stuck = sorted(name for name in grammar.rules if name not in productive and name != grammar.start)
+    stuck = sorted(set(grammar.rules) - productive - {grammar.start})
     return GrammarError(
         f"rule '{grammar.start}' derives no word",
-        because="every alternative needs a rule that never ends" + (f" ('{stuck[0]}')" if stuck else "") + " or a terminal that matches nothing",
-        instead="give each recursive rule an alternative without the recursion",
+        because="each of its alternatives needs a rule that never ends" + (f", such as '{stuck[0]}'" if stuck else ": itself"),
+        instead="give every recursive rule an alternative without the recursion",
     )
 
 

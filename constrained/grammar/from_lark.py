@@ -15,26 +15,26 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Collection, Mapping
+from typing import Any
 
 from lark import Tree
-from lark.exceptions import LarkError, UnexpectedInput
-from lark.grammar import NonTerminal, Terminal
+from lark.grammar import NonTerminal
 from lark.load_grammar import PrepareLiterals, load_grammar
 
-from ..errors import GrammarError, LimitExceeded
+from ..errors import ConstrainedError, GrammarError, LimitExceeded
+from .analysis import Facts
 from .ir import Grammar, Literal, Ref, Rule, Sequence, Symbol
+from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition, reason, translated
 from .lark_text import LarkText
-from .terminals import Terminals, bad_literal
+from .terminals import Terminals
 
 MAX_SYMBOLS = 1_000_000  # in all alternatives together
 MAX_INSTANCES = 10_000  # of templates
 _UNROLLED = 64  # repeats up to here are written out
 
 _Environment = Mapping[str, Symbol]  # template parameter -> argument
-_PLACE = re.compile(r",? at line (\d+|\?),? col(?:umn)? (\d+|\?)")
-_QUOTED = re.compile(r"['`]([A-Za-z_][A-Za-z_0-9]*)['`]|\b(?:terminal|rule|template) ([A-Za-z_][A-Za-z_0-9]*)|defined: (\w+)|\(in (\w+)\)")
 
 
 def read(text_or_path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = ()) -> Grammar:
@@ -51,13 +51,13 @@ def read(text_or_path: str | os.PathLike[str], start: str = "start", specials: C
     main = _open(text_or_path)
     files = [main]
     try:
-        main.tokens  # refuses what the library would choke on
-        loaded, _ = load_grammar(main.text, main.name or "<string>", [_importer(files)], False)
+        main.check()
+        loaded, _ = load_grammar(main.text, main.name or "<string>", [_importer(files)], False)  # type: ignore[no-untyped-call]
         grammar = _Reader(loaded, files, start, specials).grammar()
-    except (LarkError, OSError, AssertionError, ValueError, RecursionError) as error:
-        if isinstance(error, GrammarError):
+    except LARK_ERRORS as error:
+        if isinstance(error, ConstrainedError):
             raise
-        raise _translated(error, files) from error
+        raise translated(error, files) from error
     return grammar
 
 
@@ -68,7 +68,7 @@ def _open(text_or_path: str | os.PathLike[str]) -> LarkText:
     try:
         return LarkText(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise GrammarError("cannot read Lark grammar", where=str(path), because=_reason(error)) from error
+        raise GrammarError("cannot read Lark grammar", where=str(path), because=reason(error)) from error
 
 
 def _importer(files: list[LarkText]) -> Any:
@@ -79,58 +79,10 @@ def _importer(files: list[LarkText]) -> Any:
             raise FileNotFoundError(path)
         file = LarkText(Path(base, path).read_text(encoding="utf-8"), str(Path(base, path)))
         files.append(file)
-        file.tokens
+        file.check()
         return str(Path(base, path)), file.text
 
     return load
-
-
-# -- messages -----------------------------------------------------------------------------------------------------------
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-
-
-def _translated(error: Exception, files: list[LarkText]) -> Exception:
-    """Return an error of the library as ours, with the place that it names or, failing that, that of the name it quotes."""
-    if isinstance(error, RecursionError):
-        return LimitExceeded("Lark grammar is nested too deeply", because="reading it needs more stack than Python has")
-    what = "cannot read Lark grammar"
-    if isinstance(error, OSError):
-        stem = Path(str(error.filename or "")).stem
-        return GrammarError(f"cannot import '{stem}'", where=_find(files, stem), because=_reason(error))
-    message = _reason(error)
-    if isinstance(error, UnexpectedInput):
-        token = getattr(error, "token", None)
-        message = "unexpected end of line" if token in ("\n", "") else f"unexpected {str(token)!r}" if token else "unexpected character"
-        return GrammarError(what, where=_place(files[-1], error.line, error.column), because=message)
-    if match := _PLACE.search(message):
-        line, column = (int(group) if group.isdigit() else -1 for group in match.groups())
-        message = message[: match.start()]
-        because = "unexpected character" if message == "Unexpected input" else _lowered(message)
-        return GrammarError(what, where=_place(files[-1], line, column), because=because)
-    names = [name for match in _QUOTED.finditer(message) for name in match.groups() if name]
-    return GrammarError(what, where=next(filter(None, (_find(files, name) for name in names)), None), because=_lowered(message))
-
-
-def _lowered(message: str) -> str:
-    return message[:1].lower() + message[1:].rstrip(".:! ")
-
-
-def _place(file: LarkText, line: int, column: int) -> str:
-    return file.place(line, column) if line > 0 and line <= file.text.count("\n") + 1 else file.end()
-
-
-def _find(files: list[LarkText], name: str) -> str | None:
-    """Return where a name stands in the files; imported names carry the file's name as prefix."""
-    for candidate in (name, name.rpartition("__")[2]):
-        for file in files:
-            if place := file.find(candidate):
-                return place
-    return None
 
 
 # -- trees to rules -----------------------------------------------------------------------------------------------------
@@ -159,23 +111,28 @@ class _Reader:
         self._pending = [(name, tree, {}) for name, (params, tree) in self._trees.items() if not params]
         while self._pending:
             self._define(*self._pending.pop(0))
-        start = self._start
+        self._owner = start = self._start
         if self._terminals.gap:
-            self._owner = start
             start = self._helper(((Ref(start), *self._terminals.gap),)).rule
-        return Grammar(self._rules, start, self._specials, source=self._files[0].text)
+        grammar = Grammar(self._rules, start, self._specials, source=self._files[0].text)
+        try:
+            Facts(grammar)
+        except GrammarError as error:
+            what = f"rule '{self._start}' derives no word"
+            raise GrammarError(what, where=self._place(), because=error.because, instead=error.instead) from None
+        return grammar
 
     def _define(self, name: str, tree: Any, environment: _Environment) -> None:
         if tree is None:
             raise GrammarError(
-                f"rule '{name}' is declared but not defined", where=_find(self._files, name),
+                f"rule '{name}' is declared but not defined", where=find(self._files, name),
                 instead="%declare special tokens, in capitals; give a rule alternatives",
             )
         self._owner = name
         try:
             PrepareLiterals().transform(tree)  # in place, and nothing happens the second time
-        except (LarkError, AssertionError, ValueError) as error:
-            raise GrammarError(f"cannot read rule '{name}'", where=self._place(), because=bad_literal(error)) from error
+        except LARK_ERRORS as error:
+            raise bad_literal(f"cannot read rule '{name}'", error, self._files, tree, self._place()) from error
         self._rules[name] = Rule(name, self._alternatives(tree, environment))
 
     def _alternatives(self, tree: Any, environment: _Environment) -> tuple[Sequence, ...]:
@@ -188,7 +145,7 @@ class _Reader:
         sequence = tuple(symbol for child in tree.children for symbol in self._part(child, environment))
         self._size += len(sequence) + 1
         if self._size > MAX_SYMBOLS:
-            raise LimitExceeded(f"grammar of more than {MAX_SYMBOLS:,} symbols", where=_find(self._files, self._owner))
+            raise LimitExceeded(f"grammar of more than {MAX_SYMBOLS:,} symbols", where=find(self._files, self._owner))
         return (sequence,)
 
     def _part(self, tree: Any, environment: _Environment) -> Sequence:
@@ -208,7 +165,7 @@ class _Reader:
                 return self._terminals.spaced(argument) if not isinstance(argument, Ref) else (argument,)
             if value.name in self._trees and self._trees[value.name][0]:
                 raise GrammarError(
-                    f"template '{value.name}' is used without arguments", where=_find(self._files, value.name),
+                    f"template '{value.name}' is used without arguments", where=find(self._files, value.name),
                     instead=f"{value.name}{{{', '.join(self._trees[value.name][0])}}}",
                 )
             return (Ref(value.name),)
@@ -225,7 +182,7 @@ class _Reader:
         arguments = [self._argument(child, environment) for child in usage.children[1:]]
         if len(params) != len(arguments):
             raise GrammarError(
-                f"template '{name}' takes {len(params)} arguments, not {len(arguments)}", where=_find(self._files, name),
+                f"template '{name}' takes {len(params)} arguments, not {len(arguments)}", where=find(self._files, name),
             )
         full_name = f"{name}{{{','.join(_shown(argument) for argument in arguments)}}}"
         if full_name not in self._names:
@@ -233,7 +190,7 @@ class _Reader:
             self._instances += 1
             if self._instances > MAX_INSTANCES or len(full_name) > MAX_INSTANCES:
                 raise LimitExceeded(
-                    f"template '{name}' has no end of instances", where=_find(self._files, name),
+                    f"template '{name}' has no end of instances", where=find(self._files, name),
                     because="it uses itself with ever larger arguments",
                 )
             self._pending.append((full_name, tree, dict(zip(params, arguments, strict=True))))
@@ -308,8 +265,7 @@ class _Reader:
 
     def _place(self) -> str | None:
         """Return where the rule at work is defined."""
-        name = self._owner.partition("{")[0]
-        return next((place for file in self._files if (place := file.find_definition(name))), None)
+        return find_definition(self._files, self._owner.partition("{")[0])
 
 
 def _shown(argument: Symbol) -> str:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Collection, Iterator, Mapping, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import GrammarError
 from ..machine import State
@@ -93,8 +94,9 @@ class Rule:
 class Grammar:
     """A context-free language of bytes and special tokens.
 
-    `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened` says where the language is larger than what was asked for;
-    it includes what the embedded machines report.  `source` is the text it was read from, where there is one.
+    `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened` says where the
+    language is larger than what was asked for; it includes what the embedded machines report.  `source` is the text it was read from,
+    where there is one.
 
     Invariant: `start` and every `Ref` name a rule; rules[name].name == name.
     """

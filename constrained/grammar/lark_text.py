@@ -1,8 +1,8 @@
 """The text of a Lark file, scanned once before the `lark` library reads it.
 
-The library reports most mistakes without a place, and three kinds of text make it hang or overflow: an unclosed string with many
-backslashes (its token patterns backtrack), deep nesting and huge files.  The scan knows where every name and literal stands, and
-refuses those texts, in linear time.
+The library reports most mistakes without a place, and some texts make it hang or overflow: an unclosed string with many backslashes
+(its token patterns backtrack), deep nesting, and terminals that double from one to the next.  The scan knows where every name and
+literal stands, and refuses those texts, in linear time.
 
 Left out: the grammar of Lark; what parses is for the library to say.
 """
@@ -17,17 +17,19 @@ from ..errors import GrammarError, LimitExceeded
 
 MAX_NESTING = 100  # brackets inside brackets
 MAX_LENGTH = 10_000_000  # characters
+MAX_PARTS = 20_000  # names and literals of a terminal, those of the terminals it uses included
 
 # A string or regular expression ends at its first unescaped quote; every alternative of each loop begins with another character.
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|\#[^\n]*)
       | (?P<string>"(?:[^"\\\n]|\\["\\]|\\(?!["\\]))*"i?)
       | (?P<regexp>/(?:[^/\\]|\\[/\\]|\\(?![/\\]))+/[imslux]*)
-      | (?P<name>[%!?]?_?[A-Za-z][A-Za-z_0-9]*)
+      | (?P<definition>^[ \t]*[!?]*_?[A-Za-z][A-Za-z_0-9]*(?=(?:\{[^}\n]*\})?(?:\.[+-]?\d+)?[ \t]*:))
+      | (?P<name>%?_?[A-Za-z][A-Za-z_0-9]*)
       | (?P<open>[(\[{]) | (?P<close>[)\]}])
       | (?P<unclosed>["/])
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.MULTILINE,
 )
 
 
@@ -71,9 +73,39 @@ class LarkText:
                     "Lark grammar is nested too deeply", where=self.place(line, column), because=f"the limit is {MAX_NESTING} brackets",
                     instead="name the inner parts as rules",
                 )
-            if match.lastgroup in ("string", "regexp", "name"):
-                found.append(Token(match.lastgroup, match.group().lstrip("%!?"), line, column))
+            if match.lastgroup in ("string", "regexp", "name", "definition"):
+                text = match.group().lstrip("%!? \t")
+                found.append(Token(match.lastgroup, text, line, column + len(match.group()) - len(text)))
         return tuple(found)
+
+    def check(self) -> None:
+        """Refuse what the library cannot read in reasonable time.
+
+        Raises: as `tokens`; LimitExceeded: terminals that grow exponentially, as each uses the next one twice.
+        """
+        bodies: dict[str, list[str]] = {}
+        body: list[str] = []
+        for token in self.tokens:
+            if token.kind == "definition":
+                body = bodies.setdefault(token.text, [])
+            else:
+                body.append(token.text)
+        parts: dict[str, int] = {}
+        for name in filter(str.isupper, bodies):
+            work = [name]
+            while work:
+                waiting = [part for part in bodies[work[-1]] if part.isupper() and part in bodies and part not in parts]
+                if waiting and len(work) <= len(bodies):
+                    work.append(waiting[0])
+                    continue
+                done = work.pop()
+                parts[done] = sum(parts.get(part, 1) for part in bodies[done])
+                if parts[done] > MAX_PARTS:
+                    raise LimitExceeded(
+                        f"terminal {done} has {parts[done]:,} parts", where=self.find_definition(done),
+                        because=f"the limit is {MAX_PARTS:,}, those of the terminals that it uses included",
+                        instead="a rule, which is not copied where it is used",
+                    )
 
     @cached_property
     def _first(self) -> dict[str, Token]:
@@ -93,9 +125,7 @@ class LarkText:
         token = self._first.get(text)
         return self.place(token.line, token.column) if token else None
 
-    def find_definition(self, name: str) -> str | None:
-        """Return where a rule or terminal is defined, else where its name stands first."""
-        match = re.search(rf"(?m)^[ \t]*(?:%(?:override|extend)[ \t]+)?[?!]*({re.escape(name)})\b[^\n:]*:", self.text)
-        if match is None:
-            return self.find(name)
-        return self.place(self.text.count("\n", 0, match.start(1)) + 1, match.start(1) - self.text.rfind("\n", 0, match.start(1)))
+    def find_definition(self, name: str, *, last: bool = False) -> str | None:
+        """Return where a rule or terminal is defined first (or last), else where its name stands first."""
+        places = [self.place(token.line, token.column) for token in self.tokens if token.kind == "definition" and token.text == name]
+        return places[-1 if last else 0] if places else self.find(name)

@@ -18,9 +18,8 @@ Source: left-linear grammars as automata, N. Chomsky and G. Miller (1958); items
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from typing import Iterable
+from collections.abc import Iterable
 
 from ..machine import END, Bytes, Edges, State, Surface, Text
 from .analysis import Facts, filled
@@ -91,8 +90,8 @@ class Lowering:
         for name, sequences in facts.rules.items():
             for sequence in sequences:
                 at = self._position(None, -1, name)
-                for symbol in filter(facts.filled, reversed(sequence)):  # the others are the empty text
-                    at = self._position(symbol, at, name)
+                for read in filter(facts.filled, reversed(sequence)):  # the others are the empty text
+                    at = self._position(read, at, name)
                 begins.setdefault(facts.component[name], []).append(at)
                 fresh[at] = None
                 while at >= 0 and (symbol := self._symbol[at]) is not None and facts.nullable(symbol):
@@ -225,7 +224,9 @@ class Lowering:
 
     def _after_bytes(self, goal: str, group: list[tuple[bytes, Item]]) -> State:
         """Return the state after the first byte of literals that share it; all bytes that they share are one chain."""
-        shared = os.path.commonprefix([rest for rest, _ in group])
+        first, last = min(group)[0], max(group)[0]
+        end = next((at for at, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), min(len(first), len(last)))
+        shared = first[:end]
         inside = [(at, offset + len(shared)) for rest, (at, offset) in group if len(rest) > len(shared)]
         reached = [self._next[at] for rest, (at, _) in group if len(rest) == len(shared)]
         then = self._state(goal, inside, reached)

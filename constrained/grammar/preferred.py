@@ -92,9 +92,10 @@ class _Guarding:
         rivals = _rivals(plain)
         found = []
         for at, option in enumerate(options):
-            if rivals[at] is None:
+            earlier = rivals[at]
+            if earlier is None:
                 continue
-            guards = [self._not(seq(plain[other], rest), seq(plain[at], rest)) for other in rivals[at]]
+            guards = [self._not(seq(plain[other], rest), seq(plain[at], rest)) for other in earlier]
             found.append(seq(*guards, self.sequence(option, flags, rest)))
         return alt(*found)
 

@@ -13,9 +13,9 @@ else, so that ``/((?!END).)*/`` is any text that does not hold END.  In Lark the
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from lark.exceptions import LarkError
 from lark.grammar import Terminal
 from lark.lexer import PatternStr
 from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
@@ -23,6 +23,7 @@ from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 from ..errors import GrammarError, LimitExceeded
 from ..regex import NEVER, is_empty, parse_python, repeat, union
 from .ir import Literal, Pattern, Ref, Sequence, Special, Symbol
+from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition
 from .lark_text import LarkText
 from .preferred import preferred
 
@@ -56,24 +57,22 @@ class Terminals:
         if tree is None:
             return Special(self._declared.get(name, name))
         if _length(tree, {}) > MAX_LENGTH:
-            raise LimitExceeded(f"terminal {name} is longer than {MAX_LENGTH:,} characters", where=self._place(name))
+            raise LimitExceeded(f"terminal {name} is longer than {MAX_LENGTH:,} characters", where=find_definition(self._files, name))
         try:
             PrepareLiterals().transform(tree)
             texts = _plain_texts(tree)
             if texts is not None and len(texts) > 1:
-                return self._helper(tuple((Literal(_checked(text)),) for text in dict.fromkeys(texts)))
+                return self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
             pattern = TerminalTreeToPattern().transform(tree)
-        except (LarkError, AssertionError, ValueError, re.error) as error:
-            if isinstance(error, GrammarError):
-                raise
-            raise GrammarError(f"cannot read terminal {name}", where=self._place(name), because=bad_literal(error)) from error
+        except LARK_ERRORS as error:
+            raise bad_literal(f"cannot read terminal {name}", error, self._files, tree, find_definition(self._files, name)) from error
         return self._of_pattern(pattern, name)
 
     def _of_pattern(self, pattern: Any, name: str | None) -> Symbol:
         if isinstance(pattern, PatternStr) and "i" not in pattern.flags:
-            return Literal(_checked(pattern.value))
+            return self._literal(pattern.value, name, pattern.raw)
         source = pattern.to_regexp()
-        place = self._place(name) if name else self._find(pattern.raw)
+        place = find_definition(self._files, name) if name else find(self._files, pattern.raw or "")
         try:
             language = preferred(source)
         except (GrammarError, LimitExceeded) as error:
@@ -86,16 +85,22 @@ class Terminals:
             )
         return Pattern(language, source)
 
+    def _literal(self, text: str, name: str | None, raw: str | None = None) -> Literal:
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            where = find(self._files, raw or "") or (find_definition(self._files, name) if name else None)
+            raise GrammarError(f"literal {text!r} is no text", where=where, because="a lone surrogate is no character")
+        return Literal(text)
+
     def _ignored(self, names: list[str]) -> Sequence:
         """Return any number of ignored terminals as one symbol."""
         found = []
         for name in names:
             if name not in self._trees:
-                raise GrammarError(f"terminal {name} is ignored but not defined", where=self._place(name))
+                raise GrammarError(f"terminal {name} is ignored but not defined", where=find_definition(self._files, name))
             symbol = self._named(name)
             if isinstance(symbol, Special):
                 raise GrammarError(
-                    f"special token {symbol.name} cannot be ignored", where=self._place(name), instead="a rule that says where it may stand",
+                    f"special token {symbol.name} cannot be ignored", where=find_definition(self._files, name), instead="a rule that says where it may stand",
                 )
             found += self._texts_of(symbol, name)
         if not found:
@@ -108,31 +113,6 @@ class Terminals:
             return [symbol]
         texts = [symbol.text] if isinstance(symbol, Literal) else _plain_texts(self._trees[name]) or []
         return [Pattern(parse_python(re.escape(text)), re.escape(text)) for text in texts]
-
-    def _place(self, name: str) -> str | None:
-        for candidate in (name, name.rpartition("__")[2]):
-            for file in self._files:
-                if place := file.find_definition(candidate):
-                    return place
-        return None
-
-    def _find(self, raw: str | None) -> str | None:
-        return next((place for file in self._files if raw and (place := file.find(raw))), None)
-
-
-def bad_literal(error: BaseException) -> str:
-    """Return what is wrong with a literal, from an error of the library that converts it."""
-    if isinstance(error, AssertionError):
-        return "the ends of a range must be one character each"
-    return str(error).strip().splitlines()[0].rstrip(".:") if str(error).strip() else type(error).__name__
-
-
-def _checked(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise GrammarError(f"literal {text!r} is no text", because="a lone surrogate is no character") from None
-    return text
 
 
 def _length(tree: Any, known: dict[int, int]) -> int:

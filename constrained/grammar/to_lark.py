@@ -10,7 +10,7 @@ Tested by reading the files back with both readers (`tests/test_lark.py`).
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from collections.abc import Iterable
 
 from ..errors import GrammarError, LimitExceeded
 from ..regex import Expr, char_class
