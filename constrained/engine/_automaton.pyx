@@ -6,7 +6,7 @@ from libc.string cimport memset
 from constrained.engine._machines cimport ACCEPTING, EXITS, EXPANDED, FINAL, Machine, RECORDS, TAIL, UNKNOWN
 from constrained.engine._objects cimport Objects
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix
-from constrained.engine._text cimport NONE
+from constrained.engine._languages cimport NONE
 
 from constrained.errors import LimitExceeded
 

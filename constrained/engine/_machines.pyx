@@ -4,7 +4,8 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix, pair
-from constrained.engine._text cimport NONE, Texts
+from constrained.engine._languages cimport NONE
+from constrained.engine._text cimport Texts
 
 from constrained.engine.spelling import decode, variants
 from constrained.errors import LimitExceeded

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 from constrained.engine._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix, pair
-from constrained.engine._text cimport NONE
+from constrained.engine._languages cimport NONE
 
 from constrained.engine.spelling import spellings
 from constrained.machine import END, Surface, Text

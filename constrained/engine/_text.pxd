@@ -1,10 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint8_t, uint64_t
+from constrained.engine._languages cimport Languages
 from constrained.engine._tables cimport Ints, Map
-
-cdef enum:
-    NONE = -1
-    MIXED = -2
 
 # places inside a text; see _text.pyx
 cdef enum Place:
@@ -29,29 +26,7 @@ cdef struct Spelling:
     int32_t short_point[16]
     HexForm hex_form[3]
 
-cdef struct LiteralTexts:
-    int count
-    int32_t* offset     # (count + 1,)
-    int32_t* points     # code points of all texts, one after another
-
-cdef struct LanguageAt:
-    int32_t first, last         # edges, or -1: not asked yet
-    int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
-    uint8_t accepts
-
-cdef class Texts:
-    cdef LanguageAt* languages
-    cdef int language_count, language_room
-    cdef list objects           # Language of each language id, None for literal sets reached by a step
-    cdef dict ids
-    cdef Ints edge_low, edge_high, edge_target
-    cdef Map literal_ids
-    cdef LiteralTexts* sets
-    cdef int set_count, set_room
-    cdef dict set_ids           # id(tuple) -> (tuple, set)
-    cdef int32_t** excluded     # next index that is not excluded, (count + 1,)
-    cdef int excluded_count, excluded_room
-    cdef dict excluded_ids
+cdef class Texts(Languages):
     cdef Spelling* spellings
     cdef int spelling_count
     cdef dict spelling_ids
@@ -62,8 +37,6 @@ cdef class Texts:
     cdef int position_count, position_room
     cdef Map position_ids
 
-    cdef int language(self, object language) except -1
-    cdef int literals_of(self, int texts, int32_t* offers) except -1
     cdef int spelling(self, object spelling) except -1
     cdef int body(self, int spelling, int language) except -1
     cdef int step(self, int position, int byte) except -2
@@ -71,12 +44,7 @@ cdef class Texts:
     cdef bint reads(self, int position) except -1
     cdef int label(self, int position) noexcept
     cdef int mark(self, int position, int32_t* row) except -1
-    cdef object language_object(self, int language)
     # internals
-    cdef int expand(self, int language) except -1
-    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1
-    cdef int literal_range(self, int language, int low, int high) except -3
-    cdef int language_range(self, int language, int low, int high) except -3
     cdef int probe(self, int language, int low, int high, int table) except -3
     cdef int table(self, object ranges) except -1
     cdef bint in_table(self, int table, int point) noexcept

@@ -1,0 +1,39 @@
+# cython: language_level=3
+from libc.stdint cimport int32_t, uint8_t
+from constrained.engine._tables cimport Ints, Map
+
+cdef enum:
+    NONE = -1
+    MIXED = -2
+
+cdef struct LiteralTexts:
+    int count
+    int32_t* offset     # (count + 1,)
+    int32_t* points     # code points of all texts, one after another
+
+cdef struct LanguageAt:
+    int32_t first, last         # edges, or -1: not asked yet
+    int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
+    uint8_t accepts
+
+cdef class Languages:
+    cdef LanguageAt* languages
+    cdef int language_count, language_room
+    cdef list objects           # Language of each language id, None for literal sets reached by a step
+    cdef dict ids
+    cdef Ints edge_low, edge_high, edge_target
+    cdef Map literal_ids
+    cdef LiteralTexts* sets
+    cdef int set_count, set_room
+    cdef dict set_ids           # id(tuple) -> (tuple, set)
+    cdef int32_t** excluded     # next index that is not excluded, (count + 1,)
+    cdef int excluded_count, excluded_room
+    cdef dict excluded_ids
+
+    cdef int language(self, object language) except -1
+    cdef int literals_of(self, int texts, int32_t* offers) except -1
+    cdef object language_object(self, int language)
+    cdef int expand(self, int language) except -1
+    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1
+    cdef int literal_range(self, int language, int low, int high) except -3
+    cdef int language_range(self, int language, int low, int high) except -3

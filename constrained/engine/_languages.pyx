@@ -1,0 +1,194 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Languages of text values in the compiled kernel: states over code points, interned as ints.
+
+Two kinds: those that list their edges when asked (expressions, numbers) and finite sets of texts, searched in sorted code point arrays
+without listing anything; see `machine.Language` and `machine.LiteralSet`, the readable twins.
+"""
+from libc.stdint cimport int32_t, uint64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, pair
+from constrained.machine import LiteralSet
+
+
+cdef class Languages:
+    """The base of `Texts`, split off for the reader's sake only."""
+
+    def __cinit__(self):
+        self.objects, self.ids, self.set_ids, self.excluded_ids = [], {}, {}, {}
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.set_count):
+            free(self.sets[i].offset)
+            free(self.sets[i].points)
+        for i in range(self.excluded_count):
+            free(self.excluded[i])
+        for pointer in (<size_t>self.edge_low.at, <size_t>self.edge_high.at, <size_t>self.edge_target.at, <size_t>self.literal_ids.at,
+                        <size_t>self.sets, <size_t>self.excluded, <size_t>self.languages):
+            free(<void*><size_t>pointer)
+
+    cdef int language(self, object language) except -1:
+        cdef int known
+        found = self.ids.get(language)
+        if found is not None:
+            return found
+        literal = language if isinstance(language, LiteralSet) else getattr(language, "literal_set", None)
+        if literal is not None:
+            known = self.literal_language(self._texts(literal.texts), self._excluded(literal.texts, literal.excluded), literal.low, literal.high, literal.depth)
+        else:
+            known = self._new_language()
+            self.languages[known].accepts = bool(language.accepts)
+            self.objects[known] = language
+        self.ids[language] = known
+        return known
+
+    def _new_language(self):
+        cdef int fresh = self.language_count
+        if fresh == self.language_room:
+            self.language_room = 2 * fresh + 64
+            self.languages = <LanguageAt*>realloc(self.languages, self.language_room * sizeof(LanguageAt))
+            if self.languages == NULL:
+                raise MemoryError
+        self.language_count += 1
+        self.languages[fresh].first = -1
+        self.languages[fresh].last = -1
+        self.languages[fresh].texts = -1
+        self.objects.append(None)
+        return fresh
+
+    def _texts(self, tuple texts):
+        known = self.set_ids.get(id(texts))
+        if known is not None:
+            return known[1]
+        cdef int i = 0, total = 0, count = len(texts)
+        cdef LiteralTexts entry
+        for text in texts:
+            total += len(text)
+        entry.count = count
+        entry.offset = <int32_t*>malloc(4 * (count + 1))
+        entry.points = <int32_t*>malloc(4 * (total + 1))
+        total = 0
+        cdef Py_UCS4 character
+        cdef str text_
+        for text_ in texts:
+            entry.offset[i] = total
+            for character in text_:
+                entry.points[total] = <int32_t>character
+                total += 1
+            i += 1
+        entry.offset[count] = total
+        if self.set_count == self.set_room:
+            self.set_room = 2 * self.set_room + 16
+            self.sets = <LiteralTexts*>realloc(self.sets, self.set_room * sizeof(LiteralTexts))
+        self.sets[self.set_count] = entry
+        self.set_ids[id(texts)] = (texts, self.set_count)
+        self.set_count += 1
+        return self.set_count - 1
+
+    def _excluded(self, tuple texts, excluded):
+        """Return the number of a set of excluded texts, given as a bitmask."""
+        key = (id(texts), excluded)
+        known = self.excluded_ids.get(key)
+        if known is None:
+            offers = ~excluded & ((1 << len(texts)) - 1)
+            raw = offers.to_bytes(len(texts) // 8 + 8, "little")
+            known = self.excluded_ids[key] = self._offered(len(texts), <size_t><const char*>raw)
+        return known
+
+    def _offered(self, int count, size_t bits):
+        """Return the number of the set of texts whose bit is set: for each index the next one in it."""
+        cdef const uint8_t* bit = <const uint8_t*>bits
+        cdef int i, free_at = count
+        cdef int32_t* following = <int32_t*>malloc(4 * (count + 1))
+        if following == NULL:
+            raise MemoryError
+        following[count] = count
+        for i in range(count - 1, -1, -1):
+            if bit[i >> 3] >> (i & 7) & 1:
+                free_at = i
+            following[i] = free_at
+        if self.excluded_count == self.excluded_room:
+            self.excluded_room = 2 * self.excluded_room + 16
+            self.excluded = <int32_t**>realloc(self.excluded, self.excluded_room * sizeof(void*))
+        self.excluded[self.excluded_count] = following
+        self.excluded_count += 1
+        return self.excluded_count - 1
+
+    cdef int literals_of(self, int texts, int32_t* offers) except -1:
+        """Return the language of some texts of a set, given as bits; the same bits give the same language."""
+        cdef int count = self.sets[texts].count
+        key = (texts, (<const char*>offers)[:4 * ((count + 31) // 32)])
+        known = self.excluded_ids.get(key)
+        if known is None:
+            known = self.excluded_ids[key] = self._offered(count, <size_t>offers)
+        return self.literal_language(texts, known, 0, count, 0)
+
+    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1:
+        cdef uint64_t a = pair(texts, excluded), b = (<uint64_t>low << 42) | (<uint64_t>high << 20) | <uint64_t>depth
+        cdef int known = map_get(&self.literal_ids, a, b)
+        if known >= 0:
+            return known
+        known = self._new_language()
+        cdef LanguageAt* at = &self.languages[known]
+        at.texts, at.excluded, at.low, at.high, at.depth = texts, excluded, low, high, depth
+        cdef LiteralTexts* entry = &self.sets[texts]
+        at.accepts = entry.offset[low + 1] - entry.offset[low] == depth and self.excluded[excluded][low] == low
+        map_put(&self.literal_ids, a, b, known)
+        return known
+
+    cdef int literal_range(self, int language, int low, int high) except -3:
+        """Return the language after a code point of [low, high]: a target if low == high, else NONE or MIXED."""
+        cdef LanguageAt at = self.languages[language]
+        cdef LiteralTexts* entry = &self.sets[at.texts]
+        cdef int depth = at.depth, left, right, middle, begin = at.low
+        if entry.offset[begin + 1] - entry.offset[begin] == depth:
+            begin += 1
+        left, right = begin, at.high
+        while left < right:
+            middle = (left + right) >> 1
+            if entry.points[entry.offset[middle] + depth] < low:
+                left = middle + 1
+            else:
+                right = middle
+        begin, right = left, at.high
+        while left < right:
+            middle = (left + right) >> 1
+            if entry.points[entry.offset[middle] + depth] <= high:
+                left = middle + 1
+            else:
+                right = middle
+        if begin >= left or self.excluded[at.excluded][begin] >= left:
+            return NONE
+        return self.literal_language(at.texts, at.excluded, begin, left, depth + 1) if low == high else MIXED
+
+    cdef int expand(self, int language) except -1:
+        cdef int first = self.edge_low.size
+        for low, high, target in self.objects[language].edges():
+            known = self.language(target)
+            ints_add(&self.edge_low, low)
+            ints_add(&self.edge_high, high)
+            ints_add(&self.edge_target, known)
+        self.languages[language].first, self.languages[language].last = first, self.edge_low.size
+        return 0
+
+    cdef int language_range(self, int language, int low, int high) except -3:
+        """Return the one target of all of [low, high], NONE if none of it continues, else MIXED."""
+        if self.languages[language].texts >= 0:
+            return self.literal_range(language, low, high)
+        if self.languages[language].first < 0:
+            self.expand(language)
+        cdef int left = self.languages[language].first, last = self.languages[language].last, right = last, middle
+        while left < right:
+            middle = (left + right) >> 1
+            if self.edge_high.at[middle] < low:
+                left = middle + 1
+            else:
+                right = middle
+        if left == last or self.edge_low.at[left] > high:
+            return NONE
+        if self.edge_low.at[left] <= low and self.edge_high.at[left] >= high:
+            return self.edge_target.at[left]
+        return MIXED
+
+    cdef object language_object(self, int language):
+        return self.objects[language]
