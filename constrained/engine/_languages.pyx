@@ -90,7 +90,7 @@ cdef class Languages:
         key = (id(texts), excluded)
         known = self.excluded_ids.get(key)
         if known is None:
-            offers = ~excluded & ((1 << len(texts)) - 1)
+            offers = ~excluded & ((1 << <object>len(texts)) - 1)  # a Python int: a C one has 64 bits
             raw = offers.to_bytes(len(texts) // 8 + 8, "little")
             known = self.excluded_ids[key] = self._offered(len(texts), <size_t><const char*>raw)
         return known
