@@ -5,10 +5,15 @@ pattern ── python_syntax | ecma_syntax ──► look (assertions) ──►
 
 from .algebra import char_class, concat, literal, literals, optional, repeat, union
 from .boolean import complement, intersect
+from .derive import raw_edges
 from .ecma_syntax import parse_ecma
-from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr, matches
-from .liveness import example, is_empty, is_finite
+from .expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
+from .liveness import example, is_empty, is_finite, live_edges, public_edges
 from .python_syntax import parse_python
+from .saturate import saturated
+from .show import pattern_text
+
+RULES.update({"raw edges": raw_edges, "live edges": live_edges, "edges": public_edges, "saturated": saturated, "text": pattern_text})
 
 __all__ = [
     "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "char_class", "complement", "concat", "example", "intersect", "is_empty", "is_finite",

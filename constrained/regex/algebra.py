@@ -250,6 +250,8 @@ def _has_member(expr: Expr, members: dict[Expr, None]) -> bool:
 
 def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
     """Merge r{a,b}·t with r{c,d}·t, with r·t and with t where the counts leave no gap; let C*·t absorb what it contains."""
+    if not any((expr.args[0] if expr.kind == CONCAT else expr).kind == REPEAT for expr in members):
+        return list(members)
     groups: dict[tuple[Expr, Expr], list[tuple[int, int, Expr]]] = {}
     for expr in members:
         head, tail = expr.args if expr.kind == CONCAT else (expr, EPSILON)

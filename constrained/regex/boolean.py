@@ -25,6 +25,7 @@ from .expr import (
     NEVER,
     NEVER_KIND,
     REPEAT,
+    RULES,
     SET,
     UNION,
     Expr,
@@ -119,11 +120,9 @@ def _filter(small: Expr, others: list[Expr]) -> Expr:
     if small.kind == NEVER_KIND:
         return NEVER
     if small.kind == CLASS:
-        from .derive import raw_edges
-
         ranges = small.args[0]
         for other in others:
-            ranges = charset.intersect(ranges, charset.normal((low, high) for low, high, target in raw_edges(other) if target.accepts))
+            ranges = charset.intersect(ranges, charset.normal((low, high) for low, high, target in RULES["raw edges"](other) if target.accepts))
         return of_ranges(ranges)
     if small.kind == SET:
         source = small.args[0]

@@ -22,6 +22,7 @@ from .expr import (
     LITERAL,
     NEVER,
     REPEAT,
+    RULES,
     UNION,
     Expr,
     RawEdges,
@@ -86,12 +87,8 @@ def _set(expr: Expr) -> RawEdges:
 
 def _concat(expr: Expr) -> RawEdges:
     head, tail = expr.args
-    if head.plain:
-        mapped = _then(_of(head), tail)
-    else:  # an empty head is found here at the price of the head alone, later at that of its product with all around it
-        from .liveness import live_edges
-
-        mapped = _then(live_edges(head), tail)
+    # An empty head is found here at the price of the head alone, later at that of its product with all around it.
+    mapped = _then(_of(head) if head.plain else RULES["live edges"](head), tail)
     return overlay([mapped, _of(tail)], union) if head.accepts else mapped
 
 
@@ -156,7 +153,7 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
         return ()
     if len(lists) == 1:
         return lists[0]
-    if len(lists) == 2 and len(lists[0]) + len(lists[1]) > 40:
+    if len(lists) == 2:
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
     cuts = sorted({cut for edges in lists for low, high, _ in edges for cut in (low, high + 1)})
     index = {cut: at for at, cut in enumerate(cuts)}

@@ -13,7 +13,8 @@ re-examined (2009).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from itertools import count
 from typing import Any
 
 from ..machine import LiteralSet
@@ -37,6 +38,10 @@ LITERAL_CHUNK = 64
 TABLE_LIMIT = 1 << 18
 
 RawEdges = tuple[tuple[int, int, "Expr"], ...]
+
+# What an expression does is spread over modules that build on this one; the package enters their functions here when it is imported.
+# PERF: an import inside a method costs 1 µs a call, as much as half of an edge.
+RULES: dict[str, Callable[..., Any]] = {}
 
 
 class Expr:
@@ -72,17 +77,13 @@ class Expr:
         [('a', 'c', <[a-c]{1,8}>), ('x', 'x', <>)]
         """
         if self._public is None:
-            from .liveness import public_edges
-
-            self._public = public_edges(self)
+            self._public = RULES["edges"](self)
         return self._public
 
     def mask_key(self, horizon: int) -> Hashable:
         """Return a key shared by expressions that agree on all continuations of up to `horizon` characters."""
         if self._key is None or self._key[0] != horizon:
-            from .saturate import saturated
-
-            self._key = (horizon, saturated(self, horizon))
+            self._key = (horizon, RULES["saturated"](self, horizon))
         return self._key[1]
 
     @property
@@ -99,9 +100,7 @@ class Expr:
         return (self, 1, 1) if single(self) is not None else None
 
     def __repr__(self) -> str:
-        from .show import pattern_text
-
-        text = pattern_text(self)
+        text = RULES["text"](self)
         return f"<{text if len(text) <= 200 else text[:197] + '…'}>"
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -141,20 +140,18 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
 # PERF: strong references, dropped all at once at the limit.  A weak table costs 0.5 µs per node built instead of 0.1; after a drop,
 # equal expressions may exist twice, which costs sharing, never correctness.
 _table: dict[tuple[Any, ...], Expr] = {}
-_serial = 0
+_serials = count()  # atomic: two threads never draw the same number
 
 
 def node(kind: int, *args: Any) -> Expr:
     """Return the one node with these arguments, which are in normal form already."""
-    global _serial
     key = (kind, *args)
     found = _table.get(key)
     if found is None:
         if len(_table) >= TABLE_LIMIT:
             _table.clear()
             _table.update(_CONSTANTS)
-        _serial += 1
-        found = _table.setdefault(key, Expr(kind, args, _serial))
+        found = _table.setdefault(key, Expr(kind, args, next(_serials)))
     return found
 
 
@@ -230,9 +227,7 @@ _CONSTANTS = dict(_table)
 
 def step(expr: Expr, point: int) -> Expr:
     """Return what may follow a character; `point` is no surrogate."""
-    from .derive import raw_edges
-
-    edges = expr._raw if expr._raw is not None else raw_edges(expr)
+    edges = expr._raw if expr._raw is not None else RULES["raw edges"](expr)
     low, high = 0, len(edges)
     while low < high:
         middle = (low + high) // 2

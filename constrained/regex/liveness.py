@@ -14,6 +14,7 @@ from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
 from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts
+from .saturate import has_length
 
 if TYPE_CHECKING:
     from .look import Step
@@ -74,12 +75,9 @@ def is_empty(expr: Expr) -> bool:
         empty = is_empty(expr.args[0]) or is_empty(expr.args[1])
         expr._live = not empty
         return empty
-    if expr.kind == INTERSECT and len(expr.args) == 2:
-        from .saturate import has_length
-
-        if has_length(*expr.args):
-            expr._live = True
-            return False
+    if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
+        expr._live = True
+        return False
     if _unbounded(expr)._live is False:
         expr._live = False
         return True
