@@ -82,7 +82,7 @@ def check_format(writer: Writer, name: str, wanted: int) -> Outcome:
     """Let the model write until `wanted` texts are finished, over all modes and tool sets."""
     outcome, chat = Outcome(), ChatFormat.load(name)
     stop = [writer.vocabulary.special[token] for token in chat.stop]
-    variants = [(tools, choice) for tools in tool_sets(name).values() for choice in ("auto", "required")]
+    variants = [(tools, choice) for tools, *_ in tool_sets(name).values() for choice in ("auto", "required")]
     plans = [(tools, compile(chat.grammar(tools, tool_choice=choice), writer.vocabulary)) for tools, choice in variants]
     for mode, (tools, constraint) in zip(cycle(MODES), _repeated(plans, len(MODES))):
         for ids in writer.write(mode, constraint, stop):

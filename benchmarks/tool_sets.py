@@ -1,8 +1,8 @@
-"""Three sets of tools: one small, one with every kind of argument, one of many.  The laws hold for each."""
+"""Three sets of tools for every format, each with a call: one tool, every kind of argument, many tools.  The laws hold for each."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from constrained import ChatFormat
 
@@ -42,17 +42,37 @@ _MANY = [
     for number in range(1, 21)
 ]
 
-_TOOL_SETS: dict[str, list[dict[str, Any]]] = {
-    "one tool": [_WEATHER],
-    "every kind of argument": [_WEATHER, _EVERYTHING],
-    "twenty tools": _MANY,
-}
+
+class ToolSet(NamedTuple):
+    """Tools as a request lists them, and one valid call."""
+
+    tools: list[dict[str, Any]] | list[str] | None
+    name: str
+    arguments: dict[str, Any]
+
+    def text(self, chat: ChatFormat) -> str:
+        """Return the turn with the call and nothing else."""
+        return chat.write_call(self.name, self.arguments, self.tools)
 
 
-def tool_sets(format: str) -> dict[str, list[dict[str, Any]] | list[str] | None]:
+_TRIP = {
+    "route": ["OSL", "BGO"], "price": 129.5, "flexible": True, "seat": "12C",
+    "passenger": {"name": "Ada \"L.\"", "guardian": {"name": "北"}}, "größe": -3,
+}  # fmt: skip
+
+
+def tool_sets(format: str) -> dict[str, ToolSet]:
     """Return three sets of tools for a format: ours, or choices among its own where it takes no others."""
     definition = ChatFormat.load(format).definition
-    if definition.payload is not None:
-        return dict(_TOOL_SETS)
-    own = list(definition.builtins)
-    return {"all its own": None, "the first of its own": own[:1], "the others": own[1:]}
+    if definition.payload is None:
+        own, question = list(definition.builtins), {"query": "how far is the moon?"}
+        return {
+            "all its own": ToolSet(None, own[-1], {"code": "print(1 + 1)\n"}),
+            "the first of its own": ToolSet(own[:1], own[0], question),
+            "the others": ToolSet(own[1:], own[1], question),
+        }
+    return {
+        "one tool": ToolSet([_WEATHER], "get_weather", {"city": "Oslo, \\N", "unit": "celsius", "days": 12}),
+        "every kind of argument": ToolSet([_WEATHER, _EVERYTHING], "book_trip", _TRIP),
+        "twenty tools": ToolSet(_MANY, "lookup_17", {"key": "a'b", "limit": 16}),
+    }
