@@ -130,19 +130,22 @@ cdef class Inners(Automaton):
     cdef Inner build(self, int q, int node, bint counts):
         """Walk the trie, or the part below a node, from position q with nothing known outside the text.
 
-        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q.  (Not so where an escape
-        ends with the character behind it, as octal ones do: such spellings do without counts.)
+        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or behind a raw "<" where the
+        spelling remembers one.  (Not so where an escape ends with the character behind it, as octal ones do: such spellings do without
+        counts.)
         """
         cdef Inner made = Inner()
         cdef int32_t* path = <int32_t*>malloc(8 * (self.longest + 2))
         cdef int32_t* characters = path + self.longest + 2
         cdef int at = node + 1, stop = self.end[node] if node >= 0 else self.nodes, base = self.depth[node] if node >= 0 else 0
-        cdef int depth, after, begin
+        cdef int depth, after, begin, less
+        cdef bint ended
         if path == NULL:
             raise MemoryError
         ints_add(&self.work, q)
         ints_add(&self.work, OUTSIDE)
         begin = self.close(0)
+        less = self.next_state(begin, 60) if counts else begin
         path[0] = begin
         characters[0] = 0
         if node < 0:
@@ -155,9 +158,10 @@ cdef class Inners(Automaton):
                     at = self.end[at]
                     continue
                 path[depth] = after
-                characters[depth] = characters[depth - 1] + (after == begin)
+                ended = after == begin or after == less
+                characters[depth] = characters[depth - 1] + ended
                 self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
-                          characters[depth] + (after != begin) if counts else -1)
+                          characters[depth] + (not ended) if counts else -1)
                 at += 1
         finally:
             free(path)
