@@ -1,6 +1,8 @@
 """Regular expressions: two syntaxes in, one algebra of lazily derived automata out.
 
-pattern ── python_syntax | ecma_syntax ──► look (assertions) ──► algebra (nodes) ──► derive (edges) ──► engine
+    pattern ── python_syntax | ecma_syntax ──► look (assertions) ──► algebra, boolean (nodes) ──► derive, liveness (edges) ──► engine
+
+`expr` is the node, `charset` and `properties` are its characters, `saturate` makes the keys of masks, `show` prints.
 """
 
 from .algebra import char_class, concat, literal, literals, optional, repeat, union
