@@ -12,6 +12,10 @@ cdef struct State:
     uint8_t flags
 
 
+cdef void* take(int size) except NULL
+cdef void give(void* block, int size) noexcept
+
+
 cdef class Automaton(Objects):
     # automaton states
     cdef State* states

@@ -13,14 +13,63 @@ from constrained.errors import LimitExceeded
 DEAD = 0
 
 
+cdef enum:
+    ROW = 1024          # bytes of a row
+    SIZES = 4           # sizes of blocks that are kept
+    KEPT = 1 << 24      # bytes of free blocks that are kept for each size
+
+cdef struct Shelf:
+    int size, count
+    void* first         # a free block begins with the address of the next
+
+cdef Shelf shelves[SIZES]
+
+
+cdef void* take(int size) except NULL:
+    """Return a zeroed block of memory.
+
+    PERF: rows and masks come and go by the thousand with every constraint; fresh pages from the system cost more (2 µs a mask) than
+    zeroing a block that another constraint has left.  All calls are made under the GIL.
+    """
+    cdef int i
+    cdef void* block
+    for i in range(SIZES):
+        if shelves[i].size == size and shelves[i].first != NULL:
+            block = shelves[i].first
+            shelves[i].first = (<void**>block)[0]
+            shelves[i].count -= 1
+            memset(block, 0, size)
+            return block
+    block = calloc(size, 1)
+    if block == NULL:
+        raise MemoryError
+    return block
+
+
+cdef void give(void* block, int size) noexcept:
+    """Take back a block (or NULL)."""
+    cdef int i
+    if block == NULL:
+        return
+    for i in range(SIZES):
+        if shelves[i].size == 0:
+            shelves[i].size = size
+        if shelves[i].size == size and shelves[i].count * size < KEPT:
+            (<void**>block)[0] = shelves[i].first
+            shelves[i].first = block
+            shelves[i].count += 1
+            return
+    free(block)
+
+
 cdef class Automaton(Objects):
     """States are ints: interned sets of (machine state, stack), sorted by machine state."""
 
     def __dealloc__(self):
         cdef int i
         for i in range(self.state_count):
-            free(self.states[i].row)
-            free(self.states[i].mask)
+            give(self.states[i].row, ROW)
+            give(self.states[i].mask, 4 * self.words)
         for pointer in (<size_t>self.states, <size_t>self.path, <size_t>self.configs.at, <size_t>self.state_next.at, <size_t>self.state_ids.at,
                         <size_t>self.work.at, <size_t>self.closed.at, <size_t>self.closed_at.at):
             free(<void*><size_t>pointer)
@@ -180,9 +229,7 @@ cdef class Automaton(Objects):
         cdef Machine* m
         if row != NULL:
             return row
-        row = <int32_t*>calloc(256, 4)
-        if row == NULL:
-            raise MemoryError
+        row = <int32_t*>take(ROW)
         self.states[state].row = row
         self.bytes += 1024
         for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):

@@ -17,6 +17,7 @@ from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffe
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
+from constrained.engine._automaton cimport give, take
 from constrained.engine._inner cimport Inner, Inners, set_tokens
 from constrained.engine._machines cimport BOTTOM, FINAL, OUTSIDE, UNKNOWN
 from constrained.engine._objects cimport OTHER
@@ -275,13 +276,11 @@ cdef class Kernel(Inners):
         cdef uint32_t* bits = self.states[state].mask
         if bits != NULL:
             return bits
-        bits = <uint32_t*>calloc(self.words, 4)
-        if bits == NULL:
-            raise MemoryError
+        bits = <uint32_t*>take(4 * self.words)
         try:
             self.fill_bits(state, bits)
         except BaseException:
-            free(bits)
+            give(bits, 4 * self.words)
             self.work.size = self.deferred.size = 0
             raise
         self.states[state].mask = bits
