@@ -141,12 +141,15 @@ class Grammar:
 
     @classmethod
     def from_json_schema(
-        cls, schema: Any, *, surface: str = "json", whitespace: str = "flexible", property_order: str = "any", unsupported: str = "raise",
+        cls, schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
+        unsupported: str = "raise", formats: str = "assert", documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
-        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals."""
+        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see `schema.embed`."""
         from ..schema import embed  # this layer is below `schema`, which therefore loads only when a schema is asked for
 
-        machine = embed(schema, surface=surface, whitespace=whitespace, property_order=property_order, unsupported=unsupported)
+        machine = embed(
+            schema, surface=surface, whitespace=whitespace, spelling=spelling, property_order=property_order, unsupported=unsupported,
+            formats=formats, documents=documents)
         return cls({"start": Rule("start", ((Embedded("value", machine),),))})
 
     def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Grammar:
