@@ -322,6 +322,11 @@ cdef class Kernel(Inners):
         """Return an estimate of the memory that the automaton holds, the vocabulary's shared masks not counted."""
         return self.bytes + 8 * (self.texts.position_count + self.frames.size)
 
+    def sizes(self):
+        """Return how much the automaton holds, by kind; for reports."""
+        return {"states": self.state_count, "machines": self.machine_count, "stacks": self.stack_first.size - 1,
+                "positions": self.texts.position_count, "languages": self.texts.language_count, "records": self.record_parent.size}
+
     def is_full(self):
         """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
         return self.bytes > self.max_bytes
