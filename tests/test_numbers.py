@@ -190,7 +190,7 @@ def test_long_spellings(seed: int) -> None:
     start = number_language((numbers,), JSON_NUMBERS)
     for _ in range(100):
         near = rng.choice([v for v in (numbers.low, numbers.high, Fraction(0), Fraction(10**18)) if v is not None])
-        step = rng.choice(numbers.multiples + (Fraction(1), Fraction(1, 10**9)))
+        step = rng.choice((*numbers.multiples, Fraction(1), Fraction(1, 10**9)))
         value = near + step * rng.randint(-30, 30)
         text = spelled(value, rng)
         assert Fraction(text) == value

@@ -12,9 +12,10 @@ import hashlib
 import json as json_module
 import keyword
 import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Callable, Mapping, TypeAlias
+from typing import Any, TypeAlias
 
 from constrained.errors import SchemaError
 from constrained.machine import State
@@ -25,6 +26,7 @@ from constrained.schema.machine_value import Values
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.python_surface import arguments, python
+from constrained.schema.survey import Widened, needs_survey, survey, widen
 from constrained.schema.values import Conj
 
 Surface: TypeAlias = Callable[[str, str], Punctuation]  # of whitespace and spelling
@@ -84,16 +86,23 @@ class EmbeddedSchema:
 
     def __init__(self, schema: Any, options: Options, documents: Mapping[str, Any] | None) -> None:
         self.schema, self.options, self.documents = schema, options, documents
-        self._conj = load(
-            close(schema) if options.closed else schema, remotes=documents, asserts_formats=options.formats == "assert")
         inner, outer = (surface and surface(options.whitespace, options.spelling) for surface in SURFACES[options.surface])
         assert inner is not None
         self._values, self._outer = Values(inner, ordered=options.property_order == "schema"), outer
-        self.widened: tuple[Any, ...] = ()
+        self.widened: tuple[Widened, ...] = ()
+        enforced = close(schema) if options.closed else schema
+        if options.unsupported == "widen" and needs_survey(enforced):
+            enforced, self.widened = widen(enforced, lambda candidate: survey(self._load(candidate), self._values))
+        self._conj = self._load(enforced)
+        if not self.widened and needs_survey(enforced):
+            survey(self._conj, self._values)
         if is_never(self._conj):
             raise SchemaError("schema allows no value", where="#", because="its keywords contradict each other")
         if self._outer is not None:
             _check_arguments(self._conj)
+
+    def _load(self, schema: Any) -> Conj:
+        return load(schema, remotes=self.documents, asserts_formats=self.options.formats == "assert")
 
     def state(self) -> State:
         """Return the start state; it reads a value with nothing before or after it."""
@@ -112,10 +121,10 @@ class EmbeddedSchema:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, EmbeddedSchema) and self.fingerprint == other.fingerprint
+        return self is other or isinstance(other, EmbeddedSchema) and self.fingerprint == other.fingerprint
 
     def __hash__(self) -> int:
-        return hash(self.fingerprint)
+        return hash(self.options)  # a schema's fingerprint costs more than a table gains from a better hash
 
     def __reduce__(self) -> tuple[Any, ...]:
         return EmbeddedSchema, (self.schema, self.options, self.documents)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.schema.documents import both
-from constrained.schema.machine_clauses import beyond, claims, empty
+from constrained.schema.machine_clauses import Entries, beyond, claims, empty
 from constrained.schema.machine_distinct import Distinct, Written
 from constrained.schema.values import ArrayShape, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
 
@@ -140,13 +140,13 @@ class ArrayMachine:
         conj = shape.prefix[index] if index < len(shape.prefix) else shape.rest
         if not shape.counts and not progress.clauses:
             return [(conj, self._progress(progress, (), 0))]
-        entries = ((conj, progress.clauses),)
+        entries: Entries = ((conj, progress.clauses),)
         for number, clause in enumerate(shape.clauses):
             if progress.clauses >> number & 1:
                 demands = [part.item for part in clause if (isinstance(part, ItemAt) and part.index == index)
                            or (isinstance(part, ItemFrom) and part.index <= index)]
                 entries = claims(self.values, entries, 1 << number, demands)
-        ways = [(conj, (), clauses) for conj, clauses in entries]
+        ways: list[tuple[Conj, tuple[int, ...], int]] = [(conj, (), clauses) for conj, clauses in entries]
         for number, count in zip(progress.counts, shape.counts, strict=True):
             ways = [(narrowed, (*numbers, grown), clauses) for conj, numbers, clauses in ways
                     for narrowed, grown in self._counted(conj, count, number)]

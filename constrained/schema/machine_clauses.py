@@ -126,10 +126,10 @@ class Clauses:
         """Invariant: present <= ahead; a key outside both is absent; values: what chosen keys must be beyond their own conjunction."""
         machine = self._machine
         shape = machine.shape
-        if shape.max is not None and at.count + present.bit_count() + len(others) > shape.max:
+        if shape.max is not None and at.size + present.bit_count() + len(others) > shape.max:
             return False
         if not left:
-            return at.count + ahead.bit_count() >= shape.min or bool(machine.cells)
+            return at.size + ahead.bit_count() >= shape.min or bool(machine.cells)
         clause, rest = left[0], left[1:]
         for part in clause:
             if isinstance(part, HasOther):

@@ -15,14 +15,14 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.schema.distinct import values_below
 from constrained.schema.machine_texts import cut, never_runs_dry
 from constrained.schema.number_sets import magnitudes
 from constrained.schema.numbers import number_language
 from constrained.schema.ranges import contains
-from constrained.schema.values import ArrayShape, Conj, NumberRange, Value
+from constrained.schema.values import ArrayShape, Conj, NumberRange
 
 if TYPE_CHECKING:
     from constrained.schema.machine_array import Position
@@ -31,32 +31,38 @@ if TYPE_CHECKING:
 Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `distinct`
 Written: TypeAlias = frozenset[Item]
 
-_LARGEST_EXPONENT = 10_000
+_LONGEST_EXPONENT = 3  # characters; longer ones would be numbers of more than a thousand digits
 _MOST_LISTED = 65
 
 
 class AfterText(Dispatch):
-    """What follows a string or a number, which must not come again; written strings are refused."""
+    """What follows a string or a number, which must not come again; used ones are refused."""
 
     records = True
 
-    def __init__(self, after: Position, written: Written, *, number: bool) -> None:
-        self._after, self._written, self._number = after, written, number
+    def __init__(self, after: Position, used: Written, *, number: bool) -> None:
+        self._after, self._used, self._number = after, used, number
         # One token can hold the empty string twice, so that "" has to be told from other strings.
-        self.special = frozenset() if number else frozenset({"", *(str(value) for kind, value in written if kind == "string")})
+        self.special = frozenset() if number else frozenset({"", *(str(value) for kind, value in used if kind == "string")})
 
     def after_text(self, text: str | None) -> State | None:
         if text is None:
             return self._after
         item: Item = ("number", _value(text)) if self._number else ("string", text)
-        return None if item in self._written else self._after._replace(written=self._written | {item})
+        return None if item in self._used else self._after._replace(written=self._after.written | {item})
 
 
-def _value(text: str) -> Fraction:
-    _, _, exponent = text.lower().partition("e")
-    if exponent and abs(int(exponent)) > _LARGEST_EXPONENT:
-        raise LimitExceeded("an item of an array with uniqueItems is too large to compare", because=f"its exponent is {exponent[:20]}")
-    return Fraction(text)
+def _value(text: str) -> object:
+    """Return the value of a number: a Fraction, or what tells it apart where that would be too long to write down."""
+    mantissa, _, exponent = text.lower().partition("e")
+    if not exponent or len(exponent) <= _LONGEST_EXPONENT or not Fraction(mantissa):
+        return Fraction(text if exponent and len(exponent) <= _LONGEST_EXPONENT else mantissa)
+    value, power = Fraction(mantissa), int(exponent)
+    while abs(value) < 1:
+        value, power = value * 10, power - 1
+    while abs(value) >= 10:
+        value, power = value / 10, power + 1
+    return value, power
 
 
 def without(ranges: tuple[NumberRange, ...], point: Fraction) -> tuple[NumberRange, ...]:
@@ -107,12 +113,12 @@ class Distinct:
         for conj in dict.fromkeys((*shape.prefix, shape.rest)):
             value = values.value(conj)
             if value.arrays or value.objects:
-                few = values_below(conj, _MOST_LISTED, values.value)
+                few: frozenset[Any] | None = values_below(conj, _MOST_LISTED, values.value)
                 if few is None:
                     raise UnsupportedSchema(
                         "cannot compile uniqueItems", because="its items can be arrays or objects, whose texts would have to be remembered",
                         instead='restrict "items" to scalars or to an "enum", or set unsupported="widen"')
-                self._listed[conj] = {item: values.state(_constant(conj, item)) for item in sorted(few, key=repr)}  # type: ignore[arg-type]
+                self._listed[conj] = {item: values.state(_constant(conj, item)) for item in sorted(few, key=repr)}
 
     def items(self, written: Written, index: int, after: Position) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next item: a value that has not been written and leaves enough for the items to come."""
@@ -128,8 +134,7 @@ class Distinct:
             (Bytes(word, END), after._replace(written=written | {item})) for word, item in words if item not in used]
         numbers = value.numbers
         for kind, point in used:
-            if kind == "number":
-                assert isinstance(point, Fraction)
+            if kind == "number" and isinstance(point, Fraction):
                 numbers = without(numbers, point)
         if numbers:
             calls.append((Text(Surface.RAW, number_language(numbers, marks.numbers)), AfterText(after, used, number=True)))

@@ -48,7 +48,7 @@ class Position(NamedTuple):
     padded: bool  # whitespace may come
     written: int  # bit i: names[i]
     others: frozenset[str]
-    count: int  # of written keys, no further than the machine counts
+    size: int  # number of written keys, no further than the machine counts
     clauses: int  # bit i: clause i is still open
     rank: int  # named keys of a smaller rank are behind (schema order)
 
@@ -198,7 +198,7 @@ class ObjectMachine:
         return left & self.ranks[1][at.rank] if self.values.ordered else left
 
     def closable(self, at: Position) -> bool:
-        return not self.required & ~at.written and at.count >= self.shape.min and (not at.clauses or self.clauses.met(at))
+        return not self.required & ~at.written and at.size >= self.shape.min and (not at.clauses or self.clauses.met(at))
 
     def completable(self, at: Position) -> bool:
         """Say whether some continuation closes the object."""
@@ -206,10 +206,10 @@ class ObjectMachine:
         ahead = self.ahead(at)
         if needed & ~ahead:
             return False
-        least = at.count + needed.bit_count()
+        least = at.size + needed.bit_count()
         if self._most is not None and least > self._most:
             return False
-        if least < self.shape.min and not self.cells and at.count + ahead.bit_count() < self.shape.min:
+        if least < self.shape.min and not self.cells and at.size + ahead.bit_count() < self.shape.min:
             return False
         return not at.clauses or self.clauses.can_be_met(at, ahead, needed)
 
@@ -222,10 +222,10 @@ class ObjectMachine:
             rank_of, masks = self.ranks
             nearest = min(rank_of[bit] for bit in _bits(needed)) if needed & (needed - 1) else rank_of[first]
             ahead &= ~masks[nearest + 1]
-        if self._most is not None and at.count + needed.bit_count() >= self._most:
+        if self._most is not None and at.size + needed.bit_count() >= self._most:
             ahead &= needed
         doubtful = self.clauses.touched if at.clauses else 0
-        if self.values.ordered and (at.count < self.shape.min or at.clauses):
+        if self.values.ordered and (at.size < self.shape.min or at.clauses):
             doubtful = ahead
         if at.clauses and self._most is not None:
             doubtful = ahead
@@ -238,7 +238,7 @@ class ObjectMachine:
         needed = self.required & ~at.written
         if not self.cells or (self.values.ordered and needed):
             return False
-        return self._most is None or at.count + needed.bit_count() < self._most
+        return self._most is None or at.size + needed.bit_count() < self._most
 
     def continues(self, at: Position) -> bool:
         """Say whether a key may come."""
@@ -276,7 +276,7 @@ class ObjectMachine:
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
     def _named_options(self, at: Position, bit: int) -> tuple[tuple[Conj, Position], ...]:
-        count = self._counted(at.count)
+        count = self._counted(at.size)
         rank = self.ranks[0][bit] + 1 if self.values.ordered else 0
         after = Position(
             self, AFTER, self.punctuation.gap is not None, at.written | 1 << bit, at.others, count, at.clauses, rank)
@@ -285,7 +285,7 @@ class ObjectMachine:
     def _other_options(self, at: Position, cell: int, text: str | None = None) -> tuple[tuple[Conj, Position], ...]:
         others = at.others if text is None else at.others | {text}
         rank = len(self.names) if self.values.ordered else 0
-        after = Position(self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.count), at.clauses, rank)
+        after = Position(self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank)
         conj = self.cells[cell].value
         return self._options(self.clauses.other(cell, conj, at.clauses) if at.clauses else ((conj, 0),), after)
 

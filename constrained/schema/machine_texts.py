@@ -7,8 +7,8 @@ needed: the language stays as it is, shares its masks with all others, and a use
 from __future__ import annotations
 
 import keyword
+from collections.abc import Collection
 from functools import lru_cache
-from typing import Collection
 
 from constrained.regex import ANY_TEXT, Expr, complement, intersect, is_empty, is_finite, literals, parse_python
 

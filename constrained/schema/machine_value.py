@@ -9,7 +9,8 @@ one start state per conjunction: positions inside objects and arrays are compare
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from constrained.machine import END, Bytes, Edges, State, Surface, Text
 from constrained.regex import NEVER, Expr
@@ -64,7 +65,8 @@ class Values:
 
     def alternatives(self, value: Value) -> list[State]:
         """Return one state per type, and per spelling of a type that starts with another byte."""
-        marks, found = self.punctuation, []
+        marks = self.punctuation
+        found: list[State] = []
         if value.objects:
             found.append(Bytes(marks.objects.opening, self.opened_object(value.objects, marks)))
         for index, brackets in enumerate(marks.arrays if value.arrays else ()):

@@ -8,9 +8,10 @@ values past the lower end are one state.  Tested through tests/test_numbers.py.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Hashable, Iterable, TypeAlias
+from typing import TypeAlias
 
 from constrained.machine import Language
 from constrained.schema.number_sets import Interval

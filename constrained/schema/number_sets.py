@@ -76,7 +76,8 @@ class Divisor:
     @property
     def modulus(self) -> int:
         """The number M such that m mod M decides `unit`, for all m not divisible by 10."""
-        return self.odd * 2 ** max(0, self.two - self.five) * 5 ** max(0, self.five - self.two)
+        twos, fives = max(0, self.two - self.five), max(0, self.five - self.two)
+        return self.odd * (1 << twos) * int(5**fives)
 
     def unit(self, mantissa: int) -> int | None:
         """Return the least k such that mantissa · 10^k is a multiple, None if there is none; mantissa may be reduced by `modulus`."""
@@ -208,8 +209,9 @@ class Magnitudes:
                 return True
         else:
             least = floor if least is None else max(least, floor)
-        assert most is not None and least is not None
-        prefix, length = int(digits), len(digits)
+        assert most is not None
+        assert least is not None
+        prefix, length = _integer(digits), len(digits)
         for point in range(most, least - 1, -1):
             scale = Fraction(10) ** (point - length)
             if self.meets(prefix * scale, (prefix + 1) * scale, left_open=left_open, right_open=True, whole=whole):
@@ -253,6 +255,15 @@ class Magnitudes:
                 return True
             at += 1
         return False
+
+
+def _integer(digits: str) -> int:
+    """Return int(digits), also where Python refuses because there are more than 4,300."""
+    value = 0
+    for at in range(0, len(digits), 4000):
+        part = digits[at : at + 4000]
+        value = value * 10 ** len(part) + int(part)
+    return value
 
 
 def _bound_point(value: Fraction) -> int:

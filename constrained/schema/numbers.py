@@ -15,9 +15,10 @@ Tested in tests/test_numbers.py against `Fraction` over all short texts.  Source
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Iterable, NamedTuple
+from typing import NamedTuple
 
 from constrained.machine import Language
 from constrained.schema.number_exponents import LEAST_POINT, MOST_POINT, ExponentStart, Interned, Spelling, exponent
@@ -62,7 +63,7 @@ class Reader:
         past_low = numbers.low.point + 1 if numbers.low else 1
         self._furthest = max(past_low, MOST_POINT + 1 if not plain else 1) if spelling.canonical and numbers.high is None else None
 
-    def state(self, key: Key, digits: str) -> "Mantissa | None":
+    def state(self, key: Key, digits: str) -> Mantissa | None:
         """Return the state of a key, None if it is dead; `digits` is one reading of it, from the first digit > 0."""
         key = self._reduced(key)
         if key in self._states:
@@ -93,16 +94,16 @@ class Reader:
             zeros, fraction = (min(zeros, 1), min(fraction, 2)) if canonical else (0, 0)
         return key._replace(low=low, high=high, point=point, zeros=zeros, fraction=fraction, residue=residue)
 
-    def first(self, digit: int) -> "Mantissa | None":
+    def first(self, digit: int) -> Mantissa | None:
         """Return the state after the first digit before the point."""
         if digit == 0:
             return self.state(Key(ZERO, False, 0, 0, 0, 0, 0, 0, False), "")
         return self.significant(Key(WHOLE, False, 0, 0, 1, 0, 0, 0, False), "", digit)
 
-    def bare_point(self) -> "Mantissa | None":
+    def bare_point(self) -> Mantissa | None:
         return self.state(Key(POINT, False, 0, 0, 0, 0, 0, 0, True), "")
 
-    def significant(self, key: Key, digits: str, digit: int) -> "Mantissa | None":
+    def significant(self, key: Key, digits: str, digit: int) -> Mantissa | None:
         """Return the state after one more digit that is not a leading zero; phase, point and fraction of the key count it already."""
         if not self.numbers.positive:
             return None
@@ -144,7 +145,7 @@ class Mantissa(Interned):
             yield "_", self.reader.state(self.key._replace(gap=True), self.digits)
         yield "e", after_e
 
-    def _after(self, digit: int) -> "Mantissa | None":
+    def _after(self, digit: int) -> Mantissa | None:
         key, reader = self.key, self.reader
         if key.phase == WHOLE:
             return reader.significant(key._replace(point=key.point + 1), self.digits, digit)
@@ -193,7 +194,7 @@ class Mantissa(Interned):
         """
         if self.accepts:
             return True
-        numbers, key, canonical = self.reader.numbers, self.key, self.reader.spelling.canonical
+        numbers, canonical = self.reader.numbers, self.reader.spelling.canonical
         if not self.digits:
             return self._live_zero()
         if not canonical:
@@ -253,7 +254,7 @@ class Both(Interned):
 
     __slots__ = ("members", "_table")
 
-    def __init__(self, members: tuple[Language, ...], table: "dict[frozenset[Language], Both]") -> None:
+    def __init__(self, members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> None:
         self.members, self._table = members, table
         self._edges, self.accepts = None, any(member.accepts for member in members)
 
