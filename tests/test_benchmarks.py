@@ -8,11 +8,12 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from constrained import ChatFormat, Grammar, compile
 from constrained.benchmarks import always_valid, laws, speed, vocabularies
 from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
 from constrained.benchmarks.engines import Llguidance, Ours, XGrammar
 from constrained.benchmarks.tool_sets import tool_sets
+
+from constrained import ChatFormat, Grammar, compile
 
 LIST = '"[" ("1" ("," "1")*)? "]"'
 

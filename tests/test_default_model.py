@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from constrained import ChatFormat
-from constrained.default_model import WIDTH, build, load, load_tokenizer  # noqa: E402  (after the skips)
+from constrained.default_model import WIDTH, build, load, load_tokenizer
 
 
 def test_the_shipped_tokenizer_is_what_build_makes():
