@@ -29,6 +29,8 @@ cdef class Automaton(Objects):
     cdef int32_t* path
 
     cdef int reach(self, int q, int stack) except -1
+    cdef int find_closed(self, int q) noexcept
+    cdef int index_closed(self) except -1
     cdef int propagate(self, int q, int stack) except -1
     cdef int surface_of(self, int callee) noexcept
     cdef int pop(self, int q, int stack) except -1

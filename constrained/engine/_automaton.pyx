@@ -14,6 +14,7 @@ DEAD = 0
 
 
 cdef enum:
+    MANY = 64           # numbers in `closed` from which on it is searched by a table
     ROW = 1024          # bytes of a row
     SIZES = 4           # sizes of blocks that are kept
     KEPT = 1 << 24      # bytes of free blocks that are kept for each size
@@ -79,11 +80,14 @@ cdef class Automaton(Objects):
         cdef int known, both
         if q < 0:
             return 0
-        known = map_get(&self.closed_at, q, 0)
+        known = self.find_closed(q)
         if known < 0:
             known = ints_add(&self.closed, q)
             ints_add(&self.closed, stack)
-            map_put(&self.closed_at, q, 0, known)
+            if known == MANY:
+                self.index_closed()
+            elif known > MANY:
+                map_put(&self.closed_at, q, 0, known)
             if known > 2 * self.max_configurations:
                 raise LimitExceeded(
                     "too many readings of the text at once", because=f"more than {self.max_configurations:,} configurations are alive",
@@ -95,6 +99,22 @@ cdef class Automaton(Objects):
                 return 0
             self.closed.at[known + 1] = both
         return self.propagate(q, stack)
+
+    cdef int find_closed(self, int q) noexcept:
+        """Return where a machine state stands in `closed`, -1: nowhere; a table is only used for wide closures."""
+        cdef int i
+        if self.closed.size > MANY:
+            return map_get(&self.closed_at, q, 0)
+        for i in range(0, self.closed.size, 2):
+            if self.closed.at[i] == q:
+                return i
+        return -1
+
+    cdef int index_closed(self) except -1:
+        cdef int i
+        for i in range(0, self.closed.size, 2):
+            map_put(&self.closed_at, self.closed.at[i], 0, i)
+        return 0
 
     cdef int propagate(self, int q, int stack) except -1:
         """Push what a machine state calls; queue what it returns to."""
@@ -143,10 +163,9 @@ cdef class Automaton(Objects):
         cdef int i, q, stack, kept = 0
         self.closing_flags = flags
         self.closed.size = 0
-        if self.closed_at.size:
-            self.closed_at.size = 0
-            for i in range(<int>self.closed_at.mask + 1):
-                self.closed_at.at[i].value = -1
+        if self.closed_at.at != NULL:
+            free(self.closed_at.at)
+            memset(&self.closed_at, 0, sizeof(Map))
         try:
             while self.work.size:
                 self.work.size -= 2
@@ -154,9 +173,6 @@ cdef class Automaton(Objects):
         except BaseException:
             self.work.size = 0
             raise
-        if self.closed_at.mask > 1023:      # an unusually wide closure: do not clear a large table for ever
-            free(self.closed_at.at)
-            memset(&self.closed_at, 0, sizeof(Map))
         for i in range(0, self.closed.size, 2):
             q, stack = self.closed.at[i], self.closed.at[i + 1]
             if self.reads(q):

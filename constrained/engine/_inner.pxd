@@ -23,11 +23,14 @@ cdef class Inner:
     cdef dict groups                # text before an exit -> exit nodes
     cdef list twice                 # tokens that may complete a second text
     cdef list twice_keys            # tokens that may complete a second key: a colon and a comma lie between
+    cdef Ints token_starts          # behind keys: where each exit of the key has its first token, and its first exit
+    cdef Ints exit_starts
     cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit
 
 
 cdef class Inners(Automaton):
     cdef dict inners                # text position, or (text position, trie node) -> Inner
+    cdef dict behind_keys           # (id of a key's Inner, entry) -> (the Inner of the key, Inner behind it)
 
     cdef Inner inner(self, int q)
     cdef Inner part(self, int q, int node)
@@ -38,5 +41,6 @@ cdef class Inners(Automaton):
     cdef uint32_t* inside(self, Inner inner) except NULL
     cdef int group(self, Inner inner, int q, int node) except -1
     cdef int drop_covered(self, Inner inner) except -1
+    cdef Inner behind_key(self, Inner key, int entry)
     cdef int note_bytes(self, Inner inner) except -1
     cdef void clear_tokens(self, int node, uint32_t* bits) noexcept

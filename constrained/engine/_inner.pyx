@@ -35,6 +35,8 @@ cdef class Inner:
         free(self.exit_counts.at)
         free(self.counted.at)
         free(self.next_bytes)
+        free(self.token_starts.at)
+        free(self.exit_starts.at)
 
 
 cdef class Inners(Automaton):
@@ -170,6 +172,51 @@ cdef class Inners(Automaton):
         if counts:
             sort_counts(&made.counted, made.most)
         self.note_bytes(made)
+        return made
+
+    cdef Inner behind_key(self, Inner key, int entry):
+        """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written keys.
+
+        Per exit of the key: the tokens that end before the value does, and the nodes where the value ends.
+        """
+        cdef Inner made
+        cdef int i, at, j, depth, base, after
+        cdef int32_t* path
+        known = self.behind_keys.get((id(key), entry))
+        if known is not None:
+            return known[1]
+        made, path = Inner(), <int32_t*>malloc(4 * (self.longest + 2))
+        if path == NULL:
+            raise MemoryError
+        ints_add(&self.work, entry)
+        ints_add(&self.work, OUTSIDE)
+        path[0] = self.close(0)
+        try:
+            for i in range(key.exits.size):
+                ints_add(&made.token_starts, made.tokens.size)
+                ints_add(&made.exit_starts, made.exits.size)
+                base, at = self.depth[key.exits.at[i]], key.exits.at[i]
+                for j in range(self.first[at], self.first[at + 1]):
+                    ints_add(&made.tokens, self.ids[j])
+                at += 1
+                while at < self.end[key.exits.at[i]]:
+                    depth = self.depth[at] - base
+                    after = self.next_state(path[depth - 1], self.byte[at])
+                    if after == DEAD:
+                        at = self.end[at]
+                        continue
+                    path[depth] = after
+                    for j in range(self.first[at], self.first[at + 1]):
+                        ints_add(&made.tokens, self.ids[j])
+                    if self.states[after].flags & EXITS and self.end[at] > at + 1:
+                        ints_add(&made.exits, at)
+                    at += 1
+        finally:
+            free(path)
+        ints_add(&made.token_starts, made.tokens.size)
+        ints_add(&made.exit_starts, made.exits.size)
+        self.behind_keys[id(key), entry] = (key, made)
+        self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
         return made
 
     cdef int note_bytes(self, Inner inner) except -1:

@@ -55,7 +55,7 @@ cdef class Kernel(Inners):
         self.vocabulary, self.specials = vocabulary, specials
         self.max_configurations, self.max_bytes = max_configurations, max_bytes
         self.shared = vocabulary.shared_masks
-        self.inners = {}
+        self.inners, self.behind_keys = {}, {}
         self._load(vocabulary)
         self.path = <int32_t*>malloc(4 * (self.longest + 2))
         self.intern_state(0)                                   # DEAD
@@ -221,22 +221,45 @@ cdef class Kernel(Inners):
     cdef int leave_recorded(self, Inner inner, int q, int stack, int node, uint32_t* bits, list doubtful) except -1:
         """As `leave`, where what follows depends on the text: ordinary texts have one state behind them, special ones their own."""
         cdef int behind, frame, after, parent, target, exit_
+        cdef bint native
         if inner.groups is None:
             self.group(inner, q, node)
         for frame in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
             after, parent = self.frames.at[frame], self.frames.at[frame + 2]
             if self.frames.at[frame + 1] < 0:
                 continue
-            behind = self.generic_state(after, parent)
-            apart = self.special_exits(inner, q, after, self.frames.at[frame + 1], behind == DEAD)
-            if behind != DEAD:
+            native = self.machines[after >> 1].kind == OTHER
+            behind = DEAD if native else self.generic_state(after, parent)
+            apart = self.special_exits(inner, q, after, self.frames.at[frame + 1], behind == DEAD and not native)
+            if native:
+                self.leave_key(inner, after, parent, apart, bits)
+            elif behind != DEAD:
                 self.leave_all(inner, behind, apart, bits)
             for exit_, text in apart.items() if apart is not None else ():
                 target = self.after_text(after, text, parent)
                 if target != DEAD:
                     set_tokens(self.first, self.ids, exit_, bits)
                     self.walk(target, exit_ + 1, self.end[exit_], self.depth[exit_], bits)
-            doubtful.extend(inner.twice_keys if self.machines[after >> 1].kind == OTHER else inner.twice)
+            doubtful.extend(inner.twice_keys if native else inner.twice)
+        return 0
+
+    cdef int leave_key(self, Inner inner, int after, int parent, object apart, uint32_t* bits) except -1:
+        """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is known."""
+        cdef Inner behind = self.behind_key(inner, self.lonely_entry(after))
+        cdef int i, j, token, node, ended = UNKNOWN
+        for i in range(inner.exits.size):
+            if apart is not None and inner.exits.at[i] in apart:
+                continue
+            for j in range(behind.token_starts.at[i], behind.token_starts.at[i + 1]):
+                token = behind.tokens.at[j]
+                bits[token >> 5] |= <uint32_t>1 << (token & 31)
+            for j in range(behind.exit_starts.at[i], behind.exit_starts.at[i + 1]):
+                node = behind.exits.at[j]
+                if ended == UNKNOWN:
+                    ints_add(&self.work, self.position_behind(after))
+                    ints_add(&self.work, parent)
+                    ended = self.close(0)
+                self.walk(ended, node + 1, self.end[node], self.depth[node], bits)
         return 0
 
     cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything):

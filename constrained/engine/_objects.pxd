@@ -13,6 +13,7 @@ cdef struct Table:
     int names, width, least, most   # width: 32-bit words of a set of names; most: -1 for no bound
     int counts_to                   # numbers of keys above it are all the same
     int texts, surface, closing, cells
+    int blank                       # the empty set, -1: not asked for
     int comma, colon, gap           # machine states, -1: none
     int32_t* required
     int32_t* usable
@@ -45,4 +46,6 @@ cdef class Objects(Machines):
     cdef int literal_text(self, int set_, int table, int32_t* offers) except -1
     cdef int value_state(self, int table, int which) except -1
     cdef int add_call(self, int callee, int after) except -1
+    cdef int lonely_entry(self, int after) except -1
+    cdef int position_behind(self, int after) except -1
     cdef int entry(self, int set_, int which) except -1

@@ -73,6 +73,7 @@ cdef class Objects(Machines):
         cdef int i, count = len(table.names)
         t.names, t.width, t.cells = count, (count + 31) // 32, len(table.cells)
         t.least, t.most = table.least, -1 if table.most is None else table.most
+        t.blank = -1
         t.counts_to = t.least if t.most < 0 else t.most
         t.texts, t.surface, t.closing = self.texts._texts(table.names), table.surface, table.closing
         t.comma, t.colon = self.machine(table.comma), self.machine(table.colon)
@@ -164,7 +165,7 @@ cdef class Objects(Machines):
     # -- states -------------------------------------------------------------------------------------------------------------
 
     cdef int object_state(self, int kind, int set_, int extra, int more) except -1:
-        """Return a native state: POSITION (phase, padded), ENTRY and BEGIN (what was read), NAMED, OTHER (cell)."""
+        """Return a native state: POSITION (phase, padded), ENTRY and BEGIN (what was read, ends behind its value), NAMED, OTHER (cell)."""
         cdef uint64_t a = pair(kind, set_), b = pair(extra, more)
         cdef int known = map_get(&self.object_ids, a, b)
         if known >= 0:
@@ -191,10 +192,10 @@ cdef class Objects(Machines):
         if m.kind == POSITION:
             return self.expand_position(at)
         if m.kind == ENTRY:
-            callee, after = self.tables[self.sets[m.set].table].colon, self.object_state(BEGIN, m.set, m.extra, 0)
+            callee, after = self.tables[self.sets[m.set].table].colon, self.object_state(BEGIN, m.set, m.extra, m.more)
         else:
             callee = self.value_state(self.sets[m.set].table, m.extra)
-            after = self.object_state(POSITION, m.set, AFTER, self.tables[self.sets[m.set].table].gap >= 0)
+            after = self.machine(END) if m.more else self.object_state(POSITION, m.set, AFTER, self.tables[self.sets[m.set].table].gap >= 0)
         self.machines[at].calls = self.calls.size
         self.add_call(callee, after)
         self.machines[at].calls_end = self.calls.size
@@ -286,6 +287,19 @@ cdef class Objects(Machines):
         if text is not None and text in self.special(after):
             return NONE
         return self.entry(self.with_other(m.set, text), self.tables[self.sets[m.set].table].names + m.extra)
+
+    cdef int lonely_entry(self, int after) except -1:
+        """Return the entry of an ordinary key of a cell that ends behind its value; the same for all sets of a table."""
+        cdef int table = self.sets[self.machines[after >> 1].set].table
+        if self.tables[table].blank < 0:
+            ints_add_zeros(&self.set_words, self.tables[table].width)
+            self.tables[table].blank = self.settle_set(table, 0, 0)
+        return self.object_state(ENTRY, self.tables[table].blank, self.tables[table].names + self.machines[after >> 1].extra, 1)
+
+    cdef int position_behind(self, int after) except -1:
+        """Return the position behind the value of an ordinary key of a cell."""
+        cdef int set_ = self.with_other(self.machines[after >> 1].set, None)
+        return self.object_state(POSITION, set_, AFTER, self.tables[self.sets[set_].table].gap >= 0)
 
     cdef object special(self, int after):
         cdef Machine m = self.machines[after >> 1]

@@ -314,16 +314,15 @@ cdef class Texts(Languages):
             if s.escapes:
                 row[0x5C] = -1
             if self.languages[p.language].texts >= 0:
-                self._mark_literals(p.language, <size_t>row)
+                self.mark_literals(p.language, row)
             else:
                 if self.languages[p.language].first < 0:
                     self.expand(p.language)
                 for at in range(self.languages[p.language].first, self.languages[p.language].last):
-                    self._mark_range(self.edge_low.at[at], self.edge_high.at[at], <size_t>row)
+                    self.mark_range(self.edge_low.at[at], self.edge_high.at[at], row)
         return 0
 
-    def _mark_range(self, int low, int high, size_t row_):
-        cdef int32_t* row = <int32_t*>row_
+    cdef void mark_range(self, int low, int high, int32_t* row) noexcept:
         cdef int byte
         for byte in range(low, min(high, 0x7F) + 1):
             row[byte] = -1
@@ -333,7 +332,7 @@ cdef class Texts(Languages):
                               (0xC0 + (high >> 6) if high < 0x800 else 0xE0 + (high >> 12) if high < 0x10000 else 0xF0 + (high >> 18)) + 1):
                 row[byte] = -1
 
-    def _mark_literals(self, int language, size_t row):
+    cdef void mark_literals(self, int language, int32_t* row) noexcept:
         cdef LanguageAt at = self.languages[language]
         cdef LiteralTexts* entry = &self.sets[at.texts]
         cdef int i = at.low, point, left, right, middle
@@ -341,7 +340,7 @@ cdef class Texts(Languages):
             i += 1
         while i < at.high:
             point = entry.points[entry.offset[i] + at.depth]
-            self._mark_range(point, point, row)
+            self.mark_range(point, point, row)
             left, right = i + 1, at.high
             while left < right:
                 middle = (left + right) >> 1
