@@ -37,7 +37,7 @@ MODES: dict[str, dict[str, Any]] = {
     "padded batch": {"do_sample": True, "temperature": 1.0, "top_k": 0},
 }
 BATCH = {"padded batch": 8}  # prompts of different lengths, in one call
-MAX_TOKENS = 400
+MAX_TOKENS = 256
 WORDS = ("weather", "Oslo", "tomorrow", "please", "what", "is", "the", "price", "of", "a", "train", "to", "北京", "and", "why", "now")
 
 

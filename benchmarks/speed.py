@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from constrained import ChatFormat, Vocabulary
+from constrained import Vocabulary
 
 from . import vocabularies
 from .cases import Case, format_cases, schema_cases, text_of
