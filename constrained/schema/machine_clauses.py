@@ -7,9 +7,10 @@ reading survives the value, and otherwise simply "any", which is also right, bec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from constrained.errors import UnsupportedSchema
+from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.documents import NOTHING, both
 from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, negation
@@ -18,7 +19,20 @@ if TYPE_CHECKING:
     from constrained.schema.machine_object import ObjectMachine, Position
     from constrained.schema.machine_value import Values
 
-Entries: TypeAlias = tuple[tuple[Conj, int], ...]  # (what the value must be, which clauses are open after it)
+Reading: TypeAlias = tuple[Conj, int]  # what the value must be, which clauses are open after it
+Entries: TypeAlias = tuple[Reading, ...]
+
+
+class Plan(NamedTuple):
+    """What a reading leaves to the rest of the object: `left` is met, `present` comes, nothing outside `ahead` does.
+
+    values: what some keys must be, if they come, beyond their own conjunction.  Invariant: present <= ahead.
+    """
+
+    left: tuple[Clause, ...]
+    ahead: int
+    present: int
+    values: dict[int, Conj]
 
 
 def claims(values: Values, entries: Entries, clause: int, demands: list[Conj]) -> Entries:
@@ -90,23 +104,92 @@ class Clauses:
         return all(
             any(isinstance(part, Absent) and not at.written >> index[part.key] & 1 for part in clause) for clause in self._open(at.clauses))
 
-    def named(self, bit: int, conj: Conj, open_: int) -> Entries:
-        """Return the ways to write a named key."""
-        open_ &= ~self._present.get(bit, 0)
-        entries: Entries = ((conj, open_),)
-        for clause, demands in self._named.get(bit, {}).items():
-            if open_ & clause:
-                entries = claims(self._machine.values, entries, clause, demands)
-        return entries
+    def named(self, bit: int, conj: Conj, after: Position) -> Iterator[Reading]:
+        """Yield the ways to write a named key; `after` is the position behind it, with the clauses that were open before it."""
+        open_ = after.clauses & ~self._present.get(bit, 0)
+        parts = [(clause, demands) for clause, demands in self._named.get(bit, {}).items() if open_ & clause]
+        return self._readings(conj, open_, parts, after, bit) if parts else iter(((conj, open_),))
 
-    def other(self, cell: int, conj: Conj, open_: int) -> Entries:
-        """Return the ways to write a key of a cell."""
-        entries: Entries = ((conj, open_),)
+    def other(self, cell: int, conj: Conj, after: Position) -> Iterator[Reading]:
+        """Yield the ways to write a key of a cell."""
+        open_ = after.clauses
+        parts = []
         for number, clause in enumerate(self._clauses):
             demands = [part.value for part in clause if isinstance(part, HasOther) and self._inside(cell, part.keys)]
             if demands and open_ >> number & 1:
-                entries = claims(self._machine.values, entries, 1 << number, demands)
-        return entries
+                parts.append((1 << number, demands))
+        return self._readings(conj, open_, parts, after, None) if parts else iter(((conj, open_),))
+
+    def _readings(
+        self, conj: Conj, open_: int, parts: list[tuple[int, list[Conj]]], after: Position, bit: int | None,
+    ) -> Iterator[Reading]:
+        """Yield the ways to meet some of the clauses by a value and leave the others to the rest of the object.
+
+        parts: the clauses that the value could meet, and what it must be for that.  Where "in C" and "outside C" exclude each other, a
+        value has one reading.  Where the rest may be in C as well, the reading that meets the clause is only needed for rests that do not
+        meet it: without that, n clauses on one key (the members of a oneOf) had 2ⁿ readings, most of which no rest asks for.
+        """
+        values = self._machine.values
+        ahead, needed = self._machine.ahead(after), self._machine.required & ~after.written
+        elsewhere = tuple(self._open(open_ & ~sum(clause for clause, _ in parts)))
+        todo = [(conj, open_, 0, Plan(elsewhere, ahead, needed, {}))]
+        while todo:
+            rest, open_, number, plan = todo.pop()
+            if number == len(parts):
+                yield rest, open_
+                continue
+            clause, demands = parts[number]
+            following = []
+            outside: Conj | None = rest
+            for demand in demands:
+                assert outside is not None
+                rest, claimed = outside, both(outside, demand)
+                if empty(values, claimed):
+                    continue
+                outside = beyond(values, rest, demand)
+                needy = self._failing(clause, plan, after, bit) if outside is rest else plan
+                if needy is not None:
+                    following.append((rest if outside is None else claimed, open_ & ~clause, number + 1, needy))
+                if outside is None:
+                    break
+            if outside is not None:
+                plan = plan._replace(left=(*plan.left, *self._open(clause)))
+                if self._is_possible(plan, after):
+                    following.append((outside, open_, number + 1, plan))
+            todo.extend(reversed(following))
+
+    def _failing(self, mask: int, plan: Plan, after: Position, but: int | None) -> Plan | None:
+        """Return the plan of the rests that, besides, do not meet a clause (by keys other than `but`), None if there are none."""
+        (clause,) = self._open(mask)
+        ahead, present, values = plan.ahead, plan.present, plan.values
+        for part in clause:
+            if isinstance(part, HasOther):
+                continue
+            assert isinstance(part, (HasNamed, Absent, Present))
+            bit = self._machine.index[part.key]
+            key = 1 << bit
+            if bit == but or after.written & key:
+                continue
+            if isinstance(part, Absent):
+                present |= key
+            elif isinstance(part, Present):
+                ahead &= ~key
+            elif ahead & key and len(part.value) == 1:
+                outside = both(values.get(bit, self._machine.conjs[bit]), negation(part.value))
+                if self._surely_empty(outside):
+                    ahead &= ~key
+                values = {**values, bit: outside}
+        plan = Plan(plan.left, ahead, present, values)
+        return plan if not present & ~ahead and self._is_possible(plan, after) else None
+
+    def _surely_empty(self, conj: Conj) -> bool:
+        try:
+            return empty(self._machine.values, conj)
+        except (UnsupportedSchema, LimitExceeded):
+            return False
+
+    def _is_possible(self, plan: Plan, after: Position) -> bool:
+        return self._solve(list(plan.left), after, plan.ahead, plan.present, plan.values, ())
 
     def _inside(self, cell: int, keys: Expr) -> bool:
         language = self._machine.cells[cell].language

@@ -16,12 +16,13 @@ Cost: per position one `Edges` of at most 1 + cells + 2 calls, about 5 µs, what
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from constrained.machine import END, Dispatch, Edges, LiteralSet, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
-from constrained.schema.machine_clauses import Clauses, Entries
+from constrained.schema.machine_clauses import Clauses, Reading
 from constrained.schema.machine_texts import cut, identifiers, never_runs_dry
 from constrained.schema.punctuation import Punctuation
 from constrained.schema.values import Conj, ObjectShape
@@ -230,7 +231,7 @@ class ObjectMachine:
         if at.clauses and self._most is not None:
             doubtful = ahead
         for bit in _bits(ahead & doubtful):
-            if not self._named_options(at, bit):
+            if not any(self._named_options(at, bit)):
                 ahead &= ~(1 << bit)
         return ahead
 
@@ -243,7 +244,7 @@ class ObjectMachine:
     def continues(self, at: Position) -> bool:
         """Say whether a key may come."""
         return bool(self._offers(at)) or (self._offers_other(at) and any(
-            self._other_options(at, cell) and self._language(at, cell) is not None for cell in range(len(self.cells))))
+            any(self._other_options(at, cell)) and self._language(at, cell) is not None for cell in range(len(self.cells))))
 
     # -- keys -----------------------------------------------------------------------------------------------------------
 
@@ -258,7 +259,7 @@ class ObjectMachine:
         if self._offers_other(at):
             for number, cell in enumerate(self.cells):
                 language = self._language(at, number)
-                if language is not None and self._other_options(at, number):
+                if language is not None and any(self._other_options(at, number)):
                     special = self.special | at.others if cell.endless else frozenset()
                     calls.append((Text(surface, language), OtherKey(at, number, special)))
         return calls
@@ -268,30 +269,36 @@ class ObjectMachine:
         return cell.language if cell.endless else cut(cell.language, self.special | at.others)
 
     def named_entry(self, at: Position, bit: int) -> State | None:
-        options = self._named_options(at, bit)
+        options = tuple(self._named_options(at, bit))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
     def other_entry(self, at: Position, cell: int, text: str | None) -> State | None:
-        options = self._other_options(at, cell, text)
+        options = tuple(self._other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
+<<<<<<< Updated upstream
     def _named_options(self, at: Position, bit: int) -> tuple[tuple[Conj, Position], ...]:
         count = self._counted(at.size)
+=======
+    def _named_options(self, at: Position, bit: int) -> Iterator[tuple[Conj, Position]]:
+>>>>>>> Stashed changes
         rank = self.ranks[0][bit] + 1 if self.values.ordered else 0
         after = Position(
-            self, AFTER, self.punctuation.gap is not None, at.written | 1 << bit, at.others, count, at.clauses, rank)
-        return self._options(self.clauses.named(bit, self.conjs[bit], at.clauses) if at.clauses else ((self.conjs[bit], 0),), after)
+            self, AFTER, self.punctuation.gap is not None, at.written | 1 << bit, at.others, self._counted(at.size), at.clauses, rank)
+        return self._options(self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after)
 
-    def _other_options(self, at: Position, cell: int, text: str | None = None) -> tuple[tuple[Conj, Position], ...]:
+    def _other_options(self, at: Position, cell: int, text: str | None = None) -> Iterator[tuple[Conj, Position]]:
         others = at.others if text is None else at.others | {text}
         rank = len(self.names) if self.values.ordered else 0
         after = Position(self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank)
         conj = self.cells[cell].value
-        return self._options(self.clauses.other(cell, conj, at.clauses) if at.clauses else ((conj, 0),), after)
+        return self._options(self.clauses.other(cell, conj, after) if at.clauses else ((conj, 0),), after)
 
-    def _options(self, entries: Entries, after: Position) -> tuple[tuple[Conj, Position], ...]:
-        found = [(conj, after if after.clauses == clauses else after._replace(clauses=clauses)) for conj, clauses in entries]
-        return tuple([option for option in found if self.completable(option[1])])
+    def _options(self, readings: Iterable[Reading], after: Position) -> Iterator[tuple[Conj, Position]]:
+        for conj, clauses in readings:
+            option = after if after.clauses == clauses else after._replace(clauses=clauses)
+            if self.completable(option):
+                yield conj, option
 
     def _counted(self, count: int) -> int:
         return count + 1 if count < self._counts_to else count
