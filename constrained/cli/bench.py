@@ -15,7 +15,10 @@ def bench(
     record: Annotated[Path | None, typer.Option("--record", help="Folder for the dated record; default: benchmarks/record in a checkout.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure our engine, llguidance and XGrammar in one process on the same tokens; prints ratios."""
+    """Measure speed next to llguidance and XGrammar.
+
+    All in one process, on the same tokens; what is not installed is left out.
+    """
     from ..benchmarks import speed
 
     speed.main(quick=quick, record=record, as_json=as_json)

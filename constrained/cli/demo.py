@@ -23,7 +23,10 @@ BRIEF = ("interpreter", "text_before_call")  # options that are off here: random
 
 
 def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, as_json: JsonOption = False) -> None:
-    """Show what a model with random weights writes in every chat format, with and without the constraint."""
+    """Show every format with and without its grammar.
+
+    A model with random weights, the same prompt and the same seed.
+    """
     model, tokenizer = read_model(None)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
     rows = [_row(model, tokenizer, vocabulary, name, seed + number) for number, name in enumerate(ChatFormat.names())]

@@ -26,7 +26,10 @@ def generate(
     max_tokens: Annotated[int, typer.Option(min=1, help="Where a generation is cut.")] = 400,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate under a chat format or a JSON Schema; prints one text (or JSON object) per line."""
+    """Let a model write under a chat format or a schema.
+
+    Prints one text (with --json: one object) per generation.
+    """
     grammar = read_grammar(format, schema, tools, tool_choice)
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)

@@ -21,7 +21,7 @@ class Target(StrEnum):
 
 
 def formats(as_json: JsonOption = False) -> None:
-    """List the chat formats, their special tokens and their specification."""
+    """List the chat formats and their special tokens."""
     rows = [_describe(ChatFormat.load(name)) for name in ChatFormat.names()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))

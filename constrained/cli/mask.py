@@ -30,7 +30,7 @@ def mask(
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Allowed tokens to list.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what may come next after a prefix, and why not something else."""
+    """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
     matcher = compile(read_grammar(format, schema, tools, tool_choice), vocabulary).matcher()
     for token in encode(vocabulary, prefix):
@@ -86,7 +86,7 @@ def _token(vocabulary: Vocabulary, text: str) -> int:
 
 def _usual_refusals(matcher: Matcher, vocabulary: Vocabulary) -> list[int]:
     usual = [ids[0] for ids in map(vocabulary.tokenize, map(str.encode, USUAL)) if len(ids) == 1]
-    return [token for token in (*vocabulary.stop, *usual) if not matcher.accepts(token)][:5]
+    return [token for token in (*vocabulary.stop[:1], *usual) if not matcher.accepts(token)][:5]
 
 
 def spell(vocabulary: Vocabulary, token: int) -> str:

@@ -276,12 +276,7 @@ class ObjectMachine:
         options = tuple(self._other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
-<<<<<<< Updated upstream
-    def _named_options(self, at: Position, bit: int) -> tuple[tuple[Conj, Position], ...]:
-        count = self._counted(at.size)
-=======
     def _named_options(self, at: Position, bit: int) -> Iterator[tuple[Conj, Position]]:
->>>>>>> Stashed changes
         rank = self.ranks[0][bit] + 1 if self.values.ordered else 0
         after = Position(
             self, AFTER, self.punctuation.gap is not None, at.written | 1 << bit, at.others, self._counted(at.size), at.clauses, rank)
