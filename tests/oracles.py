@@ -13,8 +13,7 @@ from itertools import product
 import lark
 
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Special
-from constrained.machine import Dispatch, State, Surface, Text
-from constrained.regex import Expr, example
+from constrained.machine import Dispatch, Language, State, Surface, Text
 
 
 class LarkOracle:
@@ -117,7 +116,7 @@ class Acceptor:
 class _Reading:
     """A place inside a text: the language of the rest and the bytes of an unfinished character."""
 
-    def __init__(self, language: Expr, partial: bytes) -> None:
+    def __init__(self, language: Language, partial: bytes) -> None:
         self.language, self.partial = language, partial
 
     def __eq__(self, other: object) -> bool:
@@ -196,15 +195,28 @@ def _spelled(symbol: Literal | Pattern | Special | Embedded, chance: random.Rand
     return symbol.text if isinstance(symbol, Literal) else symbol.name
 
 
-def spelled(language: Expr, chance: random.Random, longest: int = 6) -> str:
+def spelled(language: Language, chance: random.Random, longest: int = 6) -> str:
     """Return a random text of a language."""
     text = ""
     while not (language.accepts and (not language.edges() or chance.random() < 0.4)):
         if len(text) > longest:
-            return text + (example(language) or "")
+            return text + shortest(language)
         low, high, language = chance.choice(language.edges())
         text += chr(chance.choice([low, high, chance.randint(low, high), *(point for point in b'ab01 \n"' if low <= point <= high)]))
     return text
+
+
+def shortest(language: Language) -> str:
+    """Return a shortest text of a language."""
+    found = {language: ""}
+    for at in (work := [language]):
+        if at.accepts:
+            return found[at]
+        for low, _, target in at.edges():
+            if target not in found:
+                found[target] = found[at] + chr(low)
+                work.append(target)
+    raise AssertionError("a language without texts")
 
 
 def mutated(text: str, chance: random.Random, alphabet: str) -> str:

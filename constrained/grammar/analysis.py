@@ -8,9 +8,12 @@ Source: folklore; the components are R. Tarjan's (1972), written with an explici
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
 
 from ..errors import GrammarError
+from ..machine import Language
 from ..regex import ANY, Expr, intersect, repeat
 from .ir import Grammar, Literal, Pattern, Ref, Sequence, Symbol
 
@@ -69,9 +72,28 @@ class Facts:
         return list(found)
 
 
-def filled(language: Expr) -> Expr:
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A language without the empty text, for languages that are no expressions."""
+
+    language: Language
+
+    @property
+    def accepts(self) -> bool:
+        return False
+
+    def edges(self) -> Seq[tuple[int, int, Language]]:
+        return self.language.edges()
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return Filled, self.language.mask_key(horizon)
+
+
+def filled(language: Language) -> Language:
     """Return a language without the empty text."""
-    return intersect(language, repeat(ANY, 1, None)) if language.accepts else language
+    if not language.accepts:
+        return language
+    return intersect(language, repeat(ANY, 1, None)) if isinstance(language, Expr) else Filled(language)
 
 
 def _no_word(grammar: Grammar, productive: set[str]) -> GrammarError:

@@ -5,7 +5,7 @@ is not used: it multiplies out groups (``("a"|"b")~20`` takes a million alternat
 
 Meaning: the scannerless one, what ``Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.  There is no lexer: every terminal
 may match any text of its language (`terminals` says which that is), wherever the rules want it.  Ignored terminals may stand before
-every other terminal and at the end.  Priorities, aliases and the prefixes ``? _ !`` shape trees only.  Beyond the library: terminals
+every other terminal and at the end, each as long as it can be.  Priorities, aliases and the prefixes ``? _ !`` shape trees only.  Beyond the library: terminals
 may match the empty text, and ``%declare`` declares special tokens.
 
 Tested against the library itself (`tests/test_lark.py`).
@@ -25,16 +25,20 @@ from lark.load_grammar import PrepareLiterals, load_grammar
 
 from ..errors import ConstrainedError, GrammarError, LimitExceeded
 from .analysis import Facts
-from .ir import Grammar, Literal, Ref, Rule, Sequence, Symbol
+from .demands import resolved
+from .ir import Grammar, Literal, Ref, Rule, Symbol
 from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition, reason, translated
 from .lark_text import LarkText
+from .surroundings import Demanding
 from .terminals import Terminals
 
 MAX_SYMBOLS = 1_000_000  # in all alternatives together
 MAX_INSTANCES = 10_000  # of templates
 _UNROLLED = 64  # repeats up to here are written out
 
-_Environment = Mapping[str, Symbol]  # template parameter -> argument
+_Symbol = Symbol | Demanding
+_Sequence = tuple[_Symbol, ...]
+_Environment = Mapping[str, _Symbol]  # template parameter -> argument
 
 
 def read(text_or_path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = ()) -> Grammar:
@@ -95,10 +99,10 @@ class _Reader:
         self._files, self._start = files, start
         self._specials = frozenset(specials.values() if isinstance(specials, Mapping) else specials)
         self._trees = {name: (tuple(params), tree) for name, params, tree, _ in loaded.rule_defs}
-        self._rules: dict[str, Rule] = {}
+        self._rules: dict[str, tuple[_Sequence, ...]] = {}
         self._owner, self._size, self._instances = start, 0, 0
         self._names = set(self._trees)
-        self._repeats: dict[tuple[str, Sequence, int], Sequence] = {}
+        self._repeats: dict[tuple[str, _Sequence, int], _Sequence] = {}
         self._pending: list[tuple[str, Any, _Environment]] = []
         self._terminals = Terminals(loaded, files, specials if isinstance(specials, Mapping) else {}, self._helper)
 
@@ -114,7 +118,11 @@ class _Reader:
         self._owner = start = self._start
         if self._terminals.gap:
             start = self._helper(((Ref(start), *self._terminals.gap),)).rule
-        grammar = Grammar(self._rules, start, self._specials, source=self._files[0].text)
+        rules: Any = self._rules
+        if any(isinstance(symbol, Demanding) for sequences in rules.values() for sequence in sequences for symbol in sequence):
+            rules, start = resolved(rules, start)
+        named = {name: Rule(name, sequences) for name, sequences in rules.items()}
+        grammar = Grammar(named, start, self._specials, source=self._files[0].text)
         try:
             Facts(grammar)
         except GrammarError as error:
@@ -133,9 +141,9 @@ class _Reader:
             PrepareLiterals().transform(tree)  # in place, and nothing happens the second time
         except LARK_ERRORS as error:
             raise bad_literal(f"cannot read rule '{name}'", error, self._files, tree, self._place()) from error
-        self._rules[name] = Rule(name, self._alternatives(tree, environment))
+        self._rules[name] = self._alternatives(tree, environment)
 
-    def _alternatives(self, tree: Any, environment: _Environment) -> tuple[Sequence, ...]:
+    def _alternatives(self, tree: Any, environment: _Environment) -> tuple[_Sequence, ...]:
         if tree.data == "expansions":
             return tuple(dict.fromkeys(s for child in tree.children for s in self._alternatives(child, environment)))
         if tree.data == "alias":
@@ -148,7 +156,7 @@ class _Reader:
             raise LimitExceeded(f"grammar of more than {MAX_SYMBOLS:,} symbols", where=find(self._files, self._owner))
         return (sequence,)
 
-    def _part(self, tree: Any, environment: _Environment) -> Sequence:
+    def _part(self, tree: Any, environment: _Environment) -> _Sequence:
         """Return what a part of an alternative contributes to it."""
         if tree.data == "value":
             return self._value(tree.children[0], environment)
@@ -158,7 +166,7 @@ class _Reader:
             return (self._helper((*(s for child in tree.children for s in self._alternatives(child, environment)), ())),)
         return self._grouped(self._alternatives(tree, environment))
 
-    def _value(self, value: Any, environment: _Environment) -> Sequence:
+    def _value(self, value: Any, environment: _Environment) -> _Sequence:
         if isinstance(value, NonTerminal):
             argument = environment.get(value.name)
             if argument is not None:
@@ -196,7 +204,7 @@ class _Reader:
             self._pending.append((full_name, tree, dict(zip(params, arguments, strict=True))))
         return Ref(full_name)
 
-    def _argument(self, tree: Any, environment: _Environment) -> Symbol:
+    def _argument(self, tree: Any, environment: _Environment) -> _Symbol:
         value = tree.children[0]
         if isinstance(value, NonTerminal):
             return environment.get(value.name) or Ref(value.name)
@@ -206,7 +214,7 @@ class _Reader:
 
     # -- helper rules ---------------------------------------------------------------------------------------------------
 
-    def _helper(self, alternatives: tuple[Sequence, ...], repeated: tuple[Sequence, ...] = ()) -> Ref:
+    def _helper(self, alternatives: tuple[_Sequence, ...], repeated: tuple[_Sequence, ...] = ()) -> Ref:
         """Add a rule without a name in the file, with `alternatives`, and again itself before each of the `repeated` ones."""
         stem = re.sub(r"\W+", "_", self._owner).strip("_").lower()
         number = len(self._rules)
@@ -214,16 +222,16 @@ class _Reader:
             number += 1
         self._names.add(name)
         again = tuple((Ref(name), *sequence) for sequence in repeated if sequence)
-        self._rules[name] = Rule(name, tuple(dict.fromkeys((*alternatives, *again))))
+        self._rules[name] = tuple(dict.fromkeys((*alternatives, *again)))
         return Ref(name)
 
-    def _grouped(self, alternatives: tuple[Sequence, ...], longest: int | None = None) -> Sequence:
+    def _grouped(self, alternatives: tuple[_Sequence, ...], longest: int | None = None) -> _Sequence:
         """Return alternatives as one sequence, through a helper rule if there are several or the only one is too long."""
         if len(alternatives) == 1 and (longest is None or len(alternatives[0]) <= longest):
             return alternatives[0]
         return (self._helper(alternatives),)
 
-    def _repeated(self, tree: Any, operator: list[str], environment: _Environment) -> Sequence:
+    def _repeated(self, tree: Any, operator: list[str], environment: _Environment) -> _Sequence:
         body = self._alternatives(tree, environment)
         if operator[0] == "?":
             return (self._helper((*body, ())),)
@@ -240,7 +248,7 @@ class _Reader:
         unit = self._grouped(body, longest=2)
         return (*self._exactly(unit, least), *self._up_to(unit, most - least))
 
-    def _exactly(self, unit: Sequence, count: int) -> Sequence:
+    def _exactly(self, unit: _Sequence, count: int) -> _Sequence:
         if count <= _UNROLLED:
             return unit * count
         key = ("exactly", unit, count)
@@ -249,14 +257,14 @@ class _Reader:
             self._repeats[key] = (*half, *half, *unit * (count % 2))
         return self._repeats[key]
 
-    def _up_to(self, unit: Sequence, count: int) -> Sequence:
+    def _up_to(self, unit: _Sequence, count: int) -> _Sequence:
         """Return 0 to `count` units, so that every number of units has one derivation."""
         if not count or not unit:
             return ()
         key = ("up to", unit, count)
         if key not in self._repeats:
             if count <= _UNROLLED or count % 2 == 0:
-                alternatives: tuple[Sequence, ...] = ((), (*unit, *self._up_to(unit, count - 1)))
+                alternatives: tuple[_Sequence, ...] = ((), (*unit, *self._up_to(unit, count - 1)))
             else:
                 half = self._up_to(unit, count // 2)
                 alternatives = (half, (*self._exactly(unit, count // 2 + 1), *half))
@@ -268,7 +276,7 @@ class _Reader:
         return find_definition(self._files, self._owner.partition("{")[0])
 
 
-def _shown(argument: Symbol) -> str:
+def _shown(argument: _Symbol) -> str:
     match argument:
         case Ref(rule):
             return rule

@@ -19,8 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import GrammarError
-from ..machine import State
-from ..regex import Expr
+from ..machine import Language, State
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -50,9 +49,13 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Any text of a language, in UTF-8; `source` is the same language as a Python regular expression, for printing."""
+    """Any text of a language, in UTF-8.
 
-    language: Expr
+    `source` is a Python regular expression for people and printers.  Of a part of a terminal (`demands`) it is the terminal's, after a
+    comment that tells the parts apart.  Invariant: equal sources mean equal languages.
+    """
+
+    language: Language
     source: str
 
 

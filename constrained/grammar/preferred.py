@@ -20,6 +20,7 @@ Perl, as in R. Cox, Regular Expression Matching: the Virtual Machine Approach (2
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from re import _constants as sre
 from re import _parser
@@ -29,9 +30,13 @@ from ..errors import GrammarError, LimitExceeded
 from ..regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, parse_python, repeat
 from ..regex.look import EMPTY, Ahead, Behind, Loop, Node, Piece, Seq, alt, build, loop, seq
 from ..regex.look import Alt as Options
-from ..regex.python_syntax import _INLINE, _Reader
+from ..regex.python_syntax import _INLINE
+from ..regex.python_syntax import _Reader as Reader
 
-_MORE = concat(ANY, ANY_TEXT)
+Items = list[tuple[Any, Any]]  # of re's parse tree: operator, argument
+
+_MORE = Piece(concat(ANY, ANY_TEXT))
+_REST = Piece(ANY_TEXT)
 _UNROLLED = 50  # rounds of a counted repeat whose rounds differ
 
 
@@ -46,94 +51,136 @@ def preferred(pattern: str) -> Expr:
     [True, False]
     """
     every = parse_python(pattern)
-    flags = re.compile(pattern).flags & _INLINE
-    guarding = _Guarding(_Reader(pattern, flags))
-    tree = guarding.sequence(list(_parser.parse(pattern)), flags, EMPTY)
+    flags = flags_of(pattern)
+    guarding = Guarding(Reader(pattern, flags))
+    tree = guarding.pattern(flags)
     if not guarding.guards:
         return every
     found = build(tree)
     return every if is_empty(intersect(every, complement(found))) else found
 
 
-class _Guarding:
-    """Copies `re`'s parse tree into look-around trees, with guards; `rest` is always what follows in the pattern, unguarded."""
+def flags_of(pattern: str) -> int:
+    """Return the flags that hold for all of a pattern."""
+    return re.compile(pattern).flags & _INLINE
 
-    def __init__(self, reader: _Reader) -> None:
-        self._reader, self.guards = reader, 0
 
-    def sequence(self, items: list[tuple[Any, Any]], flags: int, rest: Node) -> Node:
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """One part of a pattern, read twice: as it is, to decide which guards are needed, and as the guards see it."""
+
+    plain: Node
+    seen: Node
+
+    def before(self, rest: Ways) -> Ways:
+        return Ways(seq(self.plain, rest.plain), seq(self.seen, rest.seen))
+
+    def loop(self, least: int, most: int | None) -> Ways:
+        return Ways(loop(self.plain, least, most), loop(self.seen, least, most))
+
+    def nonempty(self) -> Ways:
+        return Ways(_nonempty(self.plain), _nonempty(self.seen))
+
+
+class Guarding:
+    """Copies `re`'s parse tree into look-around trees, with guards.
+
+    `main` reads the pattern and `seen` what guards look at; both are `plain` unless the text holds a mark (see `surroundings`).
+    With `in_stream`, more text may follow the match.  `rest` is always what follows in the pattern, without guards.
+    """
+
+    def __init__(self, plain: Reader, main: Reader | None = None, seen: Reader | None = None, *, in_stream: bool = False) -> None:
+        self._plain, self._main, self._seen = plain, main or plain, seen or plain
+        self._in_stream = in_stream
+        self.guards = 0
+
+    def pattern(self, flags: int) -> Node:
+        """Return the whole pattern with guards."""
+        return self._sequence(list(_parser.parse(self._plain.pattern)), flags, Ways(EMPTY, EMPTY))
+
+    def _sequence(self, items: Items, flags: int, rest: Ways) -> Node:
         found = []
         for operator, argument in reversed(items):
             found.append(self._item(operator, argument, flags, rest))
-            rest = seq(self._reader.item(operator, argument, flags), rest)
+            rest = self._ways([(operator, argument)], flags).before(rest)
         return seq(*reversed(found))
 
-    def _item(self, operator: Any, argument: Any, flags: int, rest: Node) -> Node:
+    def _ways(self, items: Items, flags: int) -> Ways:
+        plain = self._plain.sequence(items, flags)
+        return Ways(plain, plain if self._seen is self._plain else self._seen.sequence(items, flags))
+
+    def _item(self, operator: Any, argument: Any, flags: int, rest: Ways) -> Node:
         if operator is sre.SUBPATTERN:
             _, added, removed, items = argument
             kept = flags & ~re.UNICODE if added & re.ASCII else flags
-            return self.sequence(list(items), (kept | added) & ~removed, rest)
+            return self._sequence(list(items), (kept | added) & ~removed, rest)
         if operator is sre.BRANCH:
             return self._branch([list(option) for option in argument[1]], flags, rest)
         if operator in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             least, most, items = argument
-            return self._repeat(list(items), int(least), None if most is sre.MAXREPEAT else int(most), flags, rest, operator is sre.MIN_REPEAT)
-        return self._reader.item(operator, argument, flags)
+            bounds = int(least), None if most is sre.MAXREPEAT else int(most)
+            return self._repeat(list(items), *bounds, flags, rest, lazy=operator is sre.MIN_REPEAT)
+        return self._main.item(operator, argument, flags)
 
-    def _not(self, first: Node, second: Node) -> Node:
-        """Return the guard of the second way against the first: nothing, if no text of the second begins with one of the first."""
-        if not _shadows(first, second):
+    def _not(self, first: Ways, second: Ways) -> Node:
+        """Return the guard of the second way against the first: nothing, if both cannot succeed at one place."""
+        if not _shadows(first.plain, second.plain, *((_REST, _REST) if self._in_stream else (_MORE, EMPTY))):
             return EMPTY
         self.guards += 1
-        return Ahead(first, positive=False)
+        return Ahead(first.seen, positive=False)
 
-    def _branch(self, options: list[list[tuple[Any, Any]]], flags: int, rest: Node) -> Node:
-        plain = [self._reader.sequence(option, flags) for option in options]
-        rivals = _rivals(plain)
+    def _branch(self, options: list[Items], flags: int, rest: Ways) -> Node:
+        ways = [self._ways(option, flags) for option in options]
+        rivals = _rivals([way.plain for way in ways])
         found = []
         for at, option in enumerate(options):
             earlier = rivals[at]
             if earlier is None:
                 continue
-            guards = [self._not(seq(plain[other], rest), seq(plain[at], rest)) for other in earlier]
-            found.append(seq(*guards, self.sequence(option, flags, rest)))
+            guards = [self._not(ways[other].before(rest), ways[at].before(rest)) for other in earlier]
+            found.append(seq(*guards, self._sequence(option, flags, rest)))
         return alt(*found)
 
-    def _repeat(self, items: list[tuple[Any, Any]], least: int, most: int | None, flags: int, rest: Node, lazy: bool) -> Node:
+    def _repeat(self, items: Items, least: int, most: int | None, flags: int, rest: Ways, *, lazy: bool) -> Node:
         """Return the rounds of a repeat: `least` mandatory ones, then the optional ones with a choice before each."""
-        body = self._reader.sequence(items, flags)
-        again = loop(body, 0, None if most is None else max(most - 1, 0))
+        body = self._ways(items, flags)
+        again = body.loop(0, None if most is None else max(most - 1, 0))
         before = self.guards
-        round_ = self.sequence(items, flags, seq(again, rest))
+        round_ = self._sequence(items, flags, again.before(rest))
         differ = self.guards > before
-        onward = seq(_nonempty(body), again, rest)
+        onward = body.nonempty().before(again.before(rest))
         guard = self._not(rest, onward) if lazy else self._not(onward, rest)
-        if self.guards > before and not (_empty_last(items) and (isinstance(body, Piece) or not all(map(_can_be_empty, items)))):
+        if self.guards > before and not (_empty_last(items) and (isinstance(body.plain, Piece) or not all(map(_can_be_empty, items)))):
             raise GrammarError(
-                f"cannot tell which texts {self._reader.pattern!r} prefers", because="a repeat has a body that can be empty",
+                f"cannot tell which texts {self._plain.pattern!r} prefers", because="a repeat has a body that can be empty",
                 instead="a body that reads at least one character",
             )
+        main = self._main.sequence(items, flags)
         if most == least or (guard is EMPTY and not differ):
-            return loop(round_, least, most) if least == most == 1 or not differ else self._unrolled(items, least, least, flags, rest, lazy)
+            if differ and most != 1:
+                return self._unrolled(items, least, least, flags, rest, lazy)
+            return loop(round_ if differ else main, least, most)
+        if most is not None and most > 1 and not (lazy or differ) and rest.plain is EMPTY:
+            return alt(loop(main, most, most), seq(loop(main, least, most - 1), guard))
         if most is not None and most > 1 and (differ or not lazy):
             return self._unrolled(items, least, most, flags, rest, lazy)
         optional = loop(seq(guard, round_), 0, None if most is None else most - least) if lazy else _greedy(round_, most, guard)
         if not differ:
-            return seq(loop(body, least, least), optional)
-        first = [self._unrolled(items, least, least, flags, seq(again, rest), lazy)] if least else []
+            return seq(loop(main, least, least), optional)
+        first = [self._unrolled(items, least, least, flags, again.before(rest), lazy)] if least else []
         return seq(*first, optional)
 
-    def _unrolled(self, items: list[tuple[Any, Any]], least: int, most: int, flags: int, rest: Node, lazy: bool) -> Node:
+    def _unrolled(self, items: Items, least: int, most: int, flags: int, rest: Ways, lazy: bool) -> Node:
         if most > _UNROLLED:
             raise LimitExceeded(
                 f"regular expression repeats an ambiguous part {most:,} times", because=f"the limit is {_UNROLLED}",
                 instead="write the part so that its alternatives and repeats begin differently, or repeat a rule with ~",
             )
         operator = sre.MIN_REPEAT if lazy else sre.MAX_REPEAT
-        tail: list[tuple[Any, Any]] = []
+        tail: Items = []
         for _ in range(most - least):
             tail = [(operator, (0, 1, [*items, *tail]))]
-        return self.sequence(items * least + tail, flags, rest)
+        return self._sequence(items * least + tail, flags, rest)
 
 
 def _greedy(round_: Node, most: int | None, guard: Node) -> Node:
@@ -142,18 +189,22 @@ def _greedy(round_: Node, most: int | None, guard: Node) -> Node:
     return seq(loop(round_, 0, most), guard)
 
 
-def _shadows(first: Node, second: Node) -> bool:
-    """Return whether some text of `second` has a shorter beginning in `first`; True as well where only the left context tells."""
-    if _asks_left(first) or _asks_left(second):
+def _shadows(first: Node, second: Node, after_first: Piece, after_second: Piece) -> bool:
+    """Return whether one text is `first` and what may follow it, and `second` likewise; True as well where only the left context tells."""
+    if asks_left(first) or asks_left(second):
         return True
-    longer = concat(first.expr, _MORE) if isinstance(first, Piece) else build(seq(first, Piece(_MORE)))
-    return not is_empty(intersect(longer, second.expr if isinstance(second, Piece) else build(second)))
+    return not is_empty(intersect(_followed(first, after_first), _followed(second, after_second)))
 
 
-def _asks_left(tree: Node) -> bool:
+def _followed(tree: Node, after: Piece) -> Expr:
+    return concat(tree.expr, after.expr) if isinstance(tree, Piece) else build(seq(tree, after))
+
+
+def asks_left(tree: Node) -> bool:
+    """Return whether a tree holds an assertion about the text before it."""
     if isinstance(tree, (Seq, Options)):
-        return any(_asks_left(item) for item in tree.items)
-    return isinstance(tree, Behind) or (isinstance(tree, (Loop, Ahead)) and _asks_left(tree.body))
+        return any(asks_left(item) for item in tree.items)
+    return isinstance(tree, Behind) or (isinstance(tree, (Loop, Ahead)) and asks_left(tree.body))
 
 
 def _rivals(options: list[Node]) -> list[list[int] | None]:
@@ -194,7 +245,7 @@ def _nonempty(tree: Node) -> Node:
     return tree
 
 
-def _empty_last(items: list[tuple[Any, Any]]) -> bool:
+def _empty_last(items: Items) -> bool:
     """Return whether a sequence matches the empty text, if at all, only after every other way has failed."""
     return all(_item_empty_last(operator, argument) for operator, argument in items) or not all(map(_can_be_empty, items))
 

@@ -1,18 +1,16 @@
 r"""Lark terminals as symbols of a grammar.
 
 A terminal is a literal, a special token, alternatives of these, or a regular expression.  Which texts may a regular expression match?
-Lark's dynamic lexer calls ``match`` at a place in the text and on every shorter piece that begins there; it finds exactly the texts
-that `match` prefers over their own beginnings.  For greedy, deterministic patterns these are all texts of the language; ``/a+?/``
-is only ever "a", and ``/list|listen/`` never "listen" (but ``"list" | "listen"``, which Lark sorts, is both).
-`preferred` computes them.
+Lark's dynamic lexer calls `match` at a place in the text, and on every shorter piece of what it found; it finds exactly the texts that
+`match` prefers over their own beginnings.  For greedy, deterministic patterns these are all texts of the language; ``/a+?/`` is only
+ever "a", and ``/list|listen/`` never "listen" (but ``"list" | "listen"``, which Lark sorts, is both).  `preferred` computes them.
 
-A terminal is its own world here: an assertion at its edge (look-ahead, look-behind, ``^ $ \b``) sees the terminal's text and nothing
-else, so that ``/((?!END).)*/`` is any text that does not hold END.  In Lark the longest match sees its surroundings.
+Where the text behind a terminal matters, because an assertion looks at it or because a terminal is ignored, the symbol is a `Demanding`
+one (`surroundings`), and the rules are rewritten at the end (`demands`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,11 +19,11 @@ from lark.lexer import PatternStr
 from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 
 from ..errors import GrammarError, LimitExceeded
-from ..regex import NEVER, is_empty, parse_python, repeat, union
-from .ir import Literal, Pattern, Ref, Sequence, Special, Symbol
+from ..regex import Expr, is_empty
+from .ir import Literal, Pattern, Ref, Special, Symbol
 from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition
 from .lark_text import LarkText
-from .preferred import preferred
+from .surroundings import Demanding, ignored, terminal
 
 MAX_LENGTH = 1_000_000  # characters of a terminal's pattern, references resolved
 
@@ -33,86 +31,71 @@ MAX_LENGTH = 1_000_000  # characters of a terminal's pattern, references resolve
 class Terminals:
     """The terminals of one loaded file; `helper` adds a rule and returns the reference."""
 
-    def __init__(
-        self, loaded: Any, files: list[LarkText], declared: Mapping[str, str], helper: Callable[[tuple[Sequence, ...]], Ref],
-    ) -> None:
+    def __init__(self, loaded: Any, files: list[LarkText], declared: Mapping[str, str], helper: Callable[..., Ref]) -> None:
         self._files, self._declared, self._helper = files, declared, helper
         self._trees = {name: tree for name, (tree, _) in loaded.term_defs}
-        self._symbols: dict[object, Symbol] = {}
-        self.gap = self._ignored(list(dict.fromkeys(loaded.ignore)))
+        self._symbols: dict[object, Symbol | Demanding] = {}
+        self.gap: tuple[Ref, ...] = ()
+        if found := [(self._ignored(name),) for name in dict.fromkeys(loaded.ignore)]:
+            self.gap = (helper(((),), repeated=tuple(found)),)
 
-    def spaced(self, symbol: Symbol) -> Sequence:
+    def spaced(self, symbol: Symbol | Demanding) -> tuple[Symbol | Demanding, ...]:
         """Return a terminal with what may be ignored before it."""
         return (*self.gap, symbol)
 
-    def symbol(self, value: Any) -> Symbol:
+    def symbol(self, value: Any) -> Symbol | Demanding:
         """Return the symbol of a terminal's name, or of a literal in a rule."""
         key = value.name if isinstance(value, Terminal) else value.children[0]
         if key not in self._symbols:
-            self._symbols[key] = self._named(key) if isinstance(key, str) else self._of_pattern(key, None)
+            self._symbols[key] = self._named(key) if isinstance(key, str) else self._of_pattern(key, None, terminal)
         return self._symbols[key]
 
-    def _named(self, name: str) -> Symbol:
+    def _named(self, name: str) -> Symbol | Demanding:
         tree = self._trees[name]
         if tree is None:
             return Special(self._declared.get(name, name))
+        pattern = self._pattern(tree, name)
+        texts = _plain_texts(tree)
+        if texts is not None and len(texts) > 1:
+            return self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
+        return self._of_pattern(pattern, name, terminal)
+
+    def _ignored(self, name: str) -> Symbol | Demanding:
+        if name not in self._trees:
+            raise GrammarError(f"terminal {name} is ignored but not defined", where=find(self._files, name))
+        if self._trees[name] is None:
+            return Special(self._declared.get(name, name))
+        return self._of_pattern(self._pattern(self._trees[name], name), name, ignored)
+
+    def _pattern(self, tree: Any, name: str) -> Any:
+        """Return what the library makes of a terminal: a pattern that is a string or a regular expression."""
         if _length(tree, {}) > MAX_LENGTH:
             raise LimitExceeded(f"terminal {name} is longer than {MAX_LENGTH:,} characters", where=find_definition(self._files, name))
         try:
-            PrepareLiterals().transform(tree)
-            texts = _plain_texts(tree)
-            if texts is not None and len(texts) > 1:
-                return self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
-            pattern = TerminalTreeToPattern().transform(tree)
+            PrepareLiterals().transform(tree)  # in place, and nothing happens the second time
+            return TerminalTreeToPattern().transform(tree)
         except LARK_ERRORS as error:
             raise bad_literal(f"cannot read terminal {name}", error, self._files, tree, find_definition(self._files, name)) from error
-        return self._of_pattern(pattern, name)
 
-    def _of_pattern(self, pattern: Any, name: str | None) -> Symbol:
+    def _of_pattern(self, pattern: Any, name: str | None, read: Callable[[str], Expr | Demanding]) -> Symbol | Demanding:
         if isinstance(pattern, PatternStr) and "i" not in pattern.flags:
             return self._literal(pattern.value, name, pattern.raw)
         source = pattern.to_regexp()
         place = find_definition(self._files, name) if name else find(self._files, pattern.raw or "")
         try:
-            language = preferred(source)
+            found = read(source)
         except (GrammarError, LimitExceeded) as error:
             because = error.because if not error.where else f"{error.because} ({error.where} of the pattern)"
             raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
-        if is_empty(language):
-            raise GrammarError(
-                f"terminal {name or pattern.raw} matches no text", where=place,
-                because="an assertion at its edge sees only the terminal itself" if parse_python(source) is NEVER else None,
-            )
-        return Pattern(language, source)
+        if is_empty(found.pairs if isinstance(found, Demanding) else found):
+            raise GrammarError(f"terminal {name or pattern.raw} matches no text", where=place)
+        return found if isinstance(found, Demanding) else Pattern(found, source)
 
     def _literal(self, text: str, name: str | None, raw: str | None = None) -> Literal:
         if any("\ud800" <= char <= "\udfff" for char in text):
             where = find(self._files, raw or "") or (find_definition(self._files, name) if name else None)
             raise GrammarError(f"literal {text!r} is no text", where=where, because="a lone surrogate is no character")
         return Literal(text)
-
-    def _ignored(self, names: list[str]) -> Sequence:
-        """Return any number of ignored terminals as one symbol."""
-        found = []
-        for name in names:
-            if name not in self._trees:
-                raise GrammarError(f"terminal {name} is ignored but not defined", where=find_definition(self._files, name))
-            symbol = self._named(name)
-            if isinstance(symbol, Special):
-                raise GrammarError(
-                    f"special token {symbol.name} cannot be ignored", where=find_definition(self._files, name), instead="a rule that says where it may stand",
-                )
-            found += self._texts_of(symbol, name)
-        if not found:
-            return ()
-        sources = "|".join(f"(?:{pattern.source})" for pattern in found)
-        return (Pattern(repeat(union(*(pattern.language for pattern in found)), 0, None), f"(?:{sources})*"),)
-
-    def _texts_of(self, symbol: Symbol, name: str) -> list[Pattern]:
-        if isinstance(symbol, Pattern):
-            return [symbol]
-        texts = [symbol.text] if isinstance(symbol, Literal) else _plain_texts(self._trees[name]) or []
-        return [Pattern(parse_python(re.escape(text)), re.escape(text)) for text in texts]
 
 
 def _length(tree: Any, known: dict[int, int]) -> int:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 
 from ..errors import GrammarError, LimitExceeded
+from ..machine import Language
 from ..regex import Expr, char_class
 from ..regex.show import pattern_text
 from .analysis import Facts, filled
@@ -92,7 +93,7 @@ class _Writer:
         language = filled(pattern.language)
         if not language.edges():
             return ""
-        for source in (pattern.source, pattern_text(language)):
+        for source in (pattern.source, *([pattern_text(language)] if isinstance(language, Expr) else [])):
             if _is_found(source, language):
                 name = f"T{len(self.lines) + 1}"
                 self.lines.append(f"{name}: /{slashed(source)}/")
@@ -101,7 +102,7 @@ class _Writer:
             name = self._automaton(language)
         return f"[{name}]" if pattern.language.accepts else name
 
-    def _automaton(self, language: Expr) -> str:
+    def _automaton(self, language: Language) -> str:
         """Write one rule per state, and return the name of the first."""
         names = {language: self._fresh("text")}
         work = [language]
@@ -122,7 +123,7 @@ class _Writer:
         return names[language]
 
 
-def _is_found(source: str, language: Expr) -> bool:
+def _is_found(source: str, language: Language) -> bool:
     """Return whether Lark finds exactly the texts of a language with a pattern."""
     if "(?x" in source:
         return False

@@ -1,0 +1,322 @@
+"""Rules whose terminals make demands of the text behind them, as plain rules.
+
+A terminal may demand something of the rest of the input (see `surroundings`).  The demand is a language; reading a character of the
+next terminal takes its derivative; once it is everything, it is met.  Rules are copied per demand that is open where they begin and
+demands that may be open where they end, as in the intersection of a context-free with a regular language.  Demands reach one
+character, hardly ever farther than the next terminal, so nearly always one copy of a rule is enough, and where a demand is met whatever
+comes next (text without a marker, then the marker) nothing changes at all.
+
+Source: Y. Bar-Hillel, M. Perles, E. Shamir, On formal properties of simple phrase structure grammars (1961).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..errors import LimitExceeded
+from ..machine import Language
+from ..regex import NEVER, Expr, complement, intersect, is_empty
+from .ir import Literal, Pattern, Ref, Sequence, Special, Symbol
+from .preferred import preferred
+from .surroundings import MARK_POINT, REST, Demanding
+
+MAX_COPIES = 2_000  # of rules
+MAX_PLACES = 20_000  # of a terminal, times the demand it meets
+
+Demand = Expr  # the rests of the input that are allowed; REST: all
+_Open = frozenset[Demand]
+_Rules = Mapping[str, tuple[tuple[Symbol | Demanding, ...], ...]]
+
+
+def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]], str]:
+    """Return rules without demands, and the start rule; names stay, copies get new ones.
+
+    Raises: LimitExceeded: demands that multiply the rules.
+    """
+    resolver = _Resolver(rules)
+    for name in rules:
+        resolver.ends(Ref(name), REST)
+    resolver.settle()
+    for name in rules:
+        resolver.copy(name, REST, resolver.ends(Ref(name), REST))
+    ends = frozenset(end for end in resolver.ends(Ref(start), REST) if end.accepts)
+    start = resolver.copy(start, REST, ends)
+    resolver.write()
+    return _merged(resolver.written, set(rules)), start
+
+
+def _merged(rules: dict[str, tuple[Sequence, ...]], kept: set[str]) -> dict[str, tuple[Sequence, ...]]:
+    """Return the rules without copies that derive what another rule derives, in the same words."""
+    while True:
+        first: dict[tuple[Sequence, ...], str] = {}
+        for name in sorted(rules, key=lambda name: name not in kept):
+            first.setdefault(rules[name], name)
+        other: dict[Symbol, Symbol] = {Ref(name): Ref(first[found]) for name, found in rules.items() if name not in kept and first[found] != name}
+        if not other:
+            return rules
+        rules = {
+            name: tuple(dict.fromkeys(tuple(other.get(symbol, symbol) for symbol in sequence) for sequence in found))
+            for name, found in rules.items()
+            if Ref(name) not in other
+        }
+
+
+class _Resolver:
+    """Finds the demands under which each rule is entered and left, then writes the copies that are used."""
+
+    def __init__(self, rules: _Rules) -> None:
+        self._rules = rules
+        self._ends: dict[tuple[str, Demand], set[Demand]] = {}
+        self._terminals: dict[tuple[object, Demand], _Places] = {}
+        self._names: dict[tuple[str, Demand, _Open], str] = {}
+        self._pending: list[tuple[str, Demand, _Open]] = []
+        self._taken: set[str] = set()
+        self.written: dict[str, tuple[Sequence, ...]] = {}
+
+    # -- which demands are open where -----------------------------------------------------------------------------------
+
+    def ends(self, symbol: Symbol | Demanding, demand: Demand) -> _Open:
+        """Return the demands that may be open behind a symbol; of rules, as far as they are known."""
+        if isinstance(symbol, Ref):
+            return frozenset(self._ends.setdefault((symbol.rule, demand), set()))
+        if isinstance(symbol, (Literal, Special)):
+            end = _after(demand, symbol.text if isinstance(symbol, Literal) else symbol.name)
+            return frozenset() if end is NEVER else frozenset({end})
+        return self._places(symbol, demand).ends
+
+    def _places(self, symbol: Symbol | Demanding, demand: Demand) -> _Places:
+        assert isinstance(symbol, (Pattern, Demanding))
+        key = symbol, demand
+        if key not in self._terminals:
+            self._terminals[key] = _Places.explored(symbol, demand)
+        return self._terminals[key]
+
+    def settle(self) -> None:
+        """Find the ends of all rules that have been asked about, and of those that these ask about."""
+        size = -1
+        while size != (size := sum(1 + len(ends) for ends in self._ends.values())):
+            if size > MAX_COPIES:
+                raise LimitExceeded(
+                    "look-ahead and ignored terminals multiply the rules of the grammar", because=f"the limit is {MAX_COPIES:,} copies",
+                    instead="shorter look-ahead, or terminals that begin with other characters",
+                )
+            for name, demand in list(self._ends):
+                for sequence in self._rules[name]:
+                    here = {demand}
+                    for symbol in sequence:
+                        here = {end for one in here for end in self.ends(symbol, one)}
+                    self._ends[name, demand] |= here
+
+    # -- copies ---------------------------------------------------------------------------------------------------------
+
+    def copy(self, name: str, demand: Demand, ends: _Open) -> str:
+        """Return the name of the copy of a rule that begins with one demand and ends with any of some."""
+        key = name, demand, ends
+        if key not in self._names:
+            number, found = 0, name
+            while found in self._taken or (number and found in self._rules):
+                number += 1
+                found = f"{name}_{number}"
+            self._taken.add(found)
+            self._names[key] = found
+            self._pending.append(key)
+        return self._names[key]
+
+    def write(self) -> None:
+        while self._pending:
+            name, demand, ends = key = self._pending.pop()
+            self.written[self._names[key]] = tuple(
+                dict.fromkeys(found for sequence in self._rules[name] for found in self._variants(sequence, demand, ends))
+            )
+
+    def _variants(self, sequence: tuple[Symbol | Demanding, ...], demand: Demand, ends: _Open) -> list[Sequence]:
+        """Return the alternative under a demand.
+
+        Places in it are merged from the right: two demands that allow the same from there on are one place.
+        """
+        here = [{demand}]
+        for symbol in sequence:
+            here.append({end for one in here[-1] for end in self.ends(symbol, one)})
+        tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(here[-1] & ends, ((),))
+        for symbol, before in zip(reversed(sequence), reversed(here[:-1]), strict=True):
+            found: dict[Demand, tuple[Sequence, ...]] = {}
+            for one in sorted(before, key=lambda demand: demand.serial):
+                groups: dict[tuple[Sequence, ...], set[Demand]] = {}
+                for end in self.ends(symbol, one):
+                    if end in tails:
+                        groups.setdefault(tails[end], set()).add(end)
+                heads = ((self._restricted(symbol, one, frozenset(group)), tail) for tail, group in groups.items())
+                options = tuple((head, *rest) for head, tail in heads for rest in tail)
+                if options:
+                    found[one] = options
+            tails = found
+        return list(tails.get(demand, ()))
+
+    def _restricted(self, symbol: Symbol | Demanding, demand: Demand, ends: _Open) -> Symbol:
+        if isinstance(symbol, Ref):
+            return Ref(self.copy(symbol.rule, demand, ends))
+        if isinstance(symbol, (Literal, Special)):
+            return symbol
+        return self._places(symbol, demand).ending(ends)
+
+
+# -- terminals under a demand -------------------------------------------------------------------------------------------
+
+_Row = tuple[bool, tuple[tuple[int, int, "int | Expr"], ...]]  # accepts; (low, high, next row, or the language of the rest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Those texts of a terminal that leave certain demands open: a row of a table.
+
+    Invariant: every row of the table is live.
+    """
+
+    table: tuple[_Row, ...]
+    at: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Part) and self.table is other.table and self.at == other.at
+
+    def __hash__(self) -> int:
+        return hash((id(self.table), self.at))
+
+    @property
+    def accepts(self) -> bool:
+        return self.table[self.at][0]
+
+    def edges(self) -> tuple[tuple[int, int, Language], ...]:
+        return tuple((low, high, Part(self.table, to) if isinstance(to, int) else to) for low, high, to in self.table[self.at][1])
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<row {self.at} of {len(self.table)}>"
+
+
+@dataclass(eq=False)
+class _Places:
+    """The automaton of a terminal together with a demand: place = (what is left of the terminal, what is left of the demand).
+
+    Where a terminal that demands nothing has met the demand, its own expression goes on: `ends` then holds REST.
+    """
+
+    symbol: Pattern | Demanding
+    edges: list[list[tuple[int, int, int | Expr]]] = field(default_factory=list)
+    end: list[Demand] = field(default_factory=list)  # the demand that is open if the terminal ends here; NEVER: it cannot
+    ends: _Open = frozenset()
+    known: dict[_Open, Pattern] = field(default_factory=dict)
+
+    @classmethod
+    def explored(cls, symbol: Pattern | Demanding, demand: Demand) -> _Places:
+        found = cls(symbol, ends=frozenset({REST}))
+        demanding = isinstance(symbol, Demanding)
+        if not demanding and demand is REST:
+            return found
+        own = symbol.pairs if isinstance(symbol, Demanding) else symbol.language
+        assert isinstance(own, Expr), "parts appear in results only"
+        work = {(own, demand): 0}
+        for left, demand in (queue := list(work)):
+            found.end.append(_end(left, demand, demanding=demanding))
+            found.edges.append([])
+            for low, high, left_then, demand_then in _together(left, demand):
+                to: int | Expr = left_then
+                if demanding or demand_then is not REST:
+                    key = left_then, demand_then
+                    to = work.setdefault(key, len(work))
+                    if to == len(queue):
+                        queue.append(key)
+                found.edges[-1].append((low, high, to))
+            if len(work) > MAX_PLACES:
+                raise LimitExceeded(f"terminal {symbol.source} and the demands on it need more than {MAX_PLACES:,} states")
+        met = any(isinstance(to, Expr) for edges in found.edges for _, _, to in edges)
+        found.ends = frozenset({*found.end, *((REST,) if met else ())} - {NEVER})
+        return found
+
+    def ending(self, ends: _Open) -> Pattern:
+        """Return the texts of the terminal that leave one of some demands open, as the terminal itself where these are all."""
+        if not self.end:
+            assert isinstance(self.symbol, Pattern)
+            return self.symbol
+        if ends not in self.known:
+            part, source = Part(self._table(ends)), self.symbol.source
+            plain = self.symbol.language if isinstance(self.symbol, Pattern) else preferred(source)
+            shape = [(accepts, [(low, high, to if isinstance(to, int) else "…") for low, high, to in edges]) for accepts, edges in part.table]
+            digest = hashlib.sha256(repr(shape).encode()).hexdigest()[:16]  # a comment in the source tells parts apart
+            self.known[ends] = Pattern(plain, source) if _same(part, plain) else Pattern(part, f"(?#{digest}){source}")
+        return self.known[ends]
+
+    def _table(self, ends: _Open) -> tuple[_Row, ...]:
+        accepts = [end in ends for end in self.end]
+        live = {at for at, accepted in enumerate(accepts) if accepted}
+        tails = REST in ends
+        size = -1
+        while size != (size := len(live)):
+            live |= {at for at, edges in enumerate(self.edges) if any(tails if isinstance(to, Expr) else to in live for _, _, to in edges)}
+        row = {at: number for number, at in enumerate(sorted(live))}
+        return tuple(
+            (accepts[at], tuple((low, high, to if isinstance(to, Expr) else row[to]) for low, high, to in self.edges[at]
+                                if (tails if isinstance(to, Expr) else to in live)))
+            for at in row
+        )
+
+
+def _end(left: Expr, demand: Demand, *, demanding: bool) -> Demand:
+    if not demanding:
+        return demand if left.accepts else NEVER
+    own = next((target for low, high, target in left.edges() if low <= MARK_POINT <= high), NEVER)
+    return _simplest(intersect(own, demand))
+
+
+def _together(left: Expr, demand: Demand) -> Iterator[tuple[int, int, Expr, Demand]]:
+    """Yield what follows a character in a terminal and in a demand, where both go on."""
+    for low, high, target in left.edges():
+        for first, last, after in demand.edges():
+            if first <= high and low <= last:
+                yield max(low, first), min(high, last), target, _simplest(after)
+
+
+def _after(demand: Demand, text: str) -> Demand:
+    for char in text:
+        if demand is REST:
+            return demand
+        demand = _simplest(next((target for low, high, target in demand.edges() if low <= ord(char) <= high), NEVER))
+    return demand
+
+
+def _simplest(demand: Demand) -> Demand:
+    """Return REST for a demand that every rest meets, NEVER for one that none does."""
+    if demand is not REST and is_empty(intersect(REST, complement(demand))):
+        return REST
+    return NEVER if is_empty(demand) else demand
+
+
+def _same(part: Language, other: Language) -> bool:
+    """Return whether two languages have the same texts; only what the first one makes of its own automaton is compared."""
+    seen = {(part, other)}
+    for left, right in (work := list(seen)):
+        if left is right:
+            continue
+        ours, others = left.edges(), right.edges()
+        if left.accepts != right.accepts or _covered(ours) != _covered(others):
+            return False
+        for low, high, target in ours:
+            for first, last, after in others:
+                if first <= high and low <= last and (target, after) not in seen:
+                    seen.add((target, after))
+                    work.append((target, after))
+    return True
+
+
+def _covered(edges: Iterable[tuple[int, int, object]]) -> list[tuple[int, int]]:
+    """Return the characters with an edge, the mark taken as one of them."""
+    found: list[tuple[int, int]] = []
+    for low, high, _ in edges:
+        low, high = low - (low - 1 == MARK_POINT), high + (high + 1 == MARK_POINT)
+        if found and found[-1][1] + 1 >= low:
+            low = found.pop()[0]
+        found.append((low, high))
+    return found
