@@ -14,6 +14,7 @@ import argparse
 import ast
 import json
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -109,7 +110,7 @@ def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, 
         for call in message.tool_calls:
             outcome.calls += 1
             _check_call(text, call.name, call.arguments, tools)
-    except (ConstrainedError, AssertionError, jsonschema.ValidationError, SyntaxError) as error:
+    except (ConstrainedError, AssertionError, jsonschema.ValidationError, SyntaxError, ValueError) as error:
         outcome.failures.append(f"{chat.name}: {text!r}: {error}")
 
 
@@ -118,10 +119,19 @@ def _check_call(text: str, name: str, arguments: dict[str, Any], tools: Any) -> 
     if name not in schemas:
         return  # a tool of the format itself, such as a code interpreter
     jsonschema.validate({**arguments}, {**schemas[name], "additionalProperties": False})
-    spelled = json.dumps(arguments, ensure_ascii=False)
-    assert json.loads(spelled) == arguments
-    if spelled not in text and spelled.replace("</", "<\\/") not in text:
-        assert _python_call(text, arguments), f"the text spells {name}({arguments}) neither as JSON nor as Python"
+    assert _json_call(text, arguments) or _python_call(text, arguments), f"neither json nor ast finds {name}({arguments})"
+
+
+def _json_call(text: str, arguments: dict[str, Any]) -> bool:
+    """Say whether `json` reads an object with these members somewhere in a text."""
+    read = json.JSONDecoder().raw_decode
+    for brace in (match.start() for match in re.finditer(r"\{", text)):
+        try:
+            if read(text, brace)[0] == arguments:
+                return True
+        except json.JSONDecodeError:
+            continue
+    return False
 
 
 def _python_call(text: str, arguments: dict[str, Any]) -> bool:
