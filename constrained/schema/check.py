@@ -15,10 +15,12 @@ from urllib.parse import unquote, urldefrag, urljoin
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema
 from constrained.schema.dialects import Holds, Rule
 from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, pointer
+from constrained.schema.string_formats import INEXACT
 from constrained.schema.texts import of_pattern
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _PATTERNS = ("pattern", "patternProperties")
+_DOUBTFUL = frozenset({"uniqueItems", "format"})
 _REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -69,6 +71,8 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
                 todo.extend(_below(keyword, value, rule.holds, resource, where))
             if keyword in _PATTERNS:
                 _check_patterns(keyword, value, where)
+            elif keyword in _DOUBTFUL and (value is True or value in INEXACT):
+                library.doubtful.append(schema)
 
 
 def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:

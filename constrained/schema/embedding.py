@@ -91,18 +91,19 @@ class EmbeddedSchema:
         self._values, self._outer = Values(inner, ordered=options.property_order == "schema"), outer
         self.widened: tuple[Widened, ...] = ()
         enforced = close(schema) if options.closed else schema
-        if options.unsupported == "widen" and needs_survey(enforced):
-            enforced, self.widened = widen(enforced, lambda candidate: survey(self._load(candidate), self._values))
-        self._conj = self._load(enforced)
-        if not self.widened and needs_survey(enforced):
-            survey(self._conj, self._values)
+        if options.unsupported == "widen":
+            enforced, self.widened = widen(enforced, self._surveyed)
+        self._conj = self._surveyed(enforced)
         if is_never(self._conj):
             raise SchemaError("schema allows no value", where="#", because="its keywords contradict each other")
         if self._outer is not None:
             _check_arguments(self._conj)
 
-    def _load(self, schema: Any) -> Conj:
-        return load(schema, remotes=self.documents, asserts_formats=self.options.formats == "assert")
+    def _surveyed(self, schema: Any) -> Conj:
+        conj = load(schema, remotes=self.documents, asserts_formats=self.options.formats == "assert")
+        if needs_survey(conj):
+            survey(conj, self._values)
+        return conj
 
     def state(self) -> State:
         """Return the start state; it reads a value with nothing before or after it."""

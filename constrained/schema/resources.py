@@ -84,6 +84,7 @@ class Library:
     targets: dict[tuple[int, str], Target] = field(default_factory=dict)  # by id of the schema, keyword
     checked: set[int] = field(default_factory=set)  # ids of schemas that the check has seen
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
+    doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `survey`
     dynamic: bool = False  # some reference depends on the dynamic scope
 
     def add(self, document: object, uri: str, where: Where) -> Resource:

@@ -1,7 +1,7 @@
 """What of a schema cannot be compiled: found before anything is generated, and, on request, taken out of it.
 
 Most schemas use no keyword that can be out of reach, and are not walked at all.  The walk visits each conjunction that a value can
-contain and makes its normal form, no machines.
+contain and that leads to such a keyword, and makes its normal form, no machines.
 
 Widening: the keyword that an `UnsupportedSchema` points at is removed from a copy of the document, until nothing is left to report.
 Removing a keyword widens a schema only where a wider part makes a wider whole.  Below ``not``, ``if``, ``oneOf`` and ``contains`` it may
@@ -12,7 +12,6 @@ listed, and left to a check after generation.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,13 +19,12 @@ from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.schema.documents import NOTHING, both, ordered
 from constrained.schema.machine_distinct import Distinct
 from constrained.schema.machine_value import Values
-from constrained.schema.string_formats import INEXACT
+from constrained.schema.resources import Library
 from constrained.schema.values import Conj, HasNamed, HasOther, ItemAt, ItemFrom, Value
 
 MOST_CONJUNCTIONS = 20_000  # that a survey looks at; what lies beyond them is reported when it is met
 
 _NEGATING = frozenset({"not", "oneOf", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "dependentSchemas"})
-_DOUBTFUL = ('"uniqueItems": true', *(json.dumps(name) for name in INEXACT))
 _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 _NOT_MONOTONE = ("not", "if", "then", "else", "oneOf", "contains", "unevaluatedItems", "unevaluatedProperties")
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
@@ -43,24 +41,20 @@ class Widened(NamedTuple):
     because: str
 
 
-def needs_survey(schema: Any) -> bool:
+def needs_survey(conj: Conj) -> bool:
     """Say whether some keyword of a document may be out of reach: a guess from the keywords alone that errs on the side of "yes"."""
-    text = json.dumps(schema, default=repr)  # PERF: 10 times as fast as the walk below, and most schemas need no more
-    if not any(name in text for name in _DOUBTFUL):
-        return False
-    todo = [schema]
-    negating = doubtful = False
+    return any(_is_doubtful(literal.node.document.library) for literal in conj)
+
+
+def _is_doubtful(library: Library) -> bool:
+    roots = [resource.root for resource in library.resources.values()]
+    if any(schema.get("uniqueItems") is True and not _lists_scalars(schema, library) for schema in library.doubtful):
+        return True
+    todo: list[Any] = roots if library.doubtful else []
     while todo:
         part = todo.pop()
         if isinstance(part, dict):
-            if part.get("uniqueItems") is True:
-                doubtful = True
-                if not _lists_scalars(part, schema):
-                    return True
-            if not doubtful and isinstance(part.get("format"), str) and part["format"] in INEXACT:
-                doubtful = True
-            negating = negating or not _NEGATING.isdisjoint(part)
-            if negating and doubtful:
+            if not _NEGATING.isdisjoint(part):
                 return True
             todo.extend(part.values())
         elif isinstance(part, list):
@@ -68,28 +62,55 @@ def needs_survey(schema: Any) -> bool:
     return False
 
 
-def _lists_scalars(schema: dict[str, Any], root: Any) -> bool:
+def _lists_scalars(schema: dict[str, Any], library: Library) -> bool:
     """Say whether the keywords of an array schema themselves show that its items are scalars."""
-    items = schema.get("items")
-    if not isinstance(items, dict) or "prefixItems" in schema:
+    items: Any = schema.get("items")
+    if "prefixItems" in schema:
         return False
-    reference = items.get("$ref")
-    if isinstance(reference, str) and reference.startswith(("#/$defs/", "#/definitions/")):
-        _, home, name = reference.split("/", 2)
-        items = root.get(home, {}).get(name) if isinstance(root, dict) else None
-        if not isinstance(items, dict):
-            return False
+    target = library.targets.get((id(items), "$ref"))
+    if target is not None:
+        items = target.schema
+    if not isinstance(items, dict):
+        return False
     if "enum" in items and isinstance(items["enum"], list):
         return not any(isinstance(value, (list, dict)) for value in items["enum"])
     types = items.get("type")
     return bool(types) and _SCALAR_TYPES.issuperset(types if isinstance(types, list) else [types])
 
 
+def _leading(library: Library) -> set[int]:
+    """Return the ids of the schemas that contain a doubtful one, or refer to what contains one."""
+    above: dict[int, list[int]] = {}
+    seen: set[int] = set()
+    todo: list[Any] = [resource.root for resource in library.resources.values()]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        below = [value for value in (part.values() if isinstance(part, dict) else part) if isinstance(value, (dict, list))]
+        for value in below:
+            above.setdefault(id(value), []).append(id(part))
+        todo.extend(below)
+    for (referring, _), target in library.targets.items():
+        above.setdefault(id(target.schema), []).append(referring)
+    found: set[int] = set()
+    rising = [id(schema) for schema in library.doubtful]
+    while rising:
+        schema = rising.pop()
+        if schema not in found:
+            found.add(schema)
+            rising.extend(above.get(schema, ()))
+    return found
+
+
 def survey(conj: Conj, values: Values) -> None:
-    """Normalise everything that a value of a conjunction can contain.
+    """Normalise what a value of a conjunction can contain, as far as it leads to something doubtful.
 
     Raises: UnsupportedSchema: some of it cannot be compiled.
     """
+    library = next(iter(conj)).node.document.library
+    leading = _leading(library)
     seen, queue = {conj}, [conj]
     for current in queue:
         try:
@@ -105,7 +126,8 @@ def survey(conj: Conj, values: Values) -> None:
         for child in _children(value):
             if child and child != NOTHING and child not in seen:
                 seen.add(child)
-                queue.append(child)
+                if library.dynamic or any(not literal.node.schema or id(literal.node.schema) in leading for literal in child):
+                    queue.append(child)
         if len(queue) > MOST_CONJUNCTIONS:
             return
 
@@ -151,7 +173,7 @@ def _children(value: Value) -> Iterator[Conj]:
                     yield from (both(conj, part.value) for _, conj in shape.cells)
 
 
-def widen(schema: Any, check: Callable[[Any], None]) -> tuple[Any, tuple[Widened, ...]]:
+def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widened, ...]]:
     """Return a copy of a schema without what `check` reports as unsupported, and the list of what was removed.
 
     Raises: UnsupportedSchema: what it reports lies outside the document.
