@@ -70,7 +70,6 @@ class Position(NamedTuple):
         end = marks.objects.closing
         return Edges(ranges=((end, end, END),) if closing else (), calls=tuple(calls))
 
-
     @property
     def object_table(self) -> ObjectTable | None:
         """The facts from which a kernel runs the object natively, at its start; None where it cannot."""
@@ -182,7 +181,7 @@ class ObjectMachine:
         """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the positions here."""
         marks = self.punctuation
         plain = not (self.clauses.all or self.values.ordered or marks.objects.trailing) and all(cell.endless for cell in self.cells)
-        if not plain or marks.keys.surface is Surface.PYTHON_CANONICAL:
+        if not plain or marks.keys.surface in (Surface.PYTHON_CANONICAL, Surface.RAW):
             return None
         conjs = (*self.conjs, *(cell.value for cell in self.cells))
         return ObjectTable(
@@ -278,8 +277,10 @@ class ObjectMachine:
 
     def _named_options(self, at: Position, bit: int) -> Iterator[tuple[Conj, Position]]:
         rank = self.ranks[0][bit] + 1 if self.values.ordered else 0
-        after = Position(
-            self, AFTER, self.punctuation.gap is not None, at.written | 1 << bit, at.others, self._counted(at.size), at.clauses, rank)
+        written = at.written | 1 << bit
+        if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
+            written |= ~self.ranks[1][rank] & ~self.clauses.touched & ((1 << len(self.names)) - 1)
+        after = Position(self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank)
         return self._options(self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after)
 
     def _other_options(self, at: Position, cell: int, text: str | None = None) -> Iterator[tuple[Conj, Position]]:
