@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 
 from ..errors import LimitExceeded
@@ -27,6 +28,7 @@ MAX_PLACES = 20_000  # of a terminal, times the demand it meets
 
 Demand = Expr  # the rests of the input that are allowed; REST: all
 _Open = frozenset[Demand]
+_Key = tuple[str, Demand, _Open]  # of a copy: rule, demand at its beginning, demands at its end
 _Rules = Mapping[str, tuple[tuple[Symbol | Demanding, ...], ...]]
 
 
@@ -39,28 +41,14 @@ def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]]
     for name in rules:
         resolver.ends(Ref(name), REST)
     resolver.settle()
-    for name in rules:
-        resolver.copy(name, REST, resolver.ends(Ref(name), REST))
-    ends = frozenset(end for end in resolver.ends(Ref(start), REST) if end.accepts)
-    start = resolver.copy(start, REST, ends)
-    resolver.write()
-    return _merged(resolver.written, set(rules)), start
-
-
-def _merged(rules: dict[str, tuple[Sequence, ...]], kept: set[str]) -> dict[str, tuple[Sequence, ...]]:
-    """Return the rules without copies that derive what another rule derives, in the same words."""
     while True:
-        first: dict[tuple[Sequence, ...], str] = {}
-        for name in sorted(rules, key=lambda name: name not in kept):
-            first.setdefault(rules[name], name)
-        other: dict[Symbol, Symbol] = {Ref(name): Ref(first[found]) for name, found in rules.items() if name not in kept and first[found] != name}
-        if not other:
-            return rules
-        rules = {
-            name: tuple(dict.fromkeys(tuple(other.get(symbol, symbol) for symbol in sequence) for sequence in found))
-            for name, found in rules.items()
-            if Ref(name) not in other
-        }
+        resolver.begin()
+        for name in rules:
+            resolver.copy(name, REST, resolver.ends(Ref(name), REST))
+        found = resolver.copy(start, REST, frozenset(end for end in resolver.ends(Ref(start), REST) if end.accepts))
+        resolver.write()
+        if not resolver.identify():
+            return resolver.written, found
 
 
 class _Resolver:
@@ -70,8 +58,13 @@ class _Resolver:
         self._rules = rules
         self._ends: dict[tuple[str, Demand], set[Demand]] = {}
         self._terminals: dict[tuple[object, Demand], _Places] = {}
-        self._names: dict[tuple[str, Demand, _Open], str] = {}
-        self._pending: list[tuple[str, Demand, _Open]] = []
+        self._same: dict[_Key, _Key] = {}  # copies known to derive the same texts
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was written."""
+        self._names: dict[_Key, str] = {}
+        self._pending: list[_Key] = []
         self._taken: set[str] = set()
         self.written: dict[str, tuple[Sequence, ...]] = {}
 
@@ -113,7 +106,7 @@ class _Resolver:
 
     def copy(self, name: str, demand: Demand, ends: _Open) -> str:
         """Return the name of the copy of a rule that begins with one demand and ends with any of some."""
-        key = name, demand, ends
+        key = self._same.get((name, demand, ends), (name, demand, ends))
         if key not in self._names:
             number, found = 0, name
             while found in self._taken or (number and found in self._rules):
@@ -130,6 +123,28 @@ class _Resolver:
             self.written[self._names[key]] = tuple(
                 dict.fromkeys(found for sequence in self._rules[name] for found in self._variants(sequence, demand, ends))
             )
+
+    def identify(self) -> bool:
+        """Find copies that differ in nothing but their names; return whether there are any that were not known.
+
+        Fewer copies let more places in other rules become one, so the rules are written again with what was found.
+        Invariant: copies in one block have the same alternatives, up to blocks.  Source: E. Moore's partition refinement (1956).
+        """
+        block: dict[str, object] = {name: rule for (rule, _, _), name in self._names.items()}
+        count = 0
+        while count != (count := len(set(block.values()))):
+            shapes = {
+                name: (block[name], *(tuple(block[s.rule] if isinstance(s, Ref) else s for s in sequence) for sequence in sequences))
+                for name, sequences in self.written.items()
+            }
+            numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes.values()))}
+            block = {name: numbers[shape] for name, shape in shapes.items()}
+        first: dict[object, _Key] = {}
+        known = len(self._same)
+        for key, name in self._names.items():
+            if first.setdefault(block[name], key) != key:
+                self._same[key] = first[block[name]]
+        return len(self._same) > known
 
     def _variants(self, sequence: tuple[Symbol | Demanding, ...], demand: Demand, ends: _Open) -> list[Sequence]:
         """Return the alternative under a demand.
@@ -164,6 +179,7 @@ class _Resolver:
 
 # -- terminals under a demand -------------------------------------------------------------------------------------------
 
+Edges = Seq[tuple[int, int, Language]]
 _Row = tuple[bool, tuple[tuple[int, int, "int | Expr"], ...]]  # accepts; (low, high, next row, or the language of the rest)
 
 
@@ -273,10 +289,23 @@ def _end(left: Expr, demand: Demand, *, demanding: bool) -> Demand:
 
 def _together(left: Expr, demand: Demand) -> Iterator[tuple[int, int, Expr, Demand]]:
     """Yield what follows a character in a terminal and in a demand, where both go on."""
-    for low, high, target in left.edges():
-        for first, last, after in demand.edges():
-            if first <= high and low <= last:
-                yield max(low, first), min(high, last), target, _simplest(after)
+    for low, high, target, after in _overlaps(left.edges(), demand.edges()):
+        assert isinstance(target, Expr)
+        assert isinstance(after, Expr)
+        yield low, high, target, after if demand is REST else _simplest(after)
+
+
+def _overlaps(ours: Edges, others: Edges) -> Iterator[tuple[int, int, Language, Language]]:
+    """Yield the ranges that two lists of sorted, disjoint edges share."""
+    at = other_at = 0
+    while at < len(ours) and other_at < len(others):
+        (low, high, target), (first, last, after) = ours[at], others[other_at]
+        if first <= high and low <= last:
+            yield max(low, first), min(high, last), target, after
+        if high <= last:
+            at += 1
+        if last <= high:
+            other_at += 1
 
 
 def _after(demand: Demand, text: str) -> Demand:
@@ -303,11 +332,9 @@ def _same(part: Language, other: Language) -> bool:
         ours, others = left.edges(), right.edges()
         if left.accepts != right.accepts or _covered(ours) != _covered(others):
             return False
-        for low, high, target in ours:
-            for first, last, after in others:
-                if first <= high and low <= last and (target, after) not in seen:
-                    seen.add((target, after))
-                    work.append((target, after))
+        new = {(target, after): None for _, _, target, after in _overlaps(ours, others) if (target, after) not in seen}
+        seen.update(new)
+        work.extend(new)
     return True
 
 

@@ -98,7 +98,7 @@ class _Reader:
     def __init__(self, loaded: Any, files: list[LarkText], start: str, specials: Collection[str] | Mapping[str, str]) -> None:
         self._files, self._start = files, start
         self._specials = frozenset(specials.values() if isinstance(specials, Mapping) else specials)
-        self._trees = {name: (tuple(params), tree) for name, params, tree, _ in loaded.rule_defs}
+        self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}  # names are lark's tokens
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
         self._owner, self._size, self._instances = start, 0, 0
         self._names = set(self._trees)
@@ -176,14 +176,14 @@ class _Reader:
                     f"template '{value.name}' is used without arguments", where=find(self._files, value.name),
                     instead=f"{value.name}{{{', '.join(self._trees[value.name][0])}}}",
                 )
-            return (Ref(value.name),)
+            return (Ref(str(value.name)),)
         if isinstance(value, Tree) and value.data == "template_usage":
             return (self._instance(value, environment),)
         return self._terminals.spaced(self._terminals.symbol(value))
 
     def _instance(self, usage: Any, environment: _Environment) -> Ref:
         """Return the rule of a template with its arguments; every combination of arguments is one rule."""
-        name = usage.children[0].name
+        name = str(usage.children[0].name)
         if isinstance(passed := environment.get(name), Ref):
             name = passed.rule  # a template was an argument
         params, tree = self._trees[name]
@@ -207,7 +207,7 @@ class _Reader:
     def _argument(self, tree: Any, environment: _Environment) -> _Symbol:
         value = tree.children[0]
         if isinstance(value, NonTerminal):
-            return environment.get(value.name) or Ref(value.name)
+            return environment.get(value.name) or Ref(str(value.name))
         if isinstance(value, Tree) and value.data == "template_usage":
             return self._instance(value, environment)
         return self._terminals.symbol(value)

@@ -50,14 +50,24 @@ def preferred(pattern: str) -> Expr:
     >>> [matches(preferred("list|listen"), text) for text in ("list", "listen")]
     [True, False]
     """
-    every = parse_python(pattern)
+    every, guarded = parse_python(pattern), _guarded(pattern)
+    if guarded is None:
+        return every
+    found = build(guarded)
+    return every if is_empty(intersect(every, complement(found))) else found
+
+
+def chooses(pattern: str) -> bool:
+    """Return whether a matcher could ever miss a text of a pattern, for its own beginning."""
+    return _guarded(pattern) is not None
+
+
+@lru_cache(maxsize=1024)
+def _guarded(pattern: str) -> Node | None:
     flags = flags_of(pattern)
     guarding = Guarding(Reader(pattern, flags))
     tree = guarding.pattern(flags)
-    if not guarding.guards:
-        return every
-    found = build(tree)
-    return every if is_empty(intersect(every, complement(found))) else found
+    return tree if guarding.guards else None
 
 
 def flags_of(pattern: str) -> int:

@@ -27,9 +27,9 @@ from typing import Any
 
 from ..errors import GrammarError
 from ..regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literal, optional, repeat, union
-from ..regex.look import Ahead, Alt, Behind, End, Node, Piece, Seq, alt, build, has_ahead, seq
+from ..regex.look import Ahead, Alt, Behind, End, Loop, Node, Piece, Seq, alt, build, has_ahead, seq
 from ..regex.python_syntax import _Reader as Reader
-from .preferred import Guarding, asks_left, flags_of, preferred
+from .preferred import Guarding, asks_left, chooses, flags_of, preferred
 
 MARK_POINT = 0xFDD0  # a noncharacter, which Unicode reserves for uses like this one
 MARK = literal(chr(MARK_POINT))
@@ -71,10 +71,12 @@ def terminal(pattern: str) -> Expr | Demanding:
         _check_left(pattern, flags)
     if not has_ahead(plain):
         return texts
-    found = concat(intersect(texts, REST), MARK, REST)
-    longer = intersect(_in_stream(pattern, flags, through=True), concat(UNMARKED, REST, MARK, UNMARKED, REST))
-    pairs = union(_in_stream(pattern, flags), intersect(found, longer))
-    return texts if _equal(pairs, found) else Demanding(pairs, pattern)
+    if not chooses(pattern) and _only_forbids(plain):
+        pairs = build(seq(_Marked(pattern, flags, through=False).sequence(_parse(pattern), flags), Piece(MARK), Piece(REST)))
+    else:
+        longer = intersect(_in_stream(pattern, flags, through=True), concat(UNMARKED, REST, MARK, UNMARKED, REST))
+        pairs = union(_in_stream(pattern, flags), intersect(_free(texts), longer))
+    return texts if _equal(pairs, _free(texts)) else Demanding(pairs, pattern)
 
 
 @lru_cache(maxsize=1024)
@@ -86,7 +88,24 @@ def ignored(pattern: str) -> Expr | Demanding:
     """
     texts, flags = preferred(pattern), flags_of(pattern)
     pairs = _in_stream(pattern, flags)
-    return texts if _equal(pairs, concat(intersect(texts, REST), MARK, REST)) else Demanding(pairs, pattern)
+    return texts if _equal(pairs, _free(texts)) else Demanding(pairs, pattern)
+
+
+def _free(texts: Expr) -> Expr:
+    """Return the pairs of texts that demand nothing."""
+    return concat(intersect(texts, REST), MARK, REST)
+
+
+def _only_forbids(tree: Node) -> bool:
+    """Return whether all assertions about the right are negative look-aheads: then more text behind can only forbid a match.
+
+    If besides the pattern has no choices, a text is found exactly where the assertions allow it, which is quicker to build.
+    """
+    if isinstance(tree, (Seq, Alt)):
+        return all(map(_only_forbids, tree.items))
+    if isinstance(tree, Ahead):
+        return not tree.positive and not has_ahead(tree.body)
+    return not isinstance(tree, End) and (not isinstance(tree, Loop) or _only_forbids(tree.body))
 
 
 def _in_stream(pattern: str, flags: int, *, through: bool = False) -> Expr:

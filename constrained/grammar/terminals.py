@@ -33,7 +33,7 @@ class Terminals:
 
     def __init__(self, loaded: Any, files: list[LarkText], declared: Mapping[str, str], helper: Callable[..., Ref]) -> None:
         self._files, self._declared, self._helper = files, declared, helper
-        self._trees = {name: tree for name, (tree, _) in loaded.term_defs}
+        self._trees = {str(name): tree for name, (tree, _) in loaded.term_defs}
         self._symbols: dict[object, Symbol | Demanding] = {}
         self.gap: tuple[Ref, ...] = ()
         if found := [(self._ignored(name),) for name in dict.fromkeys(loaded.ignore)]:
@@ -45,7 +45,7 @@ class Terminals:
 
     def symbol(self, value: Any) -> Symbol | Demanding:
         """Return the symbol of a terminal's name, or of a literal in a rule."""
-        key = value.name if isinstance(value, Terminal) else value.children[0]
+        key = str(value.name) if isinstance(value, Terminal) else value.children[0]
         if key not in self._symbols:
             self._symbols[key] = self._named(key) if isinstance(key, str) else self._of_pattern(key, None, terminal)
         return self._symbols[key]
@@ -53,7 +53,7 @@ class Terminals:
     def _named(self, name: str) -> Symbol | Demanding:
         tree = self._trees[name]
         if tree is None:
-            return Special(self._declared.get(name, name))
+            return Special(self._declared.get(name, str(name)))
         pattern = self._pattern(tree, name)
         texts = _plain_texts(tree)
         if texts is not None and len(texts) > 1:
@@ -64,7 +64,7 @@ class Terminals:
         if name not in self._trees:
             raise GrammarError(f"terminal {name} is ignored but not defined", where=find(self._files, name))
         if self._trees[name] is None:
-            return Special(self._declared.get(name, name))
+            return Special(self._declared.get(name, str(name)))
         return self._of_pattern(self._pattern(self._trees[name], name), name, ignored)
 
     def _pattern(self, tree: Any, name: str) -> Any:
