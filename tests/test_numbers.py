@@ -39,14 +39,13 @@ def holds(numbers: NumberRange, value: Fraction) -> bool:
 
 
 def is_canonical(text: str, *, integer: bool) -> bool:
-    """Say whether json.dumps could have written the text, were floats of unbounded precision."""
+    """Say whether json.dumps could have written the text, were floats of unbounded precision (and not all large ones with exponents)."""
     if re.fullmatch(r"-?[1-9]\d*|0", text):
         return True
     if integer:
         return False
     if re.fullmatch(r"-?(0|[1-9]\d*)\.(\d*[1-9]|0)", text):
-        value = abs(Fraction(text))
-        return value == 0 or Fraction("0.0001") <= value < 10**16
+        return True
     return re.fullmatch(r"-?[1-9](\.\d*[1-9])?e(\+(1[6-9]|[2-9]\d|[1-9]\d\d+)|-(0[5-9]|[1-9]\d+))", text) is not None
 
 
@@ -219,5 +218,8 @@ def test_a_union_is_read_at_once() -> None:
 
 def test_far_bounds_cost_few_states() -> None:
     """A three-digit token must not meet a thousand states."""
-    for numbers in (some("0", "1e18", integer=True), some("-1e300", "1e300"), some("1", None, integer=True), some("0", "1")):
+    for numbers in (some(), some("0", "1e18", integer=True), some("-1e300", "1e300"), some("1", None, integer=True), some("0", "1")):
         assert len(reached(number_language((numbers,), JSON_NUMBERS), "0123456789", 3)) < 60
+    for spelling in LENGTHS:
+        assert len(reached(number_language((some(),), spelling), "-+.e_0123456789", 30)) < 70
+    assert len(reached(number_language((some(integer=True),), CANONICAL_NUMBERS), "-0123456789", 30)) < 10

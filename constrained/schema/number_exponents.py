@@ -18,8 +18,7 @@ from constrained.schema.number_sets import Interval
 
 Edge: TypeAlias = tuple[int, int, Language]
 
-MOST_POINT, LEAST_POINT = 16, -3  # repr() writes 0.0001 … 9999999999999998.0 without an exponent, all else with one
-LEAST_PLUS, LEAST_MINUS = MOST_POINT, 2 - LEAST_POINT  # so that "e+16" and "e-05" are its smallest exponents
+LEAST_PLUS, LEAST_MINUS = 16, 5  # repr() writes 9999999999999998.0, 1e+16 and 0.0001, 1e-05
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +103,21 @@ class CanonicalDigits(Interned):
 
     def targets(self) -> Iterable[tuple[str, Language | None]]:
         for digit in range(10):
-            text = self.text + str(digit)
-            if text[0] == "0":
-                alive = text == "0" and self.low < 10 or len(text) == 2 and self.low <= digit and (self.high is None or digit <= self.high)
-            else:
-                alive = starts(int(text), max(self.low, 10), self.high)
-                if self.high is None and int(text) >= max(self.low, 10):
-                    text = str(max(self.low, 10))
-            if alive:
+            text = self._after(digit)
+            if text is not None:
                 yield str(digit), canonical_digits(self.low, self.high, text)
+
+    def _after(self, digit: int) -> str | None:
+        """Return the digits with one more, or other digits with the same continuations; None: no exponent starts so."""
+        text, low = self.text + str(digit), max(self.low, 10)
+        if text == "0":
+            return text if self.low < 10 else None
+        if text[0] == "0":
+            fits = len(text) == 2 and self.low <= digit and (self.high is None or digit <= self.high)
+            return "09" if fits else None
+        if self.high is None and (int(text) >= low or int(text) * 10 >= low and len(text) == 1):
+            return str(low) if int(text) >= low else "9"
+        return text if starts(int(text), low, self.high) else None
 
 
 def starts(value: int, low: int, high: int | None) -> bool:

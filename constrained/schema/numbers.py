@@ -21,8 +21,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from constrained.machine import Language
-from constrained.schema.number_exponents import LEAST_POINT, MOST_POINT, ExponentStart, Interned, Spelling, exponent
-from constrained.schema.number_sets import Interval, Magnitudes, magnitudes
+from constrained.schema.number_exponents import LEAST_MINUS, LEAST_PLUS, ExponentStart, Interned, Spelling, exponent
+from constrained.schema.number_sets import ABOVE, BELOW, Interval, Magnitudes, magnitudes
 from constrained.schema.values import NumberRange
 
 JSON_NUMBERS = Spelling()
@@ -33,7 +33,7 @@ ZERO, WHOLE, POINT, FRACTION = range(4)
 
 
 class Key(NamedTuple):
-    """What a mantissa means to the set; equal keys have equal continuations.  Parts that a set does not ask about are 0."""
+    """What has been read of a mantissa, as far as any set can ask; readings with equal reduced keys have equal continuations."""
 
     phase: int
     started: bool  # a digit > 0 has been read
@@ -52,41 +52,46 @@ class Reader:
     plain: integers without fraction and exponent, so that only the value of the digits counts.
     """
 
-    __slots__ = ("numbers", "spelling", "plain", "negative", "_states", "_bounded", "_divided", "_furthest")
+    __slots__ = ("_bounded", "_divided", "_furthest", "_nearest", "_states", "negative", "numbers", "plain", "spelling")
 
     def __init__(self, numbers: Magnitudes, spelling: Spelling, *, plain: bool, negative: bool) -> None:
         self.numbers, self.spelling, self.plain, self.negative = numbers, spelling, plain, negative
         self._states: dict[Key, Mantissa | None] = {}
         self._bounded = numbers.low is not None or numbers.high is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
-        # Without an upper bound and without exponents, all positions past the lower bound (and past repr's) are one.
-        past_low = numbers.low.point + 1 if numbers.low else 1
-        self._furthest = max(past_low, MOST_POINT + 1 if not plain else 1) if spelling.canonical and numbers.high is None else None
+        # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are alike.
+        past_low = max(2, numbers.low.point + 1) if numbers.low else 2
+        self._furthest = past_low if spelling.canonical and numbers.high is None else None
+        below_high = spelling.canonical and numbers.low is None and numbers.high is not None
+        self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None  # from here on, below the upper bound
 
     def state(self, key: Key, digits: str) -> Mantissa | None:
-        """Return the state of a key, None if it is dead; `digits` is one reading of it, from the first digit > 0."""
-        key = self._reduced(key)
-        if key in self._states:
-            return self._states[key]
+        """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
+        reduced = self._reduced(key)
+        if reduced in self._states:
+            return self._states[reduced]
         state: Mantissa | None = Mantissa(self, key, digits)
         if state is not None and not state.live():
             state = None
-        self._states[key] = state
+        self._states[reduced] = state
         return state
 
     def _reduced(self, key: Key) -> Key:
+        """Return the key without what makes no difference to this set."""
         canonical = self.spelling.canonical
         low, high, point, zeros, fraction, residue = key.low, key.high, key.point, key.zeros, key.fraction, key.residue
-        if not self._bounded:
-            low = high = 0
-            if not canonical or self.plain:
-                point = 0
-        elif self._furthest is not None and key.phase == WHOLE:
-            point = min(point, self._furthest)
         if self.numbers.low is not None and low >= 0 and self.numbers.reaches_low(low):
-            low = -2
+            low = ABOVE
         if self.numbers.high is not None and not self.numbers.keeps_high(high):
-            high = -2
+            high = ABOVE
+        if self._furthest is not None:
+            point = min(point, self._furthest)
+            low = ABOVE if point == self._furthest else low
+        if self._nearest is not None and point <= self._nearest:
+            point, high = self._nearest, BELOW
+        if not self._bounded:
+            point = 0 if not canonical or self.plain else max(point, 0)
+            low = high = 0
         if self.plain:
             zeros = fraction = 0
         elif not self._divided:
@@ -122,7 +127,7 @@ class Reader:
 
 
 class Mantissa(Interned):
-    """A state before any exponent.  `digits` is one reading that leads here, from its first digit > 0."""
+    """A state before any exponent; `key` and `digits` (from the first one > 0) are those of one reading that leads here."""
 
     __slots__ = ("reader", "key", "digits")
 
@@ -133,7 +138,7 @@ class Mantissa(Interned):
 
     def targets(self) -> Iterable[tuple[str, Language | None]]:
         phase, gap, spelling = self.key.phase, self.key.gap, self.reader.spelling
-        if phase in (ZERO, WHOLE) and not gap and not self.reader.plain and (not spelling.canonical or self.key.point <= MOST_POINT):
+        if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
             yield ".", self.reader.state(self.key._replace(phase=POINT), self.digits)
         if phase != ZERO:
             for digit in range(10):
@@ -190,7 +195,7 @@ class Mantissa(Interned):
     def live(self) -> bool:
         """Say whether some text of the language starts with what led here.
 
-        Any mantissa may take any exponent, except in canonical spelling, where the point must fit repr's habits.
+        Any mantissa may take any exponent, except in canonical spelling, where only one digit before the point goes with some.
         """
         if self.accepts:
             return True
@@ -211,22 +216,19 @@ class Mantissa(Interned):
             return False
         if key.phase in (ZERO, POINT) and numbers.zero:
             return True  # "0.0"
-        if not numbers.positive:
-            return False
-        zeros = -key.point
-        least, most = Fraction(10) ** (LEAST_POINT - 1), Fraction(10) ** -zeros
-        return zeros <= -LEAST_POINT and numbers.meets(least, most, left_open=False, right_open=True)
+        return numbers.positive and numbers.meets(Fraction(0), Fraction(10) ** key.point, left_open=True, right_open=True)
 
     def _live_canonical(self) -> bool:
         numbers, key, digits = self.reader.numbers, self.key, self.digits
         more = key.phase == FRACTION and key.zeros > 0  # must go on: repr() writes no trailing zeros
-        single = key.point == 1 and (
-            numbers.continues(digits, MOST_POINT + 1, None, left_open=more or key.phase == POINT)
-            or numbers.continues(digits, None, LEAST_POINT - 1, left_open=more or key.phase == POINT))
-        if single or key.phase != WHOLE:
-            return single or numbers.continues(digits, key.point, key.point, left_open=more)
-        at = len(digits)
-        return numbers.continues(digits, at, MOST_POINT) or numbers.continues(digits, max(at, MOST_POINT + 1), None, whole=True)
+        if key.phase == WHOLE and numbers.continues(digits, key.point, None):
+            return True
+        if key.phase != WHOLE and numbers.continues(digits, key.point, key.point, left_open=more):
+            return True
+        more = more or key.phase == POINT
+        return key.point == 1 and (
+            numbers.continues(digits, LEAST_PLUS + 1, None, left_open=more)
+            or numbers.continues(digits, None, 1 - LEAST_MINUS, left_open=more))
 
 
 class Start(Interned):
@@ -277,8 +279,18 @@ def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both])
     return table[key]
 
 
+class NumberTexts(Interned):
+    """The start of the texts of some numbers; printers ask it what it stands for."""
+
+    __slots__ = ("ranges", "spelling")
+
+    def __init__(self, ranges: tuple[NumberRange, ...], spelling: Spelling, start: Language) -> None:
+        self.ranges, self.spelling = ranges, spelling
+        self.accepts, self._edges = False, tuple(start.edges())
+
+
 @lru_cache(maxsize=1 << 12)
-def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling) -> Language:
+def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling) -> NumberTexts:
     """Return the texts of the numbers that lie in one of the ranges.
 
     >>> start = number_language((NumberRange(integer=True, low=Fraction(1), high=Fraction(12)),), CANONICAL_NUMBERS)
@@ -292,4 +304,4 @@ def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling) -> Lang
         readers = {
             negative: Reader(side, spelling, plain=plain, negative=negative) for negative, side in sides.items() if side is not None}
         starts[Start(readers.get(False), readers.get(True))] = None
-    return union(tuple(starts), {})
+    return NumberTexts(ranges, spelling, union(tuple(starts), {}))

@@ -1,0 +1,202 @@
+"""The machine of a schema as Lark rules.
+
+Generic: a machine state becomes a rule, its edges alternatives, a call the callee before what follows it; a text becomes one terminal
+where its language is a counted class of characters, else a rule per state of its automaton.  So everything that has finitely many
+states is printed exactly.  Two things have not, and are printed with a comment that says so:
+
+- keys that are not named: that none comes twice is left out;
+- numbers in every spelling, unless all numbers are allowed: printed in canonical spelling.
+
+Objects in any order have a state for each set of written keys.  Past `MOST_RULES` there is an error that names the remedy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from json.encoder import encode_basestring
+
+from constrained.errors import GrammarError
+from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, State, Surface, Text
+from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal
+from constrained.schema.lark_characters import Way, char_class, ways
+from constrained.schema.machine_texts import cut
+from constrained.schema.numbers import NumberTexts, number_language
+from constrained.schema.values import NumberRange
+
+MOST_RULES = 5_000
+
+_NUMBER = r"/-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/"
+_INTEGER = r"/0|-?[1-9][0-9]*/"
+_WHOLE = NumberRange(integer=True)
+_REPEATS = "// wider: keys that are not named may come twice, and so may the items of uniqueItems"
+_CANONICAL = "// narrower: numbers with bounds are printed in their canonical spelling"
+"""Comments, once per embedded schema."""
+
+
+_WRITERS: dict[Surface, Callable[[str], str]] = {  # the surfaces that write a text in one way only
+    Surface.RAW: str,
+    Surface.JSON_CANONICAL: encode_basestring,
+    Surface.JSON_TAGSAFE: lambda text: encode_basestring(text).replace("</", "<\\/"),
+    Surface.PYTHON_CANONICAL: repr,
+}
+
+
+class Rules:
+    """The rules of one schema; `lines` has the definitions, the first one defines `prefix`."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._names: dict[object, str] = {}
+        self._queue: list[tuple[str, Callable[[], list[str]]]] = []
+        self._notes: dict[str, None] = {}
+        self._bodies: list[str] = []
+
+    def write(self, start: State) -> list[str]:
+        """Return the definitions.
+
+        Raises: GrammarError: there are too many.
+        """
+        self._name("start", lambda: self._alternatives(start), self._prefix)
+        for name, body in self._queue:
+            self._bodies.append(f"{name}: " + "\n    | ".join(dict.fromkeys(body())))
+        return [*self._bodies, *self._notes]
+
+    def _name(self, key: object, body: Callable[[], list[str]], name: str | None = None) -> str:
+        """Return the name of a rule, which is written when its turn comes."""
+        known = self._names.get(key)
+        if known is None:
+            known = self._names[key] = name or f"{self._prefix}_{len(self._names)}"
+            self._queue.append((known, body))
+            if len(self._queue) > MOST_RULES:
+                raise GrammarError(
+                    f"schema needs more than {MOST_RULES:,} Lark rules",
+                    because="objects in any order have a rule for each set of keys, counted items one for each number",
+                    instead='property_order="schema", and smaller bounds')
+        return known
+
+    # -- machine states -------------------------------------------------------------------------------------------------
+
+    def _alternatives(self, state: State) -> list[str]:
+        if isinstance(state, (Text, Bytes)):
+            return [" ".join(self._reading(state))]
+        edges = state.expand()
+        found = [" ".join(self._reading(target, bytes([low]))) for low, _, target in edges.ranges]
+        for callee, after in edges.calls:
+            if not isinstance(after, Dispatch):
+                found.append(" ".join((*self._reading(callee), *self._reading(after))))
+                continue
+            assert isinstance(callee, Text)
+            found += self._dispatched(callee, after)
+        return found + [""] * edges.accepting
+
+    def _dispatched(self, callee: Text, after: Dispatch) -> list[str]:
+        language = callee.language
+        if isinstance(language, LiteralSet) and not after.records:
+            followed = ((label, after.after(label)) for label in range(len(language.texts)) if not language.excluded >> label & 1)
+            return [" ".join((self._literal(callee.surface, language.texts[label]), *self._reading(state)))
+                    for label, state in followed if state is not None]
+        self._notes[_REPEATS] = None
+        if isinstance(language, Expr) and after.special:
+            refused = [text for text in after.special if after.after_text(text) is None]
+            language = cut(language, refused) or language
+        state = after.after_text(None)
+        assert state is not None
+        return [" ".join((*self._reading(Text(callee.surface, language)), *self._reading(state)))]
+
+    def _reading(self, state: State, fixed: bytes = b"") -> list[str]:
+        """Return the symbols that read `fixed` and then what a state reads: fixed bytes in place, everything else by name."""
+        symbols = []
+        while isinstance(state, Bytes):
+            fixed, state = fixed + state.data, state.then
+        if fixed:
+            symbols.append(_quoted(fixed.decode()))
+        if isinstance(state, Text):
+            symbols.append(self._text(state))
+        elif state is not END:
+            rule = state
+            symbols.append(self._name(rule, lambda: self._alternatives(rule)))
+        return symbols
+
+    # -- texts ----------------------------------------------------------------------------------------------------------
+
+    def _text(self, text: Text) -> str:
+        language = text.language
+        if isinstance(language, NumberTexts):
+            return self._number(language)
+        if isinstance(language, LiteralSet):
+            members = [member for label, member in enumerate(language.texts) if not language.excluded >> label & 1]
+            return self._name(text, lambda: [self._literal(text.surface, member) for member in members])
+        options = _variants(text.surface, language)
+        if len(options) == 1 and (pattern := _counted(*options[0])) is not None:
+            return pattern
+        return self._name(text, lambda: [symbol for way, part in options for symbol in self._way(way, part)])
+
+    def _way(self, way: Way, language: Language) -> list[str]:
+        pattern = _counted(way, language)
+        if pattern is not None:
+            return [pattern]
+        quote = _quoted(way.quote) if way.quote else ""
+        return [" ".join(part for part in (quote, self._spelled(way, language)) if part)]
+
+    def _spelled(self, way: Way, language: Language) -> str:
+        def body() -> list[str]:
+            found = [f"/{way.spell(((low, high),))}/ {self._spelled(way, target)}" for low, high, target in language.edges()]
+            closing = f"/{way.skipped}{way.quote}/" if way.skipped else _quoted(way.quote) if way.quote else ""
+            return found + [closing] * language.accepts
+
+        return self._name((way, language), body)
+
+    def _literal(self, surface: Surface, text: str) -> str:
+        if surface in _WRITERS:
+            return _quoted(_WRITERS[surface](text))
+        options = [way.quote + "".join(way.spell(((ord(char), ord(char)),)) for char in text) + way.skipped + way.quote for way in ways(surface)]
+        return f"/{'|'.join(options)}/"
+
+    def _number(self, numbers: NumberTexts) -> str:
+        ranges, spelling = numbers.ranges, numbers.spelling
+        if not spelling.canonical:
+            if ranges == (NumberRange(),) and not spelling.bare_point:
+                return _NUMBER
+            self._notes[_CANONICAL] = None
+            numbers = number_language(ranges, replace(spelling, canonical=True, bare_point=False, underscores=False))
+        return _INTEGER if ranges == (_WHOLE,) else self._automaton(numbers)
+
+    def _automaton(self, language: Language) -> str:
+        def body() -> list[str]:
+            found = []
+            for low, high, target in language.edges():
+                found.append(f"/{char_class(((low, high),))}/ {self._automaton(target) if target.edges() else ''}".rstrip())
+            return found + [""] * language.accepts
+
+        return self._name(language, body)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _variants(surface: Surface, language: Language) -> list[tuple[Way, Language]]:
+    """Return the ways to write the texts of a language; repr() takes double quotes for texts with ' and without "."""
+    options = ways(surface)
+    if surface is not Surface.PYTHON_CANONICAL:
+        return [(way, language) for way in options]
+    assert isinstance(language, Expr)
+    apostrophe, quotation = (concat(ANY_TEXT, literal(char), ANY_TEXT) for char in "'\"")
+    doubled = intersect(apostrophe, complement(quotation))
+    parts = (intersect(language, complement(doubled)), intersect(language, doubled))
+    return [(way, part) for way, part in zip(options, parts, strict=True) if not is_empty(part)]
+
+
+def _counted(way: Way, language: Language) -> str | None:
+    """Return a terminal, if the language is a repeated class of characters or a single text that the way writes in one piece."""
+    if not isinstance(language, Expr) or language.counted is None:
+        return None
+    char, least, most = language.counted
+    ranges = tuple((low, high) for low, high, _ in char.edges())
+    if not way.quote and least == 0:
+        return None
+    count = "*" if (least, most) == (0, None) else "" if (least, most) == (1, 1) else f"{{{least},{'' if most is None else most}}}"
+    char_pattern = f"(?:{way.spell(ranges)})" if way.skipped else way.spell(ranges)
+    return f"/{way.quote}{char_pattern}{count}{way.skipped}{way.quote}/"
