@@ -43,7 +43,7 @@ SAME: list[tuple[Any, dict[str, str], list[str]]] = [
 
 def spellings(text: str) -> list[str]:
     written = [json.dumps(text), json.dumps(text, ensure_ascii=False), repr(text), ascii(text), json.dumps(text).replace("</", "<\\/")]
-    return written + [f"'{text}'", f'"{text}"', '"' + "".join(f"\\u{ord(char):04X}" for char in text if ord(char) < 65536) + '"']
+    return [*written, f"'{text}'", f'"{text}"', '"' + "".join(f"\\u{ord(char):04X}" for char in text if ord(char) < 65536) + '"']
 
 
 @pytest.mark.parametrize(("schema", "options", "texts"), SAME, ids=lambda part: json.dumps(part)[:50])

@@ -295,7 +295,7 @@ def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling) -> Numb
 
     >>> start = number_language((NumberRange(integer=True, low=Fraction(1), high=Fraction(12)),), CANONICAL_NUMBERS)
     >>> [(chr(low), chr(high)) for low, high, _ in start.edges()], [chr(low) for low, _, _ in start.edges()[0][2].edges()]
-    ([('1', '1'), ('2', '9')], ['0'])
+    ([('1', '1'), ('2', '9')], ['0', '2'])
     """
     starts: dict[Language, None] = {}
     for numbers in ranges:
