@@ -28,6 +28,7 @@ from constrained.schema.conflict import contradiction
 from constrained.schema.describe import describe
 from constrained.schema.documents import load
 from constrained.schema.normalise import is_never, normalise
+from constrained.schema.plainly_live import is_plainly_live
 from constrained.schema.values import negation
 
 WORLD = json.loads((Path(__file__).parent / "corpus" / "schema_world.json").read_text("utf-8"))
@@ -192,6 +193,29 @@ def test_contradictions_are_found(schema):
 def test_what_has_a_value_is_live(schema):
     assert not is_never(load(schema))
     assert normalise(load(schema))
+
+
+@pytest.mark.parametrize("schema", NEVER.values(), ids=NEVER)
+def test_what_has_no_value_does_not_look_live(schema):
+    assert not is_plainly_live(schema, {})
+
+
+PLAINLY_LIVE = [  # schema, a value that shows it
+    ({"type": "object", "properties": {"a": False}, "additionalProperties": False, "x-unknown": 1}, {}),
+    ({"type": ["array", "null"], "items": False, "uniqueItems": True}, []),
+    ({"type": "string", "format": "date", "maxLength": 10}, "2024-02-29"),
+    ({"type": "integer", "required": ["a"], "properties": {"a": False}}, 0),
+    ({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}, "additionalProperties": False}, {"a": ""}),
+    ({"type": "object", "required": ["b"], "properties": {"a": False}}, {"b": None}),
+    ({"type": "array", "minItems": 2, "items": {"enum": ["x", 1]}}, ["x", "x"]),
+    ({"type": "string", "minLength": 3}, "abc"),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), PLAINLY_LIVE)
+def test_what_looks_live_is(schema, value):
+    assert is_plainly_live(schema, {})
+    assert Draft202012Validator(schema).is_valid(value)
 
 
 @pytest.mark.parametrize("schema", NEVER.values(), ids=NEVER)

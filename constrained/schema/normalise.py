@@ -19,6 +19,7 @@ from constrained.schema.arrays import Never
 from constrained.schema.distinct import Values, values_below
 from constrained.schema.documents import NOTHING, Document, ordered
 from constrained.schema.live import Ask, is_live_array, is_live_object
+from constrained.schema.plainly_live import is_plainly_live
 from constrained.schema.plans import plan_of
 from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
@@ -112,17 +113,12 @@ def _is_nothing(conj: Conj) -> bool:
 
 
 def _is_plainly_live(conj: Conj) -> bool:
-    """Return True if a look at the keywords shows a value: some type has none that narrows it."""
+    """Return True if a look at the keywords shows a value."""
     if len(conj) > 1:
         return False
     (literal,) = conj
-    plan = plan_of(literal.node)
-    if not literal.positive or not plan.plain:
-        return False
-    return bool(
-        plan.types & SCALAR and not plan.scalars
-        or plan.types & ARRAY and not plan.arrays or plan.types & OBJECT and not plan.objects
-    )
+    node = literal.node
+    return literal.positive and bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
 
 
 def _pruned(conj: Conj, raw: Value) -> Value:
