@@ -246,3 +246,10 @@ def test_huge_repeats_stay_small():
     assert acceptor.accepts("")
     assert acceptor.prefix_is_viable(b"ab" * 50)
     assert not acceptor.prefix_is_viable(b"abc")
+
+
+def test_printed_text_spells_no_special_token():
+    source = 'start: TEXT END | "x" CODE END\nEND: "<end>"\nTEXT: /[^\\n]+/\nCODE: /(?!;)((?!\\n;)[\\s\\S])+/'
+    oracle = LarkOracle(Grammar.from_lark(source, specials=["<end>"]).to_lark())
+    assert [text for text in ("a<end>", "x\n<end>", "<en<end>") if oracle.accepts(text)] == ["a<end>", "x\n<end>", "<en<end>"]
+    assert [text for text in ("a<end><end>", "x\n<end>\n<end>", "a") if oracle.accepts(text)] == []

@@ -262,7 +262,7 @@ class _Places:
             plain = self.symbol.language if isinstance(self.symbol, Pattern) else preferred(source)
             shape = [(accepts, [(low, high, to if isinstance(to, int) else "…") for low, high, to in edges]) for accepts, edges in part.table]
             digest = hashlib.sha256(repr(shape).encode()).hexdigest()[:16]  # a comment in the source tells parts apart
-            self.known[ends] = Pattern(plain, source) if _same(part, plain) else Pattern(part, f"(?#{digest}){source}")
+            self.known[ends] = Pattern(plain, source) if same(part, plain) else Pattern(part, f"(?#{digest}){source}")
         return self.known[ends]
 
     def _table(self, ends: _Open) -> tuple[_Row, ...]:
@@ -323,7 +323,7 @@ def _simplest(demand: Demand) -> Demand:
     return NEVER if is_empty(demand) else demand
 
 
-def _same(part: Language, other: Language) -> bool:
+def same(part: Language, other: Language) -> bool:
     """Return whether two languages have the same texts; only what the first one makes of its own automaton is compared."""
     seen = {(part, other)}
     for left, right in (work := list(seen)):

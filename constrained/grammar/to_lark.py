@@ -1,8 +1,9 @@
 r"""Any grammar as one Lark file, which the `lark` library reads (``parser="earley", lexer="dynamic_complete"``) as the same language.
 
-The start rule is called ``start``; special tokens are printed as their text, which is what a transcript shows.  What is ignored stands
-in the rules.  A pattern becomes a terminal where Lark would find the same texts with it (see `terminals`); else, and where it can be
-empty, which Lark refuses, it is printed from its expression, or as rules, one per state of its automaton.
+The start rule is called ``start``.  Special tokens are printed as their text, which is what a transcript shows, and the patterns keep
+clear of these texts: what no text can spell in tokens, none spells here.  What is ignored stands in the rules.  A pattern becomes a
+terminal where Lark would find the same texts with it (see `terminals`); else, and where it can be empty, which Lark refuses, it is
+printed from its expression, or as rules, one per state of its automaton.
 
 Tested by reading the files back with both readers (`tests/test_lark.py`).
 """
@@ -14,15 +15,22 @@ from collections.abc import Iterable
 
 from ..errors import GrammarError, LimitExceeded
 from ..machine import Language
-from ..regex import Expr, char_class
+from ..regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
 from ..regex.show import pattern_text
 from .analysis import Facts, filled
+from .demands import same
 from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
 from .preferred import preferred
 
 _WIDTH = 120
 MAX_STATES = 1000  # of a pattern that is printed as rules
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
+# Parts of a pattern: those that read a character are atoms.
+_PART = re.compile(
+    r"""\(\?(?:P<\w+>|<?[=!]|\#[^)]*\)|[a-z-]*:)?|[)|*+?^$]|\{\d*,?\d*\}|\\[AbBZ]
+      |(?P<atom>\\(?:x..|u.{4}|U.{8}|.)|\[\^?\]?(?:\\.|[^]\\])*\]|.)""",
+    re.VERBOSE | re.DOTALL,
+)
 _CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
@@ -46,6 +54,8 @@ class _Writer:
 
     def __init__(self, grammar: Grammar) -> None:
         self._rules = Facts(grammar).rules
+        self._tokens = sorted(grammar.specials)
+        self._spelled = concat(ANY_TEXT, literals(self._tokens), ANY_TEXT)  # texts that hold the text of a special token
         self.lines: list[str] = []
         self._known: dict[Symbol, str] = {}
         self._taken = {"start"}
@@ -90,10 +100,15 @@ class _Writer:
         return name
 
     def _pattern(self, pattern: Pattern) -> str:
-        language = filled(pattern.language)
+        language, sources = filled(pattern.language), [pattern.source]
+        if isinstance(language, Expr):
+            sources.append(pattern_text(language))
+            if not is_empty(intersect(language, self._spelled)):
+                language = intersect(language, complement(self._spelled))
+                sources = [_clear_of(self._tokens, source) for source in sources]
         if not language.edges():
             return ""
-        for source in (pattern.source, *([pattern_text(language)] if isinstance(language, Expr) else [])):
+        for source in sources:
             if _is_found(source, language):
                 name = f"T{len(self.lines) + 1}"
                 self.lines.append(f"{name}: /{slashed(source)}/")
@@ -128,9 +143,26 @@ def _is_found(source: str, language: Language) -> bool:
     if "(?x" in source:
         return False
     try:
-        return preferred(source) is language
+        return same(language, preferred(source))
     except (GrammarError, LimitExceeded):
         return False
+
+
+def _clear_of(texts: Iterable[str], source: str) -> str:
+    """Return a pattern in which no character may be the first of one of some texts.
+
+    Left out: what the pattern's own assertions make of it; the caller compares.
+    """
+    guard = f"(?!{'|'.join(map(re.escape, texts))})"
+    begins = "".join({text[0] for text in texts})
+
+    def guarded(part: re.Match[str]) -> str:
+        atom = part["atom"]
+        if atom is None or (len(atom) == 1 and atom not in begins + "."):
+            return part[0]
+        return f"(?:{guard}{atom})" if any(re.match(atom, char, re.DOTALL) for char in begins) else atom
+
+    return _PART.sub(guarded, source)
 
 
 def quoted(text: str) -> str:
