@@ -403,6 +403,24 @@ def test_wrong_uses(schema: Any, options: dict[str, Any], message: str) -> None:
         embed(schema, **options)
 
 
+CONFLICTS = [
+    ({"type": "object", "required": ["a"], "properties": {"a": {"minimum": 2, "maximum": 1, "type": "integer"}}},
+     "#/properties/a", "these keywords contradict each other: minimum, maximum, type"),
+    ({"title": "t", "type": "array", "minItems": 2, "maxItems": 1, "items": {}}, "#", "these keywords contradict each other: type, minItems, maxItems"),
+    ({"oneOf": [{"type": "string"}, {"type": "string"}]}, "#", "no value satisfies oneOf"),
+    ({"$defs": {"a": {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"},
+     "#/$defs/a", "these keywords contradict each other: type, required, properties"),
+    (False, "#", "it is false"),
+]
+
+
+@pytest.mark.parametrize(("schema", "where", "because"), CONFLICTS, ids=[row[2] for row in CONFLICTS])
+def test_a_schema_without_values_is_an_error_that_names_the_conflict(schema: Any, where: str, because: str) -> None:
+    with pytest.raises(SchemaError, match="schema allows no value") as caught:
+        embed(schema)
+    assert (caught.value.where, caught.value.because) == (where, because)
+
+
 # -- cost -------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,98 +1,56 @@
-"""Why a schema allows no value: the keywords that contradict each other, found by leaving out what can be left out.
-
-A keyword is to blame if the schema has values without it.  Everything else is deleted, whole subtrees first, until each of the keywords
-that are left is needed for the contradiction (a minimal unsatisfiable core; there may be others).  This costs one normalisation per
-keyword tried and happens only on the way to an error.
-
-Source: deletion-based core extraction, folklore; Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002.
-"""
+"""Why a schema allows no value: the innermost place that is needed and cannot be filled, and the keywords there that contradict each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-from constrained.errors import ConstrainedError, SchemaError
-from constrained.schema.dialects import DRAFT_4_RULES, DRAFT_7_RULES, DRAFT_2019_RULES, DRAFT_2020_RULES, Holds
-from constrained.schema.resources import Where, pointer, private_copy
+from constrained.errors import SchemaError
+from constrained.schema.documents import NOTHING, Node, load
+from constrained.schema.normalise import is_never
+from constrained.schema.values import Conj
 
-_MOST_TRIALS = 400
-_RULES = {**DRAFT_4_RULES, **DRAFT_7_RULES, **DRAFT_2019_RULES, **DRAFT_2020_RULES, "items": DRAFT_7_RULES["items"]}
+_NOTES = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description", "default", "examples", "$comment"})
 
 
-def contradiction(schema: object, is_never: Callable[[object], bool]) -> SchemaError:
-    """Return the error that names the keywords because of which a schema allows no value; `is_never` tells this of a schema.
+def conflict(conj: Conj) -> SchemaError:
+    """Return the error that names what is wrong with a conjunction without values.
 
-    >>> from constrained.schema import documents, normalise
-    >>> schema = {"type": "string", "title": "t", "anyOf": [{"minimum": 1, "type": "integer"}, {"const": None}]}
-    >>> print(contradiction(schema, lambda schema: normalise.is_never(documents.load(schema))))
-    schema allows no value at #
-      because: these contradict each other: #/type, #/anyOf/0/type, #/anyOf/1/const
-      instead: drop or change one of them
+    >>> str(conflict(load({"type": "object", "required": ["n"], "properties": {"n": {"minimum": 2, "maximum": 1, "type": "integer"}}})))
+    'schema allows no value at #/properties/n\\n  because: these keywords contradict each other: minimum, maximum, type'
     """
-    blamed = list(dict.fromkeys(_blamed(schema, is_never)))
-    if not blamed:
+    if len(conj) != 1 or conj == NOTHING:
         return SchemaError("schema allows no value", where="#", because="it is false")
-    shown = ", ".join(blamed[:12]) + (f" and {len(blamed) - 12} more" if len(blamed) > 12 else "")
-    return SchemaError(
-        "schema allows no value", where="#", instead="drop or change one of them" if len(blamed) > 1 else "drop or change it",
-        because=f"these contradict each other: {shown}" if len(blamed) > 1 else f"{shown} is never satisfied",
-    )
+    (literal,) = conj
+    node = _innermost(literal.node)
+    keywords = _needed(node)
+    because = f"these keywords contradict each other: {', '.join(keywords)}" if len(keywords) > 1 else f"no value satisfies {keywords[0]}"
+    return SchemaError("schema allows no value", where=node.pointer, because=because)
 
 
-def _blamed(schema: object, is_never: Callable[[object], bool]) -> Iterator[str]:
-    """Yield pointers to the keywords, names and list members that are left."""
-    work = private_copy(schema, "#")
-    if not isinstance(work, dict):
-        return
-    trials = 0
-    todo: list[tuple[Any, Any, Where, bool]] = [(work, key, ("#", key), True) for key in reversed(work)]
-    while todo:
-        holder, key, where, is_keyword = todo.pop()
-        if key not in holder if isinstance(holder, dict) else False:
+def _innermost(node: Node) -> Node:
+    """Follow references and required properties that have no value."""
+    seen = set()
+    while node not in seen and isinstance(node.schema, dict):
+        seen.add(node)
+        if node.schema.keys() - _NOTES == {"$ref"} and len(target := node.referent("$ref")) == 1 and target != NOTHING:
+            node = next(iter(target)).node
             continue
-        if trials < _MOST_TRIALS and _is_needless(work, holder, key, is_never):
-            trials += 1
-            continue
-        trials += 1
-        inner = list(_entries(holder[key], key if is_keyword else "", where, is_keyword))
-        if inner:
-            todo.extend(reversed(inner))
-        else:
-            yield pointer(where)
+        properties = node.schema.get("properties", {})
+        for name in node.schema.get("required", ()) if isinstance(properties, dict) else ():
+            child = node.below(properties[name], "properties", name) if name in properties else frozenset()
+            if len(child) == 1 and child != NOTHING and is_never(child):
+                node = next(iter(child)).node
+                break
+    return node
 
 
-def _is_needless(work: object, holder: Any, key: Any, is_never: Callable[[object], bool]) -> bool:
-    """Leave out one entry, for good if the schema still allows nothing."""
-    entries = list(holder.items()) if isinstance(holder, dict) else list(holder)
-    if isinstance(holder, dict):
-        del holder[key]
-    else:
-        holder[key] = True
-    try:
-        if is_never(work):
-            return True
-    except ConstrainedError:
-        pass
-    if isinstance(holder, dict):
-        holder.clear()
-        holder.update(entries)
-    else:
-        holder[:] = entries
-    return False
-
-
-def _entries(value: Any, keyword: str, where: Where, is_keyword: bool) -> Iterator[tuple[Any, Any, Where, bool]]:
-    """Yield the parts of a keyword's value, or of a subschema, that can be left out."""
-    if not is_keyword:
-        if isinstance(value, dict):
-            yield from ((value, key, (where, key), True) for key in value)
-        return
-    rule = _RULES.get(keyword)
-    if rule is None or not rule.holds:
-        return
-    if isinstance(value, list):
-        yield from ((value, index, (where, index), False) for index in range(len(value)))
-    elif isinstance(value, dict):
-        is_map = rule.holds in (Holds.MAP, Holds.SCHEMA_OR_STRINGS_MAP)
-        yield from ((value, key, (where, key), not is_map) for key in value)
+def _needed(node: Node) -> list[str]:
+    """Return keywords of a node, fewer and fewer as long as they still allow no value; all of them where references are involved."""
+    schema: dict[str, Any] = {name: value for name, value in node.schema.items() if name not in _NOTES}
+    if "$ref" in str(schema):
+        return list(schema)
+    for name in list(schema):
+        fewer = {other: value for other, value in schema.items() if other != name}
+        if is_never(load(fewer, dialect=node.resource.dialect)):
+            schema = fewer
+    return list(schema)

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from constrained.errors import SchemaError
 from constrained.machine import State
 from constrained.schema.closed import close
+from constrained.schema.conflict import conflict
 from constrained.schema.documents import load
 from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
@@ -96,7 +97,7 @@ class EmbeddedSchema:
             enforced, self.widened = widen(enforced, self._surveyed)
         self._conj = self._surveyed(enforced)
         if is_never(self._conj):
-            raise SchemaError("schema allows no value", where="#", because="its keywords contradict each other")
+            raise conflict(self._conj)
         if self._outer is not None:
             _check_arguments(self._conj)
 
