@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 NUMERIC = (int, float, Decimal)
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+_ONLY_STR = frozenset({str})
 
 
 class Holds(IntEnum):
@@ -39,6 +40,8 @@ class Rule(NamedTuple):
 
 
 def _is_type(value: object) -> bool:
+    if type(value) is str:
+        return value in TYPES
     names = value if type(value) is list else [value]
     return bool(names) and all(type(name) is str and name in TYPES for name in names)
 
@@ -56,7 +59,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _are_strings(value: object) -> bool:
-    return type(value) is list and all(type(item) is str for item in value)
+    return type(value) is list and _ONLY_STR.issuperset(map(type, value))
 
 
 def _are_string_lists(value: object) -> bool:

@@ -24,6 +24,7 @@ Where: TypeAlias = "str | tuple[Where, str | int]"  # a JSON pointer as a linked
 Schema: TypeAlias = "dict[str, Any] | bool"
 
 _ATOMS = frozenset({str, int, bool, type(None)})
+_ONLY_STR = frozenset({str})
 
 
 def pointer(where: Where) -> str:
@@ -193,8 +194,11 @@ def private_copy(document: object, where: Where) -> object:
                 continue
             copy: Any = copies.get(id(value))
             if copy is None:
-                copy = copies[id(value)] = _shallow(value, at)
-                todo.append((copy, at))
+                plain = kind is list or kind is dict and _ONLY_STR.issuperset(map(type, value))
+                copy = value.copy() if plain else _shallow(value, at)
+                copies[id(value)] = copy
+                if not _ATOMS.issuperset(map(type, copy.values() if type(copy) is dict else copy)):  # PERF: most have nothing below
+                    todo.append((copy, at))
             holder[key] = copy
     return box[0]
 
