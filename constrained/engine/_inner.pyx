@@ -9,9 +9,9 @@ Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); 
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from constrained.engine._automaton cimport Automaton
-from constrained.engine._machines cimport EXITS, OUTSIDE
+from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
 from constrained.engine._tables cimport Ints, ints_add
 from constrained.engine._text cimport BODY
 
@@ -22,6 +22,7 @@ cdef enum:
     DEAD = 0
     WHOLE = 2048        # inner masks that a vocabulary keeps; 16 KB each for 128,000 tokens
     PARTS = 65536       # parts; some hundred bytes each
+    FEW = 64            # exits that are not worth a look at the whole vocabulary
 
 
 cdef class Inner:
@@ -141,7 +142,8 @@ cdef class Inners(Automaton):
         cdef int32_t* characters = path + self.longest + 2
         cdef int at = node + 1, stop = self.end[node] if node >= 0 else self.nodes, base = self.depth[node] if node >= 0 else 0
         cdef int depth, after, begin, less
-        cdef bint ended
+        cdef int32_t* row
+        cdef bint ended = False
         if path == NULL:
             raise MemoryError
         ints_add(&self.work, q)
@@ -149,25 +151,32 @@ cdef class Inners(Automaton):
         begin = self.close(0)
         less = self.next_state(begin, 60) if counts else begin
         path[0] = begin
-        characters[0] = 0
+        memset(characters, 0, 4 * (self.longest + 2))
         if node < 0:
             made.bits = <uint32_t*>calloc(self.words, 4)
         try:
             while at < stop:
                 depth = self.depth[at] - base
-                after = self.next_state(path[depth - 1], self.byte[at])
+                row = self.states[path[depth - 1]].row
+                after = row[self.byte[at]] if row != NULL else UNKNOWN
+                if after == UNKNOWN:
+                    after = self.next_state(path[depth - 1], self.byte[at])
                 if after == DEAD:
                     at = self.end[at]
                     continue
                 path[depth] = after
-                ended = after == begin or after == less
-                characters[depth] = characters[depth - 1] + ended
-                self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
-                          characters[depth] + (not ended) if counts else -1)
+                if node < 0:
+                    set_tokens(self.first, self.ids, at, made.bits)
+                if counts:
+                    ended = after == begin or after == less
+                    characters[depth] = characters[depth - 1] + ended
+                if node >= 0 or counts or self.states[after].flags & EXITS:
+                    self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
+                              characters[depth] + (not ended) if counts else -1)
                 at += 1
         finally:
             free(path)
-        if node < 0 and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
+        if node < 0 and made.exits.size > FEW and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
             self.drop_covered(made)
         if counts:
             sort_counts(&made.counted, made.most)
@@ -235,10 +244,8 @@ cdef class Inners(Automaton):
         return 0
 
     cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1:
-        """Note what the tokens at a trie node do: stay inside, or leave the text there."""
+        """Note more of a trie node than that its tokens are allowed: whether they leave the text there, how many characters they begin."""
         cdef int i
-        if node < 0:
-            set_tokens(self.first, self.ids, at, made.bits)
         if leaves:
             ints_add(&made.exits, at)
             ints_add(&made.exit_counts, count)
