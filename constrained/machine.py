@@ -14,9 +14,10 @@ mask tests it.  Left out on purpose: nullable callees and left recursion.  Lower
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Callable, Hashable, NamedTuple, Protocol, Sequence, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Surface(IntEnum):
@@ -37,9 +38,9 @@ class Edges(NamedTuple):
     accepts the empty word; no chain of calls returns to its own state without reading a byte.
     """
 
-    ranges: tuple[tuple[int, int, "State"], ...] = ()  # (low byte, high byte, next)
-    calls: tuple[tuple["State", "State | Dispatch"], ...] = ()  # (callee, state after it)
-    tokens: tuple[tuple[str, "State"], ...] = ()  # (special token name, next)
+    ranges: tuple[tuple[int, int, State], ...] = ()  # (low byte, high byte, next)
+    calls: tuple[tuple[State, State | Dispatch], ...] = ()  # (callee, state after it)
+    tokens: tuple[tuple[str, State], ...] = ()  # (special token name, next)
     accepting: bool = False
 
 
@@ -57,9 +58,11 @@ class Language(Protocol):
     @property
     def accepts(self) -> bool: ...
 
-    def edges(self) -> Sequence[tuple[int, int, "Language"]]:
+    def edges(self) -> Sequence[tuple[int, int, Language]]:
         """Return (low, high, next): inclusive code point ranges, sorted, disjoint, every target non-empty."""
         ...
+
+    def __hash__(self) -> int: ...
 
     def mask_key(self, horizon: int) -> Hashable:
         """Return a key shared by languages that agree on all continuations of up to `horizon` characters."""
@@ -165,7 +168,7 @@ class LiteralSet:
         width = high - low
         return self.excluded >> low & ((1 << width) - 1) != (1 << width) - 1
 
-    def edges(self) -> tuple[tuple[int, int, "LiteralSet"], ...]:
+    def edges(self) -> tuple[tuple[int, int, LiteralSet], ...]:
         found, texts, depth = [], self.texts, self.depth
         at = self.low + (len(texts[self.low]) == depth)
         while at < self.high:

@@ -28,7 +28,7 @@ class AfterKey(Dispatch):
 
     records = True
 
-    def __init__(self, owner: "Objects", keys: frozenset[str]) -> None:
+    def __init__(self, owner: Objects, keys: frozenset[str]) -> None:
         self.owner, self.special = owner, keys
 
     def after_text(self, text: str | None) -> State | None:

@@ -15,11 +15,11 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList  # noqa: E402
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
-import constrained as c  # noqa: E402
-from constrained.integrations import transformers as integration  # noqa: E402
-from constrained.integrations.transformers import GrammarProcessor, grammar_candidates  # noqa: E402
+import constrained as c
+from constrained.integrations import transformers as integration
+from constrained.integrations.transformers import GrammarProcessor, grammar_candidates
 
 PATTERN = r'\{"n": [1-9][0-9]{0,2}, "of": ("apples"|"pears")\}'
 CASES = tomllib.loads(Path(__file__).with_name("corpus").joinpath("errors_transformers.toml").read_text())["case"]

@@ -61,9 +61,9 @@ def kernel_class(name: str | None = None) -> Any:
 
 
 def compile(
-    grammar: "Grammar", vocabulary: Vocabulary, *, kernel: str | None = None, spell_missing: bool = False, cache_bytes: int = CACHE_BYTES,
+    grammar: Grammar, vocabulary: Vocabulary, *, kernel: str | None = None, spell_missing: bool = False, cache_bytes: int = CACHE_BYTES,
     max_configurations: int = 20_000,
-) -> "Constraint":
+) -> Constraint:
     """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
 
     kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the vocabulary lacks are spelled
@@ -80,18 +80,20 @@ class Constraint:
     """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable."""
 
     def __init__(
-        self, grammar: "Grammar", vocabulary: Vocabulary, kernel: str | None, spell_missing: bool, cache_bytes: int, max_configurations: int
+        self, grammar: Grammar, vocabulary: Vocabulary, kernel: str | None, spell_missing: bool, cache_bytes: int, max_configurations: int
     ) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise VocabularyError(f"not a vocabulary: {type(vocabulary).__name__}", instead="Vocabulary.from_tokenizer(tokenizer)")
         if not hasattr(grammar, "start_state"):
-            raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead="Grammar.from_lark, from_json_schema, from_regex, or ChatFormat.grammar")
+            instead = "Grammar.from_lark, from_json_schema, from_regex, or ChatFormat.grammar"
+            raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead=instead)
         self.grammar, self.vocabulary = grammar, vocabulary
         self._options = (kernel, spell_missing, cache_bytes, max_configurations)
         missing = sorted(name for name in grammar.specials if name not in vocabulary.special)
         if missing and not spell_missing:
             raise VocabularyError(
-                f"the vocabulary lacks the special token {missing[0]!r}", because=f"the grammar names {len(missing)} special tokens that the tokenizer does not have",
+                f"the vocabulary lacks the special token {missing[0]!r}",
+                because=f"the grammar names {len(missing)} special tokens that the tokenizer does not have",
                 instead="use the model's own tokenizer, or compile(..., spell_missing=True) to write them as text",
             )
         grammar = (grammar.without_specials(missing) if missing else grammar).with_specials(vocabulary.special)
@@ -104,7 +106,7 @@ class Constraint:
         """What unsupported="widen" left to be checked after generation; empty: the masks are exact."""
         return tuple(self.grammar.widened)
 
-    def matcher(self) -> "Matcher":
+    def matcher(self) -> Matcher:
         """Return a cursor at the start of a new sequence."""
         from constrained.engine.matcher import Matcher
 

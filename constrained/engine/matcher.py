@@ -7,8 +7,9 @@ Kept small on purpose: hosts build thousands of them, and beam search copies the
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class Matcher:
 
     __slots__ = ("constraint", "_kernel", "_states", "_tokens", "_finished", "_stop")
 
-    def __init__(self, constraint: "Constraint") -> None:
+    def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
         self._kernel = constraint.kernel()
         self._states = [self._kernel.start]
@@ -125,7 +126,9 @@ class Matcher:
             kernel = self._kernel
         self._check(token)
         if self._finished:
-            raise Rejected(f"token {token} {self._name(token)} comes after the end", because="a stop token has ended the sequence", instead="rollback(1) or reset()")
+            raise Rejected(
+                f"token {token} {self._name(token)} comes after the end", because="a stop token has ended the sequence", instead="rollback(1) or reset()",
+            )
         state = self._states[-1]
         after = kernel.step_token(state, token)
         if token in self._stop:
@@ -147,7 +150,7 @@ class Matcher:
             del self._states[-count:], self._tokens[-count:]
             self._finished = False
 
-    def copy(self) -> "Matcher":
+    def copy(self) -> Matcher:
         """Return an independent cursor at the same place."""
         twin = object.__new__(Matcher)
         twin.constraint, twin._kernel, twin._stop, twin._finished = self.constraint, self._kernel, self._stop, self._finished
@@ -214,7 +217,8 @@ class Matcher:
         expected = self._expected(state)
         position = len(self.text()) + read
         if text:
-            fits = f"after {text[:read].decode('utf-8', 'backslashreplace')!r} the byte {text[read : read + 1]!r} cannot follow" if read else f"no word goes on with {text[:1]!r}"
+            known, wrong = text[:read].decode("utf-8", "backslashreplace"), text[read : read + 1]
+            fits = f"after {known!r} the byte {wrong!r} cannot follow" if read else f"no word goes on with {wrong!r}"
         elif token in self._stop:
             fits = "the text is not complete"
         else:

@@ -13,7 +13,7 @@ Source: Earley sets and LR item closures in pushdown form; folklore.
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ class Frame:
 
     __slots__ = ("after", "surface", "record", "parent")
 
-    def __init__(self, after: State | Dispatch, surface: Surface | None, record: bytes | None, parent: "Frame | None") -> None:
+    def __init__(self, after: State | Dispatch, surface: Surface | None, record: bytes | None, parent: Frame | None) -> None:
         self.after, self.surface, self.record, self.parent = after, surface, record, parent
 
 
@@ -124,7 +124,7 @@ class PlainKernel:
 
     # -- the automaton --------------------------------------------------------------------------------------------------
 
-    def _expand(self, machine: "State | TextAt") -> Edges:
+    def _expand(self, machine: State | TextAt) -> Edges:
         if isinstance(machine, TextAt):
             return Edges(accepting=machine.accepting)
         edges = self._edges.get(machine)
@@ -175,7 +175,7 @@ class PlainKernel:
                         work.append((after_call, frame.parent))
         return self._intern(frozenset(config for config in seen if self._reads(config[0])), final)
 
-    def _reads(self, machine: "State | TextAt") -> bool:
+    def _reads(self, machine: State | TextAt) -> bool:
         if isinstance(machine, TextAt):
             return any(machine.step(byte) for byte in range(256))
         edges = self._expand(machine) if not (isinstance(machine, Text) and machine.surface is Surface.RAW) else Edges()
@@ -195,7 +195,7 @@ class PlainKernel:
             frame = self._frames[key] = Frame(after, surface, record, parent)
         return frame
 
-    def _returned(self, machine: "State | TextAt", frame: Frame) -> State | None:
+    def _returned(self, machine: State | TextAt, frame: Frame) -> State | None:
         after = frame.after
         if not isinstance(after, Dispatch):
             return after

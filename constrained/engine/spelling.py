@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from constrained.machine import Language, LiteralSet, Surface
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect
@@ -115,7 +115,7 @@ def _python_repr(quote: int) -> Spelling:
     return Spelling(Surface.PYTHON_CANONICAL, bytes([quote]), quote, without(printable, 0x5C, quote), tuple(short), forms)
 
 
-@lru_cache(maxsize=None)
+@cache
 def spellings(surface: Surface) -> tuple[Spelling, ...]:
     """Return the ways in which a surface writes a text; they start with different bytes."""
     canonical = Spelling(Surface.JSON_CANONICAL, b'"', 0x22, _JSON_RAW, _JSON_SHORT, (HexForm(ord("u"), 4, _CONTROLS, upper=False),))

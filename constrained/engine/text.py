@@ -10,6 +10,7 @@ come, and is live exactly when the language has an edge into that range.  No dea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from constrained.engine.spelling import SCALARS, HexForm, Ranges, Spelling, clip
@@ -52,10 +53,10 @@ class TextAt:
     def label(self) -> int:
         return self.language.label if isinstance(self.language, LiteralSet) else 0
 
-    def step(self, byte: int) -> "TextAt | None":
+    def step(self, byte: int) -> TextAt | None:
         return _STEPS[self.place](self, byte)
 
-    def live(self) -> "TextAt | None":
+    def live(self) -> TextAt | None:
         """Return this position if the language can go on from it."""
         return self if reaches(self.language, self._pending()) else None
 
@@ -174,9 +175,12 @@ def _octal(at: TextAt, byte: int) -> TextAt | None:
     return _body(after, byte) if after else None
 
 
-_STEPS = {
-    BODY: _body, UTF8: _utf8, ESCAPE: _escape, HEX: _hex, PAIR: _pair_start, PAIR_U: _pair_letter, OCTAL: _octal,
-    DONE: lambda at, byte: None,
-}
+def _done(at: TextAt, byte: int) -> TextAt | None:
+    return None
+
+
+_STEPS: dict[int, Callable[[TextAt, int], TextAt | None]] = {
+    BODY: _body, UTF8: _utf8, ESCAPE: _escape, HEX: _hex, PAIR: _pair_start, PAIR_U: _pair_letter, OCTAL: _octal, DONE: _done,
+}  # fmt: skip
 
 __all__ = ["SCALARS", "TextAt", "reaches", "successor"]

@@ -73,7 +73,8 @@ class Vocabulary:
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
             longest=max(map(len, filter(None, tokens)), default=0),
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, trie=TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), shared_masks={}, shared_parts={},
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={},
+            trie=TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None),
         )
 
     @classmethod
