@@ -33,9 +33,9 @@ cdef class Objects(Machines):
     cdef int set_count, set_room
     cdef Map set_ids, object_ids, text_machines
     cdef Ints set_next
-    cdef list others                # frozenset of written keys without a name; others[0] is empty
+    cdef list others                # written keys without a name: (those before, the last); others[0] is none
     cdef dict others_ids
-    cdef list specials_of           # per set: names and others, None until asked for
+    cdef dict specials_of           # set -> names and others, for a few sets
 
     cdef int table(self, object table) except -1
     cdef int settle_set(self, int table, int others, int count) except -1

@@ -18,6 +18,10 @@ from constrained.engine.spelling import spellings
 from constrained.machine import END, Surface, Text
 
 
+cdef enum:
+    RECENT = 32
+
+
 cdef inline int bits_in(int32_t* words, int width) noexcept:
     cdef int i, found = 0
     cdef unsigned int word
@@ -34,7 +38,7 @@ cdef class Objects(Machines):
 
     def __cinit__(self, *args, **options):
         self.table_objects, self.table_ids = [], {}
-        self.others, self.others_ids, self.specials_of = [frozenset()], {frozenset(): 0}, []
+        self.others, self.others_ids, self.specials_of = [(-1, None)], {}, {}
 
     def __dealloc__(self):
         cdef int i
@@ -128,7 +132,6 @@ cdef class Objects(Machines):
         self.sets[candidate].table, self.sets[candidate].words = table, first
         self.sets[candidate].others, self.sets[candidate].count = others, count
         self.set_count += 1
-        self.specials_of.append(None)
         ints_add(&self.set_next, -1)
         if known < 0:
             map_put(&self.set_ids, a, b, candidate)
@@ -152,11 +155,12 @@ cdef class Objects(Machines):
         cdef Written w = self.sets[set_]
         cdef int i, others = w.others
         if text is not None:
-            joined = self.others[others] | {text}
-            known = self.others_ids.get(joined)
+            longer = (others, text)
+            known = self.others_ids.get(longer)
             if known is None:
-                known = self.others_ids[joined] = len(self.others)
-                self.others.append(joined)
+                known = self.others_ids[longer] = len(self.others)
+                self.others.append(longer)
+                self.bytes += 300 + len(text)
             others = known
         for i in range(self.tables[w.table].width):
             ints_add(&self.set_words, self.set_words.at[w.words + i])
@@ -305,12 +309,18 @@ cdef class Objects(Machines):
         cdef Machine m = self.machines[after >> 1]
         if m.kind != OTHER:
             return Machines.special(self, after)
-        found = self.specials_of[m.set]
+        cdef int others = self.sets[m.set].others
+        if not others:
+            return self.table_objects[self.sets[m.set].table].special
+        found = self.specials_of.get(m.set)
         if found is None:
-            found = self.table_objects[self.sets[m.set].table].special
-            if self.sets[m.set].others:
-                found = found | self.others[self.sets[m.set].others]
-            self.specials_of[m.set] = found
+            texts = set(self.table_objects[self.sets[m.set].table].special)
+            while others:
+                others, text = self.others[others]
+                texts.add(text)
+            if len(self.specials_of) >= RECENT:     # each holds all keys so far: kept for all sets they would fill the memory
+                self.specials_of.clear()
+            found = self.specials_of[m.set] = frozenset(texts)
         return found
 
 
