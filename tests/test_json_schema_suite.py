@@ -10,7 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from constrained.benchmarks import json_schema_suite as suite
 from constrained.benchmarks.json_schema_suite import ACCEPTED, REFUSED, REJECTED, RIGHT, Outcome
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+from constrained.benchmarks.walks import FINISHED, Drawer, needed_names, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -34,7 +35,6 @@ from value_texts import (
 )
 
 from constrained import Grammar, SchemaError, UnsupportedSchema, Vocabulary, compile
-from constrained.benchmarks.walks import FINISHED, Drawer, needed_names, walk
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 
