@@ -70,6 +70,28 @@ def test_show_prints_a_lark_file(capsys, tools, name):
     lark.Lark(capsys.readouterr().out, parser="earley", lexer="dynamic_complete")
 
 
+def test_show_says_what_a_schema_enforces(capsys, schema):
+    assert run(["show", "--schema", schema]) == 0
+    assert capsys.readouterr().out.splitlines() == ["#:", "  array of 1 to 2 items", "    items: string /a|bc/"]
+
+
+def test_show_says_what_is_not_enforced(capsys, tmp_path):
+    schema = _written(tmp_path / "wide.json", json.dumps({"type": "array", "maxItems": 5, "uniqueItems": True}))
+    assert run(["show", "--schema", schema]) == 2
+    assert capsys.readouterr().err.startswith("cannot compile uniqueItems at #/uniqueItems")
+    assert run(["show", "--schema", schema, "--unsupported", "widen"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "#:", "  array of 0 to 5 items", "    items: any value", "not enforced, to be checked after generation:", "  #/uniqueItems",
+        "    because: its items can be arrays or objects, whose texts would have to be remembered",
+    ]  # fmt: skip
+
+
+def test_show_writes_a_schema_as_lark(capsys, schema):
+    lark = pytest.importorskip("lark")
+    assert run(["show", "--schema", schema, "--to", "lark"]) == 0
+    assert lark.Lark(capsys.readouterr().out, parser="earley", lexer="dynamic_complete").parse('["bc", "a"]')
+
+
 def test_mask_says_what_may_come_next(capsys, schema):
     assert run(["mask", "--schema", schema, "--prefix", '["a"', "--json", "--limit", "9"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -125,6 +147,7 @@ def test_demo_shows_every_format(capsys):
 WRONG = {
     "no language": (["show"], "which language?"),
     "two languages": (["show", "--format", "hermes", "--schema", "x.json"], "which language?"),
+    "values of a format": (["show", "--format", "hermes", "--to", "values"], "--to values without --schema"),
     "tools of a schema": (["show", "--schema", "{schema}", "--tools", "{tools}"], "--tools without --format"),
     "unknown format": (["show", "--format", "nope"], "unknown format 'nope'"),
     "missing file": (["show", "--format", "hermes", "--tools", "missing.json"], "cannot read missing.json"),

@@ -9,15 +9,25 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ..errors import ConstrainedError
 from ..formats import ChatFormat
+from ..schema import embed
 from .console import console
-from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_grammar
+from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_grammar, read_json
 
 
 class Target(StrEnum):
     """What `show` can print."""
 
     LARK = "lark"
+    VALUES = "values"
+
+
+class Unsupported(StrEnum):
+    """What to do about keywords that cannot be compiled exactly."""
+
+    RAISE = "raise"
+    WIDEN = "widen"
 
 
 def formats(as_json: JsonOption = False) -> None:
@@ -40,7 +50,13 @@ def _describe(chat: ChatFormat) -> dict[str, Any]:
 
 def show(
     format: FormatOption = None, schema: SchemaOption = None, tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
-    to: Annotated[Target, typer.Option("--to", help="Notation.")] = Target.LARK,
+    to: Annotated[Target | None, typer.Option("--to", help="lark: a grammar file (default of a format); values: what is enforced (of a schema).")] = None,
+    unsupported: Annotated[Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")] = Unsupported.RAISE,
 ) -> None:
-    """Print a grammar, tools included, as one file."""
-    typer.echo(read_grammar(format, schema, tools, tool_choice).to_lark())
+    """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions are worked out."""
+    if to is Target.VALUES and schema is None:
+        raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
+    if schema is None or format is not None or tools is not None or to is Target.LARK:
+        typer.echo(read_grammar(format, schema, tools, tool_choice, unsupported).to_lark())
+        return
+    typer.echo(embed(read_json(schema), unsupported=unsupported).describe())

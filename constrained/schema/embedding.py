@@ -21,6 +21,7 @@ from constrained.errors import SchemaError
 from constrained.machine import State
 from constrained.schema.closed import close
 from constrained.schema.conflict import conflict
+from constrained.schema.describe import describe
 from constrained.schema.documents import load
 from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
@@ -116,6 +117,11 @@ class EmbeddedSchema:
         if self._outer is not None:
             return self._values.object_written_as(self._outer, self._conj)
         return self._values.state(self._conj)
+
+    def describe(self) -> str:
+        """Return what is enforced, for people: the normal form, and what `widened` left out."""
+        left_out = [f"  {entry.pointer}\n    because: {entry.because}" for entry in self.widened]
+        return "\n".join([describe(self._conj), *(["not enforced, to be checked after generation:", *left_out] if left_out else [])])
 
     def to_lark(self, prefix: str) -> list[str]:
         """Return the machine as Lark definitions; the first one defines the rule `prefix`, the others' names start with it and "_".
