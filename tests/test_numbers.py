@@ -16,7 +16,7 @@ import pytest
 
 from constrained.machine import Language
 from constrained.schema.number_exponents import Spelling
-from constrained.schema.numbers import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, number_language
+from constrained.schema.numbers import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, canonical_text, number_language
 from constrained.schema.values import NumberRange
 
 SKELETONS = {
@@ -47,6 +47,12 @@ def is_canonical(text: str, *, integer: bool) -> bool:
     if re.fullmatch(r"-?(0|[1-9]\d*)\.(\d*[1-9]|0)", text):
         return True
     return re.fullmatch(r"-?[1-9](\.\d*[1-9])?e(\+(1[6-9]|[2-9]\d|[1-9]\d\d+)|-(0[5-9]|[1-9]\d+))", text) is not None
+
+
+def fits_canonical(numbers: NumberRange, text: str, value: Fraction) -> bool:
+    if numbers.low is not None and numbers.low == numbers.high:
+        return text == canonical_text(value)  # a constant is written in one way
+    return is_canonical(text, integer=numbers.integer is True)
 
 
 def run(language: Language, text: str) -> Language | None:
@@ -139,7 +145,9 @@ def random_range(rng: random.Random) -> NumberRange | None:
     holes = [value() or Fraction(2) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
     numbers = NumberRange(
         rng.choice((None, None, True, False)), low, rng.random() < 0.4, high, rng.random() < 0.4, tuple(steps), tuple(holes))
-    return numbers if any(start.edges() for start in [number_language((numbers,), JSON_NUMBERS)]) else None
+    if low is not None and low == high and not holds(numbers, low):
+        return None
+    return numbers if number_language((numbers,), JSON_NUMBERS).edges() else None
 
 
 RANDOM = [n for n in map(random_range, map(random.Random, range(100))) if n is not None]
@@ -153,8 +161,7 @@ def test_every_short_text(group: int, spelling: Spelling) -> None:
         start = number_language((numbers,), spelling)
         for text, value in texts(spelling, LENGTHS[spelling]):
             at = run(start, text)
-            expected = holds(numbers, value) and (
-                not spelling.canonical or is_canonical(text, integer=numbers.integer is True))
+            expected = holds(numbers, value) and (not spelling.canonical or fits_canonical(numbers, text, value))
             assert (at is not None and at.accepts) == expected, (numbers, text)
 
 
@@ -163,7 +170,7 @@ def test_every_short_text(group: int, spelling: Spelling) -> None:
 def test_every_state_is_live(group: int, spelling: Spelling) -> None:
     for numbers in (TABLE + RANDOM)[group::12]:
         known: set[Language] = set()
-        for state in reached(number_language((numbers,), spelling), ALPHABETS[spelling] + "3", 5, most=300):
+        for state in reached(number_language((numbers,), spelling), ALPHABETS[spelling] + "3", 5, most=120):
             assert ends(state, known), numbers
 
 
@@ -216,6 +223,39 @@ def test_a_union_is_read_at_once() -> None:
         assert (at is not None and at.accepts) == expected, text
 
 
+ENUMS = ["0", "5", "1 10 100", "1 -1 0", "10 101 11 1011", "0.5 5 50 -0.05 51", "15 150 0.0015 1.5 1501", "1e20 1 100000", "0 0.1 0.11 0.101"]
+
+
+@pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
+@pytest.mark.parametrize("listed", ENUMS)
+def test_enumerations(listed: str, spelling: Spelling) -> None:
+    values = set(map(Fraction, listed.split()))
+    start = number_language(tuple(NumberRange(low=value, high=value) for value in values), spelling)
+    for text, value in texts(spelling, LENGTHS[spelling]):
+        at = run(start, text)
+        expected = value in values and (not spelling.canonical or text == canonical_text(value))
+        assert (at is not None and at.accepts) == expected, text
+    known: set[Language] = set()
+    assert all(ends(state, known) for state in reached(start, ALPHABETS[spelling], 6, most=300))
+
+
+@pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
+@pytest.mark.parametrize("group", range(9))
+def test_numbers_without_some(group: int, spelling: Spelling) -> None:
+    """What uniqueItems asks for: the values that are written are cut out."""
+    for numbers in (TABLE + RANDOM)[group::9]:
+        if numbers.low is not None and numbers.low == numbers.high:
+            continue
+        gone = frozenset(map(Fraction, ENUMS[group].split()))
+        start = number_language((numbers,), spelling, gone)
+        for text, value in texts(spelling, LENGTHS[spelling]):
+            at = run(start, text)
+            expected = holds(numbers, value) and value not in gone and (not spelling.canonical or fits_canonical(numbers, text, value))
+            assert (at is not None and at.accepts) == expected, (numbers, text)
+        known: set[Language] = set()
+        assert not start.edges() or all(ends(state, known) for state in reached(start, ALPHABETS[spelling], 5, most=150)), numbers
+
+
 def test_far_bounds_cost_few_states() -> None:
     """A three-digit token must not meet a thousand states."""
     for numbers in (some(), some("0", "1e18", integer=True), some("-1e300", "1e300"), some("1", None, integer=True), some("0", "1")):
@@ -223,3 +263,5 @@ def test_far_bounds_cost_few_states() -> None:
     for spelling in LENGTHS:
         assert len(reached(number_language((some(),), spelling), "-+.e_0123456789", 30)) < 70
     assert len(reached(number_language((some(integer=True),), CANONICAL_NUMBERS), "-0123456789", 30)) < 10
+    ten_thousand = tuple(NumberRange(low=Fraction(value), high=Fraction(value)) for value in range(10_000))
+    assert len(reached(number_language(ten_thousand, JSON_NUMBERS), "0123456789", 1)) < 20

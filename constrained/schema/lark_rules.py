@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from json.encoder import encode_basestring
 
 from constrained.errors import GrammarError
@@ -22,7 +21,7 @@ from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, Stat
 from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal
 from constrained.schema.lark_characters import Way, char_class, ways
 from constrained.schema.machine_texts import cut
-from constrained.schema.numbers import NumberTexts, number_language
+from constrained.schema.numbers import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.values import NumberRange
 
 MOST_RULES = 5_000
@@ -156,12 +155,12 @@ class Rules:
 
     def _number(self, numbers: NumberTexts) -> str:
         ranges, spelling = numbers.ranges, numbers.spelling
-        if not spelling.canonical:
-            if ranges == (NumberRange(),) and not spelling.bare_point:
-                return _NUMBER
-            self._notes[_CANONICAL] = None
-            numbers = number_language(ranges, replace(spelling, canonical=True, bare_point=False, underscores=False))
-        return _INTEGER if ranges == (_WHOLE,) else self._automaton(numbers)
+        if spelling.canonical:
+            return _INTEGER if ranges == (_WHOLE,) else self._automaton(numbers)
+        if ranges == (NumberRange(),) and not spelling.bare_point:
+            return _NUMBER
+        self._notes[_CANONICAL] = None
+        return self._text(Text(Surface.RAW, number_language(ranges, CANONICAL_NUMBERS)))
 
     def _automaton(self, language: Language) -> str:
         def body() -> list[str]:

@@ -11,7 +11,6 @@ pushdown), and "not uniqueItems".  Both raise UnsupportedSchema.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,10 +18,8 @@ from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.schema.distinct import values_below
 from constrained.schema.machine_texts import cut, never_runs_dry
-from constrained.schema.number_sets import magnitudes
 from constrained.schema.numbers import number_language
-from constrained.schema.ranges import contains
-from constrained.schema.values import ArrayShape, Conj, NumberRange
+from constrained.schema.values import ArrayShape, Conj
 
 if TYPE_CHECKING:
     from constrained.schema.machine_array import Position
@@ -63,23 +60,6 @@ def _value(text: str) -> object:
     while abs(value) >= 10:
         value, power = value / 10, power + 1
     return value, power
-
-
-def without(ranges: tuple[NumberRange, ...], point: Fraction) -> tuple[NumberRange, ...]:
-    """Return the numbers of some ranges other than one."""
-    found: list[NumberRange] = []
-    for numbers in ranges:
-        if not contains(numbers, point):
-            found.append(numbers)
-            continue
-        sides = (replace(numbers, high=point, high_open=True), replace(numbers, low=point, low_open=True))
-        found += [side for side in sides if any(magnitudes(side, negative=negative) for negative in (False, True)) and _is_ordered(side)]
-    return tuple(found)
-
-
-def _is_ordered(numbers: NumberRange) -> bool:
-    low, high = numbers.low, numbers.high
-    return low is None or high is None or low < high or (low == high and not numbers.low_open and not numbers.high_open)
 
 
 def _constant(conj: Conj, item: Item) -> Conj:
@@ -132,16 +112,14 @@ class Distinct:
         words += [(marks.null, ("null", None))] if value.null else []
         calls: list[tuple[State, State | Dispatch]] = [
             (Bytes(word, END), after._replace(written=written | {item})) for word, item in words if item not in used]
-        numbers = value.numbers
-        for kind, point in used:
-            if kind == "number" and isinstance(point, Fraction):
-                numbers = without(numbers, point)
-        if numbers:
-            calls.append((Text(Surface.RAW, number_language(numbers, marks.numbers)), AfterText(after, used, number=True)))
+        if value.numbers:
+            language = number_language(value.numbers, marks.numbers, frozenset(item for kind, item in used if isinstance(item, Fraction)))
+            if language.edges():
+                calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True)))
         texts = {str(text) for kind, text in used if kind == "string"}
-        language = value.strings if never_runs_dry(value.strings) else cut(value.strings, texts)
-        if language is not None:
-            calls.append((self._values.string(language), AfterText(after, used, number=False)))
+        strings = value.strings if never_runs_dry(value.strings) else cut(value.strings, texts)
+        if strings is not None:
+            calls.append((self._values.string(strings), AfterText(after, used, number=False)))
         return calls
 
     def _reserved(self, written: Written, index: int) -> Written:

@@ -44,7 +44,8 @@ class Bound:
         return BELOW if digit < own else ABOVE if digit > own else status + 1
 
 
-def _bound(value: Fraction, open_: bool) -> Bound:
+def bound(value: Fraction, open_: bool) -> Bound:
+    """Return a positive number, which must be a finite decimal, as a bound."""
     twos, fives, _ = _split(Fraction(value.denominator))
     shift = max(twos, fives)
     digits = str(value.numerator * 10**shift // value.denominator)
@@ -110,14 +111,15 @@ def _common(steps: tuple[Fraction, ...]) -> Fraction | None:
 
 
 class Magnitudes:
-    """The absolute values of the numbers of one sign in a `NumberRange`; zero counts with both signs.
+    """The absolute values of the numbers of one sign in a `NumberRange`, without some; zero counts with both signs.
 
     Invariant: `zero` or some positive magnitude belongs to the set (see `magnitudes`).
     """
 
-    __slots__ = ("zero", "low", "high", "step", "holes", "modulus", "whole_modulus", "positive")
+    __slots__ = ("endless", "high", "holes", "left_out", "low", "modulus", "positive", "step", "whole_modulus", "zero")
 
-    def __init__(self, numbers: NumberRange, negative: bool) -> None:
+    def __init__(self, numbers: NumberRange, left_out: frozenset[Fraction], *, negative: bool) -> None:
+        self.left_out = left_out  # absolute values
         low, low_open, high, high_open = numbers.low, numbers.low_open, numbers.high, numbers.high_open
         if negative:
             low, high = (None if high is None else -high), (None if low is None else -low)
@@ -130,21 +132,22 @@ class Magnitudes:
         step = _common(steps)
         self.step = None if step is None else _divisor(step)
         self.holes = tuple(_divisor(hole) for hole in holes)
-        self.low = _bound(low, low_open) if low is not None and low > 0 else None
-        self.high = _bound(high, high_open) if high is not None and high > 0 else None
+        self.low = bound(low, low_open) if low is not None and low > 0 else None
+        self.high = bound(high, high_open) if high is not None and high > 0 else None
         inside = (low is None or low < 0 or (low == 0 and not low_open)) and (high is None or high > 0 or (high == 0 and not high_open))
-        self.zero = inside and not holes
+        self.zero = inside and not holes and Fraction(0) not in left_out
         self.modulus = lcm(*(d.modulus for d in self.holes), self.step.modulus if self.step else 1)
         self.whole_modulus = lcm(*(d.step.numerator for d in self.holes), self.step.step.numerator if self.step else 1)
-        self.positive = (high is None or high > 0) and self._some_positive()
-
-    def _some_positive(self) -> bool:
-        if self.high is None:
-            return self.step is None or self._outside_holes(self.step.step)
-        return self.meets(Fraction(0), self.high.value, left_open=True, right_open=False)
+        reaches = high is None or high > 0
+        self.endless = reaches and self.high is None and (self.step is None or self._outside_holes(self.step.step))
+        self.positive = self.endless or (
+            reaches and self.high is not None and self.meets(Fraction(0), self.high.value, left_open=True, right_open=False))
 
     def _outside_holes(self, value: Fraction) -> bool:
         return all((value / hole.step).denominator != 1 for hole in self.holes)
+
+    def _admits(self, value: Fraction) -> bool:
+        return self._outside_holes(value) and value not in self.left_out
 
     def holds_whole(self, low: int, high: int, point: int, residue: int) -> bool:
         """Say whether an integer of `point` digits belongs to the set; residue: the integer modulo `whole_modulus`."""
@@ -190,20 +193,18 @@ class Magnitudes:
 
     # -- which continuations exist --------------------------------------------------------------------------------------
 
-    def continues(
-        self, digits: str, least: int | None, most: int | None, *, left_open: bool = False, whole: bool = False,
-    ) -> bool:
+    def continues(self, digits: str, least: int | None, most: int | None, *, left_open: bool = False) -> bool:
         """Say whether some member is 0.digits… × 10^point for a point in least..most.
 
-        left_open: more digits than those, the last of them > 0; whole: an integer.
+        left_open: more digits than those, the last of them > 0.
         Cost: linear in the number of points between the bounds, usually one try.
         """
         if self.high is None:
             if most is None:
-                return self._unbounded(whole)
+                return self.endless
         else:
             most = self.high.point if most is None else min(most, self.high.point)
-        floor = self._least_point(whole)
+        floor = self._least_point()
         if floor is None:
             if least is None:
                 return True
@@ -214,24 +215,18 @@ class Magnitudes:
         prefix, length = _integer(digits), len(digits)
         for point in range(most, least - 1, -1):
             scale = Fraction(10) ** (point - length)
-            if self.meets(prefix * scale, (prefix + 1) * scale, left_open=left_open, right_open=True, whole=whole):
+            if self.meets(prefix * scale, (prefix + 1) * scale, left_open=left_open, right_open=True):
                 return True
         return False
 
-    def _unbounded(self, whole: bool) -> bool:
-        step = _common(((self.step.step,) if self.step else ()) + ((Fraction(1),) if whole else ()))
-        return step is None or self._outside_holes(step)
-
-    def _least_point(self, whole: bool) -> int | None:
+    def _least_point(self) -> int | None:
         """Return a point below which no member lies, None if members come arbitrarily near to zero."""
         points = [] if self.low is None else [self.low.point]
         if self.step is not None:
-            points.append(_bound_point(self.step.step))
-        if whole:
-            points.append(1)
+            points.append(_least_point(self.step.step))
         return max(points) if points else None
 
-    def meets(self, left: Fraction, right: Fraction, *, left_open: bool, right_open: bool, whole: bool = False) -> bool:
+    def meets(self, left: Fraction, right: Fraction, *, left_open: bool, right_open: bool) -> bool:
         """Say whether some positive member lies between left and right."""
         if self.low is not None and self.low.value >= left:
             left_open = self.low.open or (left_open and self.low.value == left)
@@ -241,9 +236,9 @@ class Magnitudes:
             right = self.high.value
         if left > right or (left == right and (left_open or right_open)):
             return False
-        step = _common(((self.step.step,) if self.step else ()) + ((Fraction(1),) if whole else ()))
-        if step is None:
-            return left < right or self._outside_holes(left)
+        if self.step is None:
+            return left < right or self._admits(left)
+        step = self.step.step
         if not self._outside_holes(step):
             return False  # every multiple of the step lies in a hole
         at = -(-left // step)
@@ -251,7 +246,7 @@ class Magnitudes:
             at += 1
         # PERF: the number 1 + k·lcm is outside every hole, and gaps between such numbers are short (Jacobsthal's function)
         while (value := at * step) < right or (value == right and not right_open):
-            if self._outside_holes(value):
+            if self._admits(value):
                 return True
             at += 1
         return False
@@ -266,12 +261,12 @@ def _integer(digits: str) -> int:
     return value
 
 
-def _bound_point(value: Fraction) -> int:
+def _least_point(value: Fraction) -> int:
     """Return the point of a positive number, or one less."""
     return len(str(value.numerator)) - len(str(value.denominator))
 
 
-def magnitudes(numbers: NumberRange, *, negative: bool) -> Magnitudes | None:
-    """Return the magnitudes of one sign, None if there is none."""
-    found = Magnitudes(numbers, negative)
+def magnitudes(numbers: NumberRange, left_out: frozenset[Fraction] = frozenset(), *, negative: bool) -> Magnitudes | None:
+    """Return the magnitudes of one sign without some numbers, None if there is none left."""
+    found = Magnitudes(numbers, frozenset(abs(value) for value in left_out if not value or (value < 0) == negative), negative=negative)
     return found if found.zero or found.positive else None
