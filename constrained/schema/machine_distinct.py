@@ -1,7 +1,7 @@
 """Arrays whose items must be distinct: exact for scalars, by value.
 
-The values written so far are part of the position, and each is cut out of what may come next: from the numbers, where two ranges remain
-around it, and from the strings.  So 1, 1.0 and 10e-1 count as one value, and a string is refused in every spelling.
+The values written so far are part of the position and are left out of what may come next (`number_language`, `cut`).  So 1, 1.0 and
+10e-1 count as one value, and a string is refused in every spelling.
 
 Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its own.
 
