@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from constrained.benchmarks import always_valid, laws, speed, vocabularies
+from constrained.benchmarks import always_valid, cliffs, laws, speed, vocabularies, walks
 from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
 from constrained.benchmarks.engines import Llguidance, Ours, XGrammar
 from constrained.benchmarks.tool_sets import tool_sets
@@ -108,3 +108,22 @@ def test_llama3_with_the_formats_tokens_keeps_its_width():
     assert vocabulary.special["<|eot_id|>"] == 128_009
     for name in ChatFormat.names():
         compile(ChatFormat.load(name).grammar(), vocabulary)
+
+
+def test_cliffs_are_measured_against_the_smallest_case():
+    family = cliffs.Family("enum", (2, 20), lambda n: {"enum": list(range(n))}, lambda n: str(n - 1), linear=True)
+    rows = list(cliffs.measure([family], vocabularies.embedded(), repetitions=1))
+    assert [row["size"] for row in rows] == [2, 20]
+    assert set(rows[0]["ratios"].values()) == {1.0}
+    cliffs.print_table(rows, "two cases")
+
+
+def test_walks_end_and_are_valid(tmp_path, capsys):
+    schemas = [
+        {"type": "object", "properties": {"a": {"pattern": "^x{3}y*$"}, "b": {"type": "integer", "multipleOf": 7}}, "required": ["a", "b"]},
+        {"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 3}}},
+    ]
+    path = tmp_path / "schemas.jsonl"
+    path.write_text("".join(json.dumps({"id": f"schema {n}", "schema": schema}) + "\n" for n, schema in enumerate(schemas)))
+    assert walks.main([str(path), "--vocabulary", "embedded", "--walks", "4", "--tokens", "20"]) == 0
+    assert "walks: {'finished': 8}" in capsys.readouterr().out
