@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from constrained import ConstrainedError, Grammar, Matcher, Rejected, Vocabulary, compile
+from constrained import ConstrainedError, Grammar, Matcher, Vocabulary, compile
 
 from . import vocabularies
 from .json_schema_suite import bytes_vocabulary
@@ -121,17 +121,15 @@ def walk(matcher: Matcher, drawer: Drawer, chance: random.Random, tokens: int, n
 
 def _writes_name(matcher: Matcher, quote: int, names: Sequence[str], chance: random.Random) -> bool:
     """Write the rest of a key after its quote, if some name fits here; say whether one did."""
+    kernel = matcher.constraint.kernel()
+    at = kernel.step_bytes(kernel.start, matcher.text())
     for name in chance.sample(names, len(names)):
         text = (json.dumps(name, ensure_ascii=False) if quote == ord('"') else repr(name))[1:-1].encode("utf-8", "surrogatepass")
-        tried = matcher.copy()
-        try:
-            for token in matcher.constraint.vocabulary.tokenize(text + bytes([quote]) + b":"):
-                tried.advance(token)
-        except Rejected:
-            continue
-        for token in tried.tokens[len(matcher.tokens) :]:
-            matcher.advance(token)
-        return True
+        text += bytes([quote]) + b":"
+        if kernel.step_bytes(at, text):
+            for token in matcher.constraint.vocabulary.tokenize(text):
+                matcher.advance(token)
+            return True
     return False
 
 
