@@ -108,10 +108,11 @@ class Combination:
         plan = plan_of(node)
         unevaluated = plan.unevaluated.get(self.type)
         inner = Mode.SOME if unevaluated is not None and mode is Mode.PLAIN else mode
-        found: Drafts = (self.own(node, plan, self.type, inner),)
+        own = self.own(node, plan, self.type, inner)
+        found: Drafts = (own,)
         for operation in plan.operations:
             if operation.types & self.type:
-                found = self.conjoin(found, (yield from self._operation(operation, node, inner)), node)
+                found = self.conjoin(found, (yield from self._operation(operation, node, inner, own)), node)
         if unevaluated is None:
             return found
         if self.type == OBJECT:
@@ -121,7 +122,8 @@ class Combination:
         narrowed = (arrays.with_unseen(draft, _or_seen(draft, unevaluated, node)) for draft in found)
         return tuple(replace(draft, seen=seen_items, seen_items=()) for draft in narrowed if draft is not None)
 
-    def _operation(self, operation: Operation, node: Node, mode: Mode) -> Steps:
+    def _operation(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
+        """Return what an operation allows; it is only asked where `beside` holds, what the other keywords of its schema say."""
         operands = operation.operands
         kind = operation.kind
         if kind is Kind.ALL:
@@ -137,27 +139,29 @@ class Combination:
                 parts.append((yield from self._ask(operand)))
             return self.disjoin(parts, node)
         if kind is Kind.ONE:
-            return (yield from self._exactly_one(operation, node, mode))
+            return (yield from self._exactly_one(operation, node, mode, beside))
         if kind is Kind.NOT:
             return (yield from self._ask_not(operands[0]))
         if kind is Kind.IF:
             return (yield from self._if(operation, node, mode))
         return (yield from self._when(operation, node, mode))
 
-    def _exactly_one(self, operation: Operation, node: Node, mode: Mode) -> Steps:
-        """Return "this one and none of the others" for each operand; a disjoint other needs no mention."""
+    def _exactly_one(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
+        """Return "this one and none of the others" for each operand; an other that is disjoint where `beside` holds needs no mention."""
         operands = operation.operands
         annotated, plain = [], []
         for operand in operands:
             annotated.append((yield from self._ask(operand, mode)))
             plain.append((yield from self._ask(operand)) if mode else annotated[-1])
         found: list[Draft] = []
-        rivals = self.rivals(plain)
+        placed = [self.conjoin((beside,), drafts, node) for drafts in plain]
+        rivals = self.rivals(placed)
         for index, own in enumerate(annotated):
             for draft in own:
                 alone: Drafts = (draft,)
+                here = self.conjoin((beside,), (draft,), node)
                 for other in rivals[index]:
-                    if any(not self.domain.disjoint(draft, rival, self.never) for rival in plain[other]):
+                    if any(not self.domain.disjoint(one, rival, self.never) for one in here for rival in placed[other]):
                         alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
                 found += alone
             if len(found) > MOST_ALTERNATIVES:
@@ -216,10 +220,11 @@ class Combination:
                 parts.append((yield from self._contrary(operation, node)))
         unevaluated = plan.unevaluated.get(self.type)
         if unevaluated:
-            found: Drafts = (self.own(node, plan, self.type, Mode.EXACT),)
+            own = self.own(node, plan, self.type, Mode.EXACT)
+            found: Drafts = (own,)
             for operation in plan.operations:
                 if operation.types & self.type:
-                    found = self.conjoin(found, (yield from self._operation(operation, node, Mode.EXACT)), node)
+                    found = self.conjoin(found, (yield from self._operation(operation, node, Mode.EXACT, own)), node)
             parts.append(tuple(self._some_unseen(draft, unevaluated) for draft in found))
         return self.disjoin(parts, node)
 
