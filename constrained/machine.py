@@ -199,6 +199,7 @@ class ObjectTable(NamedTuple):
     special: frozenset[str]  # the names, which no cell may spell
     cells: tuple[Language, ...]  # disjoint languages of all other keys
     value: Callable[[int], State]  # what reads the value of names[i], or of cells[i - len(names)]
+    shared: tuple[Hashable, ...]  # a name for colon and value of each cell, equal only where both machines are; None: no name
     least: int  # number of keys
     most: int | None
     surface: Surface  # of the keys

@@ -41,6 +41,6 @@ cdef class Inners(Automaton):
     cdef uint32_t* inside(self, Inner inner) except NULL
     cdef int group(self, Inner inner, int q, int node) except -1
     cdef int drop_covered(self, Inner inner) except -1
-    cdef Inner behind_key(self, Inner key, int entry)
+    cdef Inner behind_key(self, Inner key, int entry, object name)
     cdef int note_bytes(self, Inner inner) except -1
     cdef void clear_tokens(self, int node, uint32_t* bits) noexcept

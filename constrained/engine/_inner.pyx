@@ -183,15 +183,20 @@ cdef class Inners(Automaton):
         self.note_bytes(made)
         return made
 
-    cdef Inner behind_key(self, Inner key, int entry):
+    cdef Inner behind_key(self, Inner key, int entry, object name):
         """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written keys.
 
+        With a name for colon and value it is the same for all grammars as well and kept with the vocabulary.
         Per exit of the key: the tokens that end before the value does, and the nodes where the value ends.
         """
         cdef Inner made
         cdef int i, at, j, depth, base, after
         cdef int32_t* path
         known = self.behind_keys.get((id(key), entry))
+        if known is None and name is not None:
+            known = self.vocabulary.shared_parts.get((id(key), name))
+            if known is not None:
+                self.behind_keys[id(key), entry] = known
         if known is not None:
             return known[1]
         made, path = Inner(), <int32_t*>malloc(4 * (self.longest + 2))
@@ -225,6 +230,8 @@ cdef class Inners(Automaton):
         ints_add(&made.token_starts, made.tokens.size)
         ints_add(&made.exit_starts, made.exits.size)
         self.behind_keys[id(key), entry] = (key, made)
+        if name is not None:
+            remember(self.vocabulary.shared_parts, (id(key), name), (key, made), PARTS)
         self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
         return made
 
@@ -283,9 +290,9 @@ cdef class Inners(Automaton):
             below = [self.ids[at] for at in range(self.first[exit_], self.first[self.end[exit_]])]
             text = decode(spelling.surface, spelling.opening + tokens[below[0]][base:self.depth[exit_]])
             inner.groups.setdefault(text, []).append(exit_)
-            twice = [token for token in below if tokens[token].count(b'"') + tokens[token].count(b"'") > 2]
+            twice = [token for token in below if quotes(tokens[token]) > 2]
             inner.twice += twice
-            inner.twice_keys += [token for token in twice if b"," in tokens[token].partition(b":")[2]]
+            inner.twice_keys += [token for token in twice if quotes(tokens[token].partition(b":")[2].partition(b",")[2]) > 1]
         return 0
 
     cdef int drop_covered(self, Inner inner) except -1:
@@ -306,6 +313,10 @@ cdef class Inners(Automaton):
         inner.exits.size = kept
         free(outside)
         return 0
+
+
+cdef int quotes(bytes text):
+    return text.count(b'"') + text.count(b"'")
 
 
 cdef int sort_counts(Ints* pairs, int most) except -1:
@@ -332,7 +343,7 @@ cdef int sort_counts(Ints* pairs, int most) except -1:
     return 0
 
 
-cdef int remember(dict cache, object key, Inner inner, int most) except -1:
+cdef int remember(dict cache, object key, object inner, int most) except -1:
     """Keep an inner mask with the vocabulary; the oldest go first when there are too many."""
     while len(cache) >= most:
         del cache[next(iter(cache))]

@@ -245,7 +245,7 @@ cdef class Kernel(Inners):
 
     cdef int leave_key(self, Inner inner, int after, int parent, object apart, uint32_t* bits) except -1:
         """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is known."""
-        cdef Inner behind = self.behind_key(inner, self.lonely_entry(after))
+        cdef Inner behind = self.behind_key(inner, self.lonely_entry(after), self.shared_name(after))
         cdef int i, j, token, node, ended = UNKNOWN
         for i in range(inner.exits.size):
             if apart is not None and inner.exits.at[i] in apart:

@@ -47,5 +47,6 @@ cdef class Objects(Machines):
     cdef int value_state(self, int table, int which) except -1
     cdef int add_call(self, int callee, int after) except -1
     cdef int lonely_entry(self, int after) except -1
+    cdef object shared_name(self, int after)
     cdef int position_behind(self, int after) except -1
     cdef int entry(self, int set_, int which) except -1

@@ -300,6 +300,10 @@ cdef class Objects(Machines):
             self.tables[table].blank = self.settle_set(table, 0, 0)
         return self.object_state(ENTRY, self.tables[table].blank, self.tables[table].names + self.machines[after >> 1].extra, 1)
 
+    cdef object shared_name(self, int after):
+        cdef Machine m = self.machines[after >> 1]
+        return self.table_objects[self.sets[m.set].table].shared[m.extra]
+
     cdef int position_behind(self, int after) except -1:
         """Return the position behind the value of an ordinary key of a cell."""
         cdef int set_ = self.with_other(self.machines[after >> 1].set, None)
