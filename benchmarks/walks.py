@@ -39,7 +39,7 @@ from . import vocabularies
 from .json_schema_suite import bytes_vocabulary
 from .laws import bits
 
-PATIENCE = 4_000  # tokens of the way to the end
+PATIENCE, PATIENCE_PER_NAME = 4_000, 20  # tokens of the way to the end
 MOST_STATES = 20_000  # of a search for an end
 QUOTES = b"\"'"
 # First bytes in the order in which a steered walk prefers them outside strings: what closes, what is short, what opens something new last.
@@ -99,7 +99,7 @@ def walk(matcher: Matcher, drawer: Drawer, chance: random.Random, tokens: int, n
     names: keys that an object may need, written where they fit on the way to the end.
     """
     stop = list(matcher.constraint.vocabulary.stop)
-    while len(matcher.tokens) < tokens + PATIENCE:
+    while len(matcher.tokens) < tokens + PATIENCE + PATIENCE_PER_NAME * len(names):
         steered = len(matcher.tokens) >= tokens
         accepting = matcher.is_accepting()
         if accepting and (steered or chance.random() < 0.02):
