@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..errors import ConstrainedError
 from ..grammar import Literal, Pattern, Ref, Special, Symbol
-from ..regex import matches
+from ..regex import Expr, matches
 from .bind import spell_name
 from .definition import ENTRY, Definition
 from .message import Message, ToolCall
@@ -114,4 +114,7 @@ def _fixed(symbol: Symbol) -> str | None:
 def _fits(rules: Alternatives, rule: str, text: str) -> bool:
     """Return whether a rule that is one terminal derives a text; other rules are not judged."""
     sequence = rules[rule][0] if rule in rules else ()
-    return not text or len(sequence) != 1 or not isinstance(sequence[0], Pattern) or matches(sequence[0].language, text)
+    if not text or len(sequence) != 1 or not isinstance(sequence[0], Pattern):
+        return True
+    language = sequence[0].language
+    return not isinstance(language, Expr) or matches(language, text)

@@ -187,8 +187,8 @@ class ObjectMachine:
         return ObjectTable(
             self.names, self.required, self.usable, self.special, tuple([cell.language for cell in self.cells]),
             lambda which: self.values.state(conjs[which]),
-            tuple([None if cell.value else (marks, self.values.ordered) for cell in self.cells]), self.shape.min, self.shape.max, marks.keys.surface, marks.comma, marks.keys.colon,
-            marks.gap, marks.objects.closing,
+            tuple([None if cell.value else (marks, self.values.ordered) for cell in self.cells]), self.shape.min, self.shape.max,
+            marks.keys.surface, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing,
         )
 
     # -- predicates on the set written so far ---------------------------------------------------------------------------
