@@ -343,7 +343,7 @@ cdef class Kernel(Inners):
 
     def cached_bytes(self):
         """Return an estimate of the memory that the automaton holds, the vocabulary's shared masks not counted."""
-        return self.bytes + 8 * (self.texts.position_count + self.frames.size)
+        return self.bytes + 8 * self.frames.size + 60 * self.texts.position_count + 800 * self.texts.language_count
 
     def sizes(self):
         """Return how much the automaton holds, by kind; for reports."""
@@ -352,7 +352,7 @@ cdef class Kernel(Inners):
 
     def is_full(self):
         """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
-        return self.bytes > self.max_bytes
+        return self.bytes + 800 * self.texts.language_count > self.max_bytes
 
     def fill(self, int state, object bitmask, int row, bint empty):
         """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words)."""

@@ -7,7 +7,12 @@ without listing anything; see `machine.Language` and `machine.LiteralSet`, the r
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, pair
+
+from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
+
+cdef enum:
+    MOST = 400_000      # languages of one kernel; far more than a full cache holds
 
 
 cdef class Languages:
@@ -44,6 +49,11 @@ cdef class Languages:
 
     def _new_language(self):
         cdef int fresh = self.language_count
+        if fresh >= MOST:
+            raise LimitExceeded(
+                "a text has too many states", because=f"its language was taken apart into {MOST:,} of them between two tokens",
+                instead="simplify the pattern, or drop some of its multiples",
+            )
         if fresh == self.language_room:
             self.language_room = 2 * fresh + 64
             self.languages = <LanguageAt*>realloc(self.languages, self.language_room * sizeof(LanguageAt))
