@@ -144,7 +144,11 @@ class World:
         style = options.get("whitespace", "flexible")
         for text, value, styles in self.samples:
             expected = value is not None and valid[value] and style in styles
-            assert reads(text) is expected, (schema, options, text, "must be accepted" if expected else "must be refused")
+            try:
+                found = reads(text)
+            except UnsupportedSchema:  # found out late: refused by name all the same
+                return 0
+            assert found is expected, (schema, options, text, "must be accepted" if expected else "must be refused")
         return len(self.samples)
 
 

@@ -6,7 +6,7 @@ The values written so far are part of the position and are left out of what may 
 Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its own.
 
 Left out: unlimited arrays and objects as items (their texts are not recorded, and "not equal to any of those" is no state of a
-pushdown), and "not uniqueItems".  Both raise UnsupportedSchema.
+pushdown), "not uniqueItems", and items under further conditions (contains, some negations).  All raise UnsupportedSchema.
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ class Distinct:
             raise UnsupportedSchema(
                 "cannot compile the complement of uniqueItems", because="two equal items can be any two",
                 instead='state which items are equal, or set unsupported="widen"')
+        if shape.clauses or shape.counts:
+            raise UnsupportedSchema(
+                "cannot compile uniqueItems", because="it stands beside other conditions on single items, such as contains or a negated schema",
+                instead='drop one of them, or set unsupported="widen"')
         self._values, self._shape = values, shape
         self._listed: dict[Conj, dict[Item, State]] = {}  # the values of positions with composite values: a few, each with its machine
         for conj in dict.fromkeys((*shape.prefix, shape.rest)):
