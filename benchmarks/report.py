@@ -13,6 +13,7 @@ OURS = "constrained"
 # figure → (heading, target of the ratio)
 FIGURES = {
     "start": ("compile + first", None),
+    "request": ("whole request", None),
     "cold mask avg": ("cold avg", 0.6),
     "cold mask p99": ("cold p99", 0.5),
     "warm mask p50": ("warm p50", 0.5),
@@ -24,7 +25,7 @@ Row = Mapping[str, Any]
 
 def print_report(meta: Mapping[str, Any], rows: Sequence[Row], bases: Mapping[str, str]) -> None:
     """Print the tables; `bases` maps a bounded case to the same case without its bound."""
-    console = Console(width=None if Console().is_terminal else 140, markup=False, highlight=False, emoji=False)
+    console = Console(width=None if Console().is_terminal else 150, markup=False, highlight=False, emoji=False)
     engines = ", ".join(f"{name} {version}" for name, version in meta["engines"].items())
     console.print(f"{engines}\n{meta['vocabulary']}; {meta['machine']}; load {meta['load']}; {meta['date']}\n")
     by_case = _by_case(rows)
