@@ -1,19 +1,16 @@
 # cython: language_level=3
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t
 from constrained.engine._objects cimport Objects
+from constrained.engine._packed cimport Mask
 from constrained.engine._tables cimport Ints, Map
 
 
 cdef struct State:
     int32_t first, count            # pairs machine, stack
     int32_t* row                    # 256 successors, or NULL
-    uint32_t* mask                  # or NULL
+    Mask* mask                      # or NULL
     int32_t light                   # the state without its text configurations, or UNKNOWN
     uint8_t flags
-
-
-cdef void* take(int size) except NULL
-cdef void give(void* block, int size) noexcept
 
 
 cdef class Automaton(Objects):
@@ -41,5 +38,4 @@ cdef class Automaton(Objects):
     cdef int32_t* row(self, int state) except NULL
     cdef int step(self, int state, int byte) except -1
     cdef int next_state(self, int state, int byte) except -1
-    cpdef int step_byte(self, int state, int byte) except -1
-    cpdef int step_token(self, int state, int token) except -1
+    cdef int after_token(self, int state, int token) except -1

@@ -16,51 +16,40 @@ DEAD = 0
 cdef enum:
     MANY = 64           # numbers in `closed` from which on it is searched by a table
     ROW = 1024          # bytes of a row
-    SIZES = 4           # sizes of blocks that are kept
-    KEPT = 1 << 24      # bytes of free blocks that are kept for each size
+    KEPT = 1 << 15      # free rows that are kept
 
-cdef struct Shelf:
-    int size, count
-    void* first         # a free block begins with the address of the next
-
-cdef Shelf shelves[SIZES]
+cdef void* free_rows    # each begins with the address of the next
+cdef int free_count = 0
+free_rows = NULL
 
 
-cdef void* take(int size) except NULL:
-    """Return a zeroed block of memory.
+cdef int32_t* take_row() except NULL:
+    """Return a row of zeros.
 
-    PERF: rows and masks come and go by the thousand with every constraint; fresh pages from the system cost more (2 µs a mask) than
-    zeroing a block that another constraint has left.  All calls are made under the GIL.
+    PERF: rows come and go by the thousand with every constraint; fresh pages from the system cost more than to empty one that another
+    constraint has left.  All calls are made under the GIL.
     """
-    cdef int i
-    cdef void* block
-    for i in range(SIZES):
-        if shelves[i].size == size and shelves[i].first != NULL:
-            block = shelves[i].first
-            shelves[i].first = (<void**>block)[0]
-            shelves[i].count -= 1
-            memset(block, 0, size)
-            return block
-    block = calloc(size, 1)
-    if block == NULL:
+    global free_rows, free_count
+    cdef void* row = free_rows
+    if row != NULL:
+        free_rows = (<void**>row)[0]
+        free_count -= 1
+        return <int32_t*>memset(row, 0, ROW)
+    row = calloc(ROW, 1)
+    if row == NULL:
         raise MemoryError
-    return block
+    return <int32_t*>row
 
 
-cdef void give(void* block, int size) noexcept:
-    """Take back a block (or NULL)."""
-    cdef int i
-    if block == NULL:
+cdef void give_row(void* row) noexcept:
+    """Take back a row (or NULL)."""
+    global free_rows, free_count
+    if row == NULL or free_count == KEPT:
+        free(row)
         return
-    for i in range(SIZES):
-        if shelves[i].size == 0:
-            shelves[i].size = size
-        if shelves[i].size == size and shelves[i].count * size < KEPT:
-            (<void**>block)[0] = shelves[i].first
-            shelves[i].first = block
-            shelves[i].count += 1
-            return
-    free(block)
+    (<void**>row)[0] = free_rows
+    free_rows = row
+    free_count += 1
 
 
 cdef class Automaton(Objects):
@@ -69,8 +58,7 @@ cdef class Automaton(Objects):
     def __dealloc__(self):
         cdef int i
         for i in range(self.state_count):
-            give(self.states[i].row, ROW)
-            give(self.states[i].mask, 4 * self.words)
+            give_row(self.states[i].row)
         for pointer in (<size_t>self.states, <size_t>self.path, <size_t>self.configs.at, <size_t>self.state_next.at, <size_t>self.state_ids.at,
                         <size_t>self.work.at, <size_t>self.closed.at, <size_t>self.closed_at.at):
             free(<void*><size_t>pointer)
@@ -245,7 +233,7 @@ cdef class Automaton(Objects):
         cdef Machine* m
         if row != NULL:
             return row
-        row = <int32_t*>take(ROW)
+        row = take_row()
         self.states[state].row = row
         self.bytes += 1024
         for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
@@ -289,21 +277,7 @@ cdef class Automaton(Objects):
             return row[byte]
         return self.step(state, byte)
 
-    cpdef int step_byte(self, int state, int byte) except -1:
-        """Return the state after one byte, DEAD if no word goes on so."""
-        return self.next_state(state, byte)
-
-    def step_bytes(self, int state, bytes data):
-        """Return the state after some bytes."""
-        cdef const unsigned char* at = data
-        cdef int i
-        for i in range(len(data)):
-            state = self.next_state(state, at[i])
-            if state == DEAD:
-                break
-        return state
-
-    cpdef int step_token(self, int state, int token) except -1:
+    cdef int after_token(self, int state, int token) except -1:
         """Return the state after a token id: its bytes, or the edges of the machine that name it."""
         cdef int i = self.token_first[token], last = self.token_first[token + 1], j, q
         cdef Machine* m

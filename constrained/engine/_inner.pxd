@@ -1,19 +1,20 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from constrained.engine._automaton cimport Automaton
-from constrained.engine._tables cimport Ints
+from constrained.engine._tables cimport Ints, Node
 
 
-cdef inline void set_tokens(const int32_t* first, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:
+cdef inline void set_tokens(const Node* trie, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:
     """Set the bits of the tokens that end at a trie node."""
     cdef int i
-    for i in range(first[node], first[node + 1]):
+    for i in range(trie[node].first, trie[node + 1].first):
         bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
 
 
 cdef class Inner:
     cdef uint32_t* bits             # (words,) tokens that stay inside or end where they leave; NULL in a part
     cdef uint32_t* inside           # (words,) tokens that stay inside; NULL until asked for
+    cdef Ints words                 # pairs (word, its bits) of `bits` where they are few
     cdef Ints tokens                # of a part: the tokens that stay inside
     cdef Ints exits                 # trie nodes at which a token leaves the text
     cdef Ints exit_counts           # characters read at each exit
@@ -43,4 +44,5 @@ cdef class Inners(Automaton):
     cdef int drop_covered(self, Inner inner) except -1
     cdef Inner behind_key(self, Inner key, int entry, object name)
     cdef int note_bytes(self, Inner inner) except -1
+    cdef int note_words(self, Inner inner) except -1
     cdef void clear_tokens(self, int node, uint32_t* bits) noexcept

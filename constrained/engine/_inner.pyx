@@ -31,6 +31,7 @@ cdef class Inner:
     def __dealloc__(self):
         free(self.bits)
         free(self.inside)
+        free(self.words.at)
         free(self.tokens.at)
         free(self.exits.at)
         free(self.exit_counts.at)
@@ -118,15 +119,16 @@ cdef class Inners(Automaton):
         for i in range(base.exits.size):
             if least <= base.exit_counts.at[i] <= most:
                 ints_add(&level.exits, base.exits.at[i])
-                set_tokens(self.first, self.ids, base.exits.at[i], level.bits)
+                set_tokens(self.trie, self.ids, base.exits.at[i], level.bits)
             else:
                 self.clear_tokens(base.exits.at[i], level.bits)
+        self.note_words(level)
         self.note_bytes(level)
         return level
 
     cdef void clear_tokens(self, int node, uint32_t* bits) noexcept:
         cdef int i, token
-        for i in range(self.first[node], self.first[node + 1]):
+        for i in range(self.trie[node].first, self.trie[node + 1].first):
             token = self.ids[i]
             bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
 
@@ -140,7 +142,7 @@ cdef class Inners(Automaton):
         cdef Inner made = Inner()
         cdef int32_t* path = <int32_t*>malloc(8 * (self.longest + 2))
         cdef int32_t* characters = path + self.longest + 2
-        cdef int at = node + 1, stop = self.end[node] if node >= 0 else self.nodes, base = self.depth[node] if node >= 0 else 0
+        cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
         cdef int depth, after, begin, less
         cdef int32_t* row
         cdef bint ended = False
@@ -156,17 +158,17 @@ cdef class Inners(Automaton):
             made.bits = <uint32_t*>calloc(self.words, 4)
         try:
             while at < stop:
-                depth = self.depth[at] - base
+                depth = self.trie[at].depth - base
                 row = self.states[path[depth - 1]].row
-                after = row[self.byte[at]] if row != NULL else UNKNOWN
+                after = row[self.trie[at].byte] if row != NULL else UNKNOWN
                 if after == UNKNOWN:
-                    after = self.next_state(path[depth - 1], self.byte[at])
+                    after = self.next_state(path[depth - 1], self.trie[at].byte)
                 if after == DEAD:
-                    at = self.end[at]
+                    at = self.trie[at].end
                     continue
                 path[depth] = after
                 if node < 0:
-                    set_tokens(self.first, self.ids, at, made.bits)
+                    set_tokens(self.trie, self.ids, at, made.bits)
                 if counts:
                     ended = after == begin or after == less
                     characters[depth] = characters[depth - 1] + ended
@@ -180,6 +182,8 @@ cdef class Inners(Automaton):
             self.drop_covered(made)
         if counts:
             sort_counts(&made.counted, made.most)
+        if node < 0:
+            self.note_words(made)
         self.note_bytes(made)
         return made
 
@@ -209,20 +213,20 @@ cdef class Inners(Automaton):
             for i in range(key.exits.size):
                 ints_add(&made.token_starts, made.tokens.size)
                 ints_add(&made.exit_starts, made.exits.size)
-                base, at = self.depth[key.exits.at[i]], key.exits.at[i]
-                for j in range(self.first[at], self.first[at + 1]):
+                base, at = self.trie[key.exits.at[i]].depth, key.exits.at[i]
+                for j in range(self.trie[at].first, self.trie[at + 1].first):
                     ints_add(&made.tokens, self.ids[j])
                 at += 1
-                while at < self.end[key.exits.at[i]]:
-                    depth = self.depth[at] - base
-                    after = self.next_state(path[depth - 1], self.byte[at])
+                while at < self.trie[key.exits.at[i]].end:
+                    depth = self.trie[at].depth - base
+                    after = self.next_state(path[depth - 1], self.trie[at].byte)
                     if after == DEAD:
-                        at = self.end[at]
+                        at = self.trie[at].end
                         continue
                     path[depth] = after
-                    for j in range(self.first[at], self.first[at + 1]):
+                    for j in range(self.trie[at].first, self.trie[at + 1].first):
                         ints_add(&made.tokens, self.ids[j])
-                    if self.states[after].flags & EXITS and self.end[at] > at + 1:
+                    if self.states[after].flags & EXITS and self.trie[at].end > at + 1:
                         ints_add(&made.exits, at)
                     at += 1
         finally:
@@ -235,6 +239,18 @@ cdef class Inners(Automaton):
         self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
         return made
 
+    cdef int note_words(self, Inner inner) except -1:
+        """List the words of a whole inner mask where most have no bit, so that it is added without a look at all of them."""
+        cdef int i, count = 0
+        for i in range(self.words):
+            count += inner.bits[i] != 0
+        if 8 * count <= self.words:
+            for i in range(self.words):
+                if inner.bits[i]:
+                    ints_add(&inner.words, i)
+                    ints_add(&inner.words, <int32_t>inner.bits[i])
+        return 0
+
     cdef int note_bytes(self, Inner inner) except -1:
         """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get anywhere."""
         cdef int i, node, child
@@ -245,9 +261,9 @@ cdef class Inners(Automaton):
         for i in range(inner.exits.size):
             node, here = inner.exits.at[i], inner.next_bytes + 4 * i
             child = node + 1
-            while child < self.end[node]:
-                here[self.byte[child] >> 6] |= <uint64_t>1 << (self.byte[child] & 63)
-                child = self.end[child]
+            while child < self.trie[node].end:
+                here[self.trie[child].byte >> 6] |= <uint64_t>1 << (self.trie[child].byte & 63)
+                child = self.trie[child].end
         return 0
 
     cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1:
@@ -258,11 +274,11 @@ cdef class Inners(Automaton):
             ints_add(&made.exit_counts, count)
             made.most = max(made.most, count)
         elif node >= 0:
-            for i in range(self.first[at], self.first[at + 1]):
+            for i in range(self.trie[at].first, self.trie[at + 1].first):
                 ints_add(&made.tokens, self.ids[i])
         elif begun >= 0:
             made.most = max(made.most, begun)
-            for i in range(self.first[at], self.first[at + 1]):
+            for i in range(self.trie[at].first, self.trie[at + 1].first):
                 ints_add(&made.counted, self.ids[i])
                 ints_add(&made.counted, begun)
         return 0
@@ -281,14 +297,14 @@ cdef class Inners(Automaton):
 
     cdef int group(self, Inner inner, int q, int node) except -1:
         """Sort the exits by the text before them, and find the tokens that may complete a second text."""
-        cdef int i, at, exit_, base = self.depth[node] if node >= 0 else 0
+        cdef int i, at, exit_, base = self.trie[node].depth if node >= 0 else 0
         inner.groups, inner.twice, inner.twice_keys = {}, [], []
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         tokens = self.vocabulary.tokens
         for i in range(inner.exits.size):
             exit_ = inner.exits.at[i]
-            below = [self.ids[at] for at in range(self.first[exit_], self.first[self.end[exit_]])]
-            text = decode(spelling.surface, spelling.opening + tokens[below[0]][base:self.depth[exit_]])
+            below = [self.ids[at] for at in range(self.trie[exit_].first, self.trie[self.trie[exit_].end].first)]
+            text = decode(spelling.surface, spelling.opening + tokens[below[0]][base:self.trie[exit_].depth])
             inner.groups.setdefault(text, []).append(exit_)
             twice = [token for token in below if quotes(tokens[token]) > 2]
             inner.twice += twice
@@ -298,16 +314,16 @@ cdef class Inners(Automaton):
     cdef int drop_covered(self, Inner inner) except -1:
         """Forget the exits of a bare text below which every token stays inside as well: all of them, for free text."""
         cdef int i, kept = 0, token, node
-        cdef int32_t* outside = <int32_t*>malloc(4 * (self.first[self.nodes] + 1))
+        cdef int32_t* outside = <int32_t*>malloc(4 * (self.trie[self.nodes].first + 1))
         if outside == NULL:
             raise MemoryError
         outside[0] = 0
-        for i in range(self.first[self.nodes]):
+        for i in range(self.trie[self.nodes].first):
             token = self.ids[i]
             outside[i + 1] = outside[i] + 1 - (inner.bits[token >> 5] >> (token & 31) & 1)
         for i in range(inner.exits.size):
             node = inner.exits.at[i]
-            if outside[self.first[self.end[node]]] > outside[self.first[node + 1]]:
+            if outside[self.trie[self.trie[node].end].first] > outside[self.trie[node + 1].first]:
                 inner.exits.at[kept] = node
                 kept += 1
         inner.exits.size = kept

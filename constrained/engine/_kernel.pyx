@@ -5,24 +5,24 @@ Three things differ from the twin, none of them in meaning.
 *Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine state share one
 configuration, so an ambiguous grammar costs as many configurations as it has machine states.
 *Rows*: every automaton state has 256 successors, filled on demand.
-*Shared masks*: what tokens do inside a text depends only on the vocabulary and the text's language.  That part, the *inner* mask, is
-kept with the vocabulary; tokens that leave the text are walked from the state behind it, each from the trie node where it leaves.
+*Shared masks*: what tokens do inside a text is kept with the vocabulary; see `_masks`.
 
 Invariant: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.
-Memory: 1 KB per stepped state, 4 * words bytes per mask; the owner starts a fresh kernel when `is_full`.
-Threads: everything here runs under the GIL; finished masks are immutable, so they are copied without it.
+Memory: 1 KB per stepped state, a few hundred bytes per mask as a rule; the owner starts a fresh kernel when `is_full`.
+Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on; so whatever may
+add to the automaton holds `lock`.  What is known is read without it; finished masks are immutable and copied without the GIL.
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
 """
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from cpython.pythread cimport (
+    NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
-from constrained.engine._automaton cimport give, take
-from constrained.engine._inner cimport Inner, Inners, set_tokens
-from constrained.engine._machines cimport BOTTOM, FINAL, OUTSIDE, UNKNOWN
-from constrained.engine._objects cimport OTHER
-from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
-from constrained.engine._text cimport BODY_LESS, ESCAPE
+from libc.string cimport memset
+from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
+from constrained.engine._masks cimport Masks
+from constrained.engine._packed cimport BLOCK, Mask, draft_clear, mask_bytes, pack, unpack
+from constrained.engine._tables cimport Node, ints_add
 
 from constrained.engine.bitmask import misfit
 
@@ -30,7 +30,10 @@ import numpy as np
 
 cdef enum:
     DEAD = 0
-    SMALL = 3           # trie nodes: below this a part costs more than the walk
+
+cdef extern from "Python.h":
+    int PyGC_Disable() noexcept
+    int PyGC_Enable() noexcept
 
 
 cdef int open_bitmask(object bitmask, Py_buffer* view, int words, int row) except -1:
@@ -45,19 +48,26 @@ cdef int open_bitmask(object bitmask, Py_buffer* view, int words, int row) excep
     raise misfit(bitmask, row, words)
 
 
-cdef class Kernel(Inners):
+cdef class Kernel(Masks):
     """One automaton over one root machine and one vocabulary; states are ints; see `engine.plain.PlainKernel`, the same class to read."""
 
-    cdef Ints deferred              # triples text position, stack, trie node: texts entered during a walk
-    cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
+    cdef PyThread_type_lock lock
+    cdef bint collects              # whether the holder of the lock found the garbage collector at work
 
     def __cinit__(self, vocabulary, root, *, nullable, specials, max_configurations=20_000, max_bytes=1 << 28):
+        self.lock = PyThread_allocate_lock()
         self.vocabulary, self.specials = vocabulary, specials
         self.max_configurations, self.max_bytes = max_configurations, max_bytes
         self.shared = vocabulary.shared_masks
         self.inners, self.behind_keys = {}, {}
         self._load(vocabulary)
         self.path = <int32_t*>malloc(4 * (self.longest + 2))
+        self.draft.words, self.draft.blocks = self.words, (self.words + BLOCK - 1) // BLOCK
+        self.draft.bits = <uint32_t*>calloc(self.draft.blocks * BLOCK + 1, 4)
+        self.draft.touched = <uint8_t*>calloc(self.draft.blocks + 1, 1)
+        self.draft.listed = <int32_t*>malloc(4 * self.draft.blocks + 4)
+        if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.listed == NULL:
+            raise MemoryError
         self.intern_state(0)                                   # DEAD
         if root is not None:
             ints_add(&self.work, self.machine(root))
@@ -65,280 +75,121 @@ cdef class Kernel(Inners):
         self.start = self.close(FINAL if nullable else 0)
 
     def __dealloc__(self):
-        free(self.deferred.at)
-        free(self.generic.at)
+        cdef int i
+        for i in range(self.state_count):
+            free(self.states[i].mask)
+        if self.lock != NULL:
+            PyThread_free_lock(self.lock)
 
     def _load(self, vocabulary):
         trie = vocabulary.trie
-        starts = vocabulary.spelled
-        self.arrays = (trie, starts)
-        cdef const uint8_t[::1] b
-        cdef const int32_t[::1] i
+        self.arrays = (trie, vocabulary.spelled)
+        cdef const uint8_t[::1] bytes_ = vocabulary.spelled[1]
+        cdef const int32_t[::1] i = vocabulary.spelled[0]
+        cdef const int32_t[:, ::1] records = trie.records
         self.nodes = len(trie.byte)
         self.words, self.longest = vocabulary.words, vocabulary.longest
+        self.token_bytes, self.token_first = &bytes_[0], &i[0]
+        self.trie = <const Node*>&records[0, 0]
+        i = trie.roots
+        self.roots = &i[0]
         if self.nodes:
-            b = trie.byte; self.byte = &b[0]
-            i = trie.end; self.end = &i[0]
-            i = trie.depth; self.depth = &i[0]
-            i = trie.first; self.first = &i[0]
-            i = trie.ids; self.ids = &i[0]
-        b = starts[1]; self.token_bytes = &b[0]
-        i = starts[0]; self.token_first = &i[0]
+            i = trie.ids
+            self.ids = &i[0]
 
-    # -- walks ------------------------------------------------------------------------------------------------------------
+    # -- one thread at a time -----------------------------------------------------------------------------------------------
 
-    cdef int walk(self, int state, int at, int stop, int base, uint32_t* bits) except -1:
-        """Set the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies above them.
+    cdef void enter(self) noexcept:
+        """Wait until the automaton is free; put the garbage collector off.
 
-        Where a walk enters a text, the rest is a part of the text's inner mask: it is put off to `deferred`.
-        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what was put off.
+        PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks' time; it
+        comes right after instead.
         """
-        cdef int32_t* path = self.path
-        cdef int32_t* row
-        cdef int depth, after, last, light
-        path[0] = state
-        while at < stop:
-            depth = self.depth[at] - base
-            row = self.states[path[depth - 1]].row
-            if row == NULL:
-                row = self.row(path[depth - 1])
-            after = row[self.byte[at]]
-            if after == UNKNOWN:
-                after = self.step(path[depth - 1], self.byte[at])
-            if after == DEAD:
-                at = self.end[at]
-                continue
-            set_tokens(self.first, self.ids, at, bits)
-            if self.end[at] - at > SMALL:
-                light = self.states[after].light
-                if light == UNKNOWN:
-                    light = self.split(after)
-                if light != after:
-                    self.put_off(after, at)
-                    if light == DEAD:
-                        at = self.end[at]
-                        continue
-                    after = light
-            path[depth] = after
-            at += 1
-        return 0
+        if not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
+            with nogil:
+                PyThread_acquire_lock(self.lock, WAIT_LOCK)
+        self.collects = PyGC_Disable()
 
-    cdef int split(self, int state) except -1:
-        """Return the state without its text configurations (DEAD if nothing is left), kept as its `light`."""
-        cdef int i, light, first = self.states[state].first, last = first + self.states[state].count
-        self.closed.size = 0
-        for i in range(first, last, 2):
-            if not self.is_heavy(self.configs.at[i], self.configs.at[i + 1]):
-                ints_add(&self.closed, self.configs.at[i])
-                ints_add(&self.closed, self.configs.at[i + 1])
-        if self.closed.size == last - first:
-            light = state
-        else:
-            light = self.intern_state(0)
-        self.states[state].light = light
-        return light
+    cdef void leave(self) noexcept:
+        if self.collects:
+            PyGC_Enable()
+        PyThread_release_lock(self.lock)
 
-    cdef int put_off(self, int state, int node) except -1:
+    # -- steps --------------------------------------------------------------------------------------------------------------
+
+    def step_byte(self, int state, int byte):
+        """Return the state after one byte, DEAD if no word goes on so."""
+        self.enter()
+        try:
+            return self.next_state(state, byte)
+        finally:
+            self.leave()
+
+    def step_bytes(self, int state, bytes data):
+        """Return the state after some bytes."""
+        cdef const unsigned char* at = data
         cdef int i
-        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
-            if self.is_heavy(self.configs.at[i], self.configs.at[i + 1]):
-                ints_add(&self.deferred, self.configs.at[i])
-                ints_add(&self.deferred, self.configs.at[i + 1])
-                ints_add(&self.deferred, node)
-        return 0
+        self.enter()
+        try:
+            for i in range(len(data)):
+                state = self.next_state(state, at[i])
+                if state == DEAD:
+                    break
+            return state
+        finally:
+            self.leave()
 
-    cdef bint is_heavy(self, int q, int stack) except -1:
-        """Say whether a configuration gets its mask from an inner one: between the characters of a text that is no finite set."""
-        cdef int place
-        if not q & 1 or stack == OUTSIDE:
-            return False
-        place = self.texts.positions[q >> 1].place
-        if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
-            return False
-        if self.records(stack):
-            return place <= BODY_LESS and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
-        return place <= BODY_LESS or place == ESCAPE
-
-    # -- texts and what lies behind them ------------------------------------------------------------------------------------
-
-    cdef int add_text(self, int q, int stack, int node, uint32_t* bits, list doubtful) except -1:
-        """Add the mask of one text configuration, whole or below a trie node: its inner mask, and what lies behind it."""
-        cdef Inner inner = self.part(q, node) if node >= 0 else self.inner(q)
-        cdef bint recording = self.records(stack)
-        cdef int i, token, behind
-        cdef uint32_t* inside
-        if node >= 0:
-            for i in range(inner.tokens.size):
-                token = inner.tokens.at[i]
-                bits[token >> 5] |= <uint32_t>1 << (token & 31)
-        else:
-            inside = self.inside(inner) if recording else inner.bits
-            for i in range(self.words):
-                bits[i] |= inside[i]
-        behind = self.popped_state(stack)
-        if behind != DEAD:
-            self.leave_all(inner, behind, None, bits)
-        if recording:
-            self.leave_recorded(inner, q, stack, node, bits, doubtful)
-        return 0
-
-    cdef int leave_all(self, Inner inner, int behind, object apart, uint32_t* bits) except -1:
-        """Set the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
-        cdef int i, node
-        cdef uint64_t follow[4]
-        cdef uint64_t* below
+    def step_token(self, int state, int token):
+        """Return the state after a token id: its bytes, or the edges of the machine that name it."""
+        cdef int i, last = self.token_first[token + 1], after = state
         cdef int32_t* row
-        memset(follow, 0, sizeof(follow))
-        if self.states[behind].count:
-            row = self.row(behind)
-            for i in range(256):
-                if row[i] != DEAD:
-                    follow[i >> 6] |= <uint64_t>1 << (i & 63)
-        for i in range(inner.exits.size):
-            node, below = inner.exits.at[i], inner.next_bytes + 4 * i
-            if apart is not None and node in apart:
-                continue
-            set_tokens(self.first, self.ids, node, bits)
-            if (below[0] & follow[0]) | (below[1] & follow[1]) | (below[2] & follow[2]) | (below[3] & follow[3]):
-                self.walk(behind, node + 1, self.end[node], self.depth[node], bits)
-        return 0
-
-    cdef int popped_state(self, int stack) except -1:
-        """Return the state in which the text above `stack` has just ended; frames that record are left to `leave_recorded`."""
-        cdef int i, known = map_get(&self.popped, stack, 0), flags = 0
-        if known >= 0:
-            return known
-        for i in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
-            if self.frames.at[i] == -1:
-                flags = FINAL
-            elif self.frames.at[i] >= 0 and self.frames.at[i + 1] < 0:
-                ints_add(&self.work, self.frames.at[i])
-                ints_add(&self.work, self.frames.at[i + 2])
-        known = self.close(flags) if self.work.size or flags else DEAD
-        map_put(&self.popped, stack, 0, known)
-        return known
-
-    cdef int leave_recorded(self, Inner inner, int q, int stack, int node, uint32_t* bits, list doubtful) except -1:
-        """As `leave`, where what follows depends on the text: ordinary texts have one state behind them, special ones their own."""
-        cdef int behind, frame, after, parent, target, exit_
-        cdef bint native
-        if inner.groups is None:
-            self.group(inner, q, node)
-        for frame in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
-            after, parent = self.frames.at[frame], self.frames.at[frame + 2]
-            if self.frames.at[frame + 1] < 0:
-                continue
-            native = self.machines[after >> 1].kind == OTHER
-            behind = DEAD if native else self.generic_state(after, parent)
-            apart = self.special_exits(inner, q, after, self.frames.at[frame + 1], behind == DEAD and not native)
-            if native:
-                self.leave_key(inner, after, parent, apart, bits)
-            elif behind != DEAD:
-                self.leave_all(inner, behind, apart, bits)
-            for exit_, text in apart.items() if apart is not None else ():
-                target = self.after_text(after, text, parent)
-                if target != DEAD:
-                    set_tokens(self.first, self.ids, exit_, bits)
-                    self.walk(target, exit_ + 1, self.end[exit_], self.depth[exit_], bits)
-            doubtful.extend(inner.twice_keys if native else inner.twice)
-        return 0
-
-    cdef int leave_key(self, Inner inner, int after, int parent, object apart, uint32_t* bits) except -1:
-        """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is known."""
-        cdef Inner behind = self.behind_key(inner, self.lonely_entry(after), self.shared_name(after))
-        cdef int i, j, token, node, ended = UNKNOWN
-        for i in range(inner.exits.size):
-            if apart is not None and inner.exits.at[i] in apart:
-                continue
-            for j in range(behind.token_starts.at[i], behind.token_starts.at[i + 1]):
-                token = behind.tokens.at[j]
-                bits[token >> 5] |= <uint32_t>1 << (token & 31)
-            for j in range(behind.exit_starts.at[i], behind.exit_starts.at[i + 1]):
-                node = behind.exits.at[j]
-                if ended == UNKNOWN:
-                    ints_add(&self.work, self.position_behind(after))
-                    ints_add(&self.work, parent)
-                    ended = self.close(0)
-                self.walk(ended, node + 1, self.end[node], self.depth[node], bits)
-        return 0
-
-    cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything):
-        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are refused."""
-        cdef dict groups = inner.groups
-        special = self.special(after)
-        if not (special or everything) or not groups:
-            return None
-        closing = bytes([self.texts.spellings[self.texts.positions[q >> 1].spelling].closing])
-        so_far = self.recorded(record, closing) if record >= 8 else ""
-        if everything or len(groups) < len(special):
-            ends = [(end, so_far + end) for end in groups if everything or so_far + end in special]
-        else:
-            ends = [(text[len(so_far):], text) for text in special if text.startswith(so_far)]
-        return {node: text for end, text in ends for node in groups.get(end, ())}
-
-    cdef int generic_state(self, int after, int parent) except -1:
-        cdef int known = map_get(&self.generic, after, parent)
-        if known < 0:
-            known = self.after_text(after, None, parent)
-            map_put(&self.generic, after, parent, known)
-        return known
-
-    cdef int after_text(self, int after, text, int parent) except -1:
-        """Return the state behind a recorded text, DEAD where it is refused."""
-        cdef int following = self.following(after, text)
-        if following < 0:
-            return DEAD
-        ints_add(&self.work, following)
-        ints_add(&self.work, parent)
-        return self.close(0)
+        for i in range(self.token_first[token], last):
+            row = self.states[after].row
+            if row == NULL or row[self.token_bytes[i]] == UNKNOWN:
+                break
+            after = row[self.token_bytes[i]]
+            if after == DEAD or i == last - 1:
+                return after
+        self.enter()
+        try:
+            return self.after_token(state, token)
+        finally:
+            self.leave()
 
     # -- masks --------------------------------------------------------------------------------------------------------------
 
-    cdef uint32_t* mask_of(self, int state) except NULL:
+    cdef Mask* mask_of(self, int state) except NULL:
         """Return the mask of a state, computed once."""
-        cdef uint32_t* bits = self.states[state].mask
-        if bits != NULL:
-            return bits
-        bits = <uint32_t*>take(4 * self.words)
+        cdef Mask* mask = self.states[state].mask
+        if mask != NULL:
+            return mask
+        self.enter()
         try:
-            self.fill_bits(state, bits)
+            if self.states[state].mask == NULL:
+                self.states[state].mask = self.computed(state)
+            return self.states[state].mask
+        finally:
+            self.leave()
+
+    cdef Mask* computed(self, int state) except NULL:
+        cdef Mask* mask
+        try:
+            self.fill_draft(state)
+            mask = pack(&self.draft)
         except BaseException:
-            give(bits, 4 * self.words)
             self.work.size = self.deferred.size = 0
             raise
-        self.states[state].mask = bits
-        self.bytes += 4 * self.words
-        return bits
-
-    cdef int fill_bits(self, int state, uint32_t* bits) except -1:
-        cdef int token, light = self.states[state].light
-        cdef list doubtful = []
-        if light == UNKNOWN:
-            light = self.split(state)
-        if light != state:
-            self.put_off(state, -1)
-        if light != DEAD:
-            self.walk(light, 0, self.nodes, 0, bits)
-        while self.deferred.size:
-            self.deferred.size -= 3
-            self.add_text(self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1],
-                          self.deferred.at[self.deferred.size + 2], bits, doubtful)
-        for token in doubtful:
-            if bits[token >> 5] >> (token & 31) & 1 and self.step_token(state, token) == DEAD:
-                bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-        for token in self.named_tokens(state):
-            bits[token >> 5] |= <uint32_t>1 << (token & 31)
-        if self.states[state].flags & FINAL:
-            for token in self.vocabulary.stop:
-                bits[token >> 5] |= <uint32_t>1 << (token & 31)
-        return 0
+        finally:
+            draft_clear(&self.draft)
+        self.bytes += mask_bytes(mask)
+        return mask
 
     def mask(self, int state):
         """Return the tokens that may come next as a new array, (words,) uint32, bit i of word w = token 32 w + i is allowed."""
-        cdef uint32_t* bits = self.mask_of(state)
+        cdef Mask* mask = self.mask_of(state)
         made = np.empty(self.words, np.uint32)
         cdef uint32_t[::1] view = made
-        memcpy(&view[0], bits, 4 * self.words)
+        unpack(mask, self.words, &view[0])
         return made
 
     def cached_bytes(self):
@@ -357,12 +208,12 @@ cdef class Kernel(Inners):
     def fill(self, int state, object bitmask, int row, bint empty):
         """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words)."""
         cdef Py_buffer view
-        cdef const uint32_t* bits = NULL if empty else self.mask_of(state)
+        cdef Mask* mask = NULL if empty else self.mask_of(state)
         open_bitmask(bitmask, &view, self.words, row)
         if empty:
             memset(<char*>view.buf + <long>row * view.strides[0], 0, 4 * self.words)
         else:
-            memcpy(<char*>view.buf + <long>row * view.strides[0], bits, 4 * self.words)
+            unpack(mask, self.words, <uint32_t*>(<char*>view.buf + <long>row * view.strides[0]))
         PyBuffer_Release(&view)
 
 
@@ -371,11 +222,11 @@ def fill_rows(list entries, object bitmask):
     cdef int i, count = len(entries), words
     cdef Py_buffer view
     cdef Kernel kernel
-    cdef const uint32_t** sources
+    cdef Mask** sources
     if not count:
         return
     words = (<Kernel>entries[0][0]).words
-    sources = <const uint32_t**>calloc(count, sizeof(void*))
+    sources = <Mask**>calloc(count, sizeof(void*))
     if sources == NULL:
         raise MemoryError
     try:
@@ -391,7 +242,7 @@ def fill_rows(list entries, object bitmask):
                 if sources[i] == NULL:
                     memset(<char*>view.buf + i * view.strides[0], 0, 4 * words)
                 else:
-                    memcpy(<char*>view.buf + i * view.strides[0], sources[i], 4 * words)
+                    unpack(sources[i], words, <uint32_t*>(<char*>view.buf + i * view.strides[0]))
         PyBuffer_Release(&view)
     finally:
         free(sources)

@@ -1,6 +1,6 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from constrained.engine._tables cimport Ints, Map
+from constrained.engine._tables cimport Ints, Map, Node
 from constrained.engine._text cimport Texts
 
 cdef enum:
@@ -35,10 +35,8 @@ cdef class Machines:
     cdef int words, longest, nodes
     # the trie and the tokens' bytes
     cdef object arrays
-    cdef const uint8_t* byte
-    cdef const int32_t* end
-    cdef const int32_t* depth
-    cdef const int32_t* first
+    cdef const Node* trie           # (nodes + 1,)
+    cdef const int32_t* roots       # (256,) the root's child for each byte, -1: none
     cdef const int32_t* ids
     cdef const uint8_t* token_bytes
     cdef const int32_t* token_first

@@ -9,6 +9,10 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
 
+cdef struct Node:
+    int32_t end, first, depth, byte     # of a node of the token trie; see `trie.TokenTrie`
+
+
 cdef struct Ints:
     int32_t* at
     int size
@@ -46,7 +50,7 @@ cdef inline uint64_t mix(uint64_t a, uint64_t b) noexcept nogil:
 
 
 cdef inline int map_grow(Map* m) except -1:
-    cdef uint64_t slots = 2 * (m.mask + 1) if m.at != NULL else 64
+    cdef uint64_t slots = (4 if m.mask < 4096 else 2) * (m.mask + 1) if m.at != NULL else 64
     cdef Entry* old = m.at
     cdef Entry* fresh = <Entry*>malloc(slots * sizeof(Entry))
     cdef uint64_t i, j, count = m.mask + 1 if old != NULL else 0

@@ -54,6 +54,7 @@ cdef class Texts(Languages):
     cdef int step_escape(self, Position p, int byte) except -2
     cdef int utf8(self, Position p, int left, int value) except -2
     cdef int escape(self, Position p) except -2
+    cdef bint escapes(self, Position p, int place) except -1
     cdef int hexes(self, Position p, int form, int left, int value) except -2
     cdef int surrogate(self, Position p, int high) except -2
     cdef int low_half(self, Position p, int left, int value) except -2

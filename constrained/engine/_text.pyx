@@ -219,16 +219,27 @@ cdef class Texts(Languages):
 
     cdef int escape(self, Position p) except -2:
         cdef Spelling* s = &self.spellings[p.spelling]
-        cdef Position start = p
-        cdef int place = ESCAPE_LESS if p.place == BODY_LESS else ESCAPE, byte
-        start.place = place
-        if not s.continuation:
-            for byte in range(0x21, 0x7F):
-                if self.step_escape(start, byte) >= 0:
-                    break
-            else:
-                return NONE
+        cdef int place = ESCAPE_LESS if p.place == BODY_LESS else ESCAPE
+        if not s.continuation and not self.escapes(p, place):
+            return NONE
         return self.intern(p.spelling, place, p.language, 0, 0, 0, 0)
+
+    cdef bint escapes(self, Position p, int place) except -1:
+        """Say whether any escape can follow a backslash."""
+        cdef Spelling* s = &self.spellings[p.spelling]
+        cdef int i
+        for i in range(s.shorts):
+            if self.language_range(p.language, s.short_point[i], s.short_point[i]) != NONE:
+                return True
+        if place == ESCAPE_LESS and self.language_range(p.language, 0x2F, 0x2F) != NONE:
+            return True
+        for i in range(s.hexes):
+            if self.hexes(p, i, s.hex_form[i].digits, 0) >= 0:
+                return True
+        for i in range(8 if s.octal else 0):
+            if self.octal(p, 2, i) >= 0:
+                return True
+        return False
 
     cdef int step_escape(self, Position p, int byte) except -2:
         cdef Spelling* s = &self.spellings[p.spelling]

@@ -53,6 +53,7 @@ class Vocabulary:
     words: int  # int32 words in one row of a bitmask, ceil(size / 32)
     longest: int  # bytes of the longest text token
     trie: TokenTrie  # of all text tokens; 0.1 s for 128,000 of them, which is most of what a vocabulary costs
+    spelled: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]  # all texts one after another, (size + 1,) where each starts; their bytes
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
     shared_masks: dict[object, Any]  # the engine's masks of text languages, by language; bounded, may be cleared at any time
     shared_parts: dict[object, Any]  # the same below one trie node
@@ -74,7 +75,7 @@ class Vocabulary:
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
             longest=max(map(len, filter(None, tokens)), default=0),
             dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={},
-            trie=TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None),
+            trie=TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), spelled=_spelled(padded),
         )
 
     @classmethod
@@ -95,13 +96,6 @@ class Vocabulary:
             table.tokens, table.special, table.stop if stop is None else stop, size,
             dummy_prefix=table.dummy_prefix, notes=table.notes, encode=table.encode,
         )
-
-    @cached_property
-    def spelled(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """All texts one after another: where each id's starts, (size + 1,) int32, and the bytes with a 0 at the end."""
-        firsts = np.zeros(self.size + 1, np.int32)
-        np.cumsum(np.fromiter((len(text or b"") for text in self.tokens), np.int64, self.size), out=firsts[1:])
-        return firsts, np.frombuffer(b"".join(filter(None, self.tokens)) + b"\0", np.uint8)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -294,3 +288,10 @@ def _checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[
                 instead="stop at a special token; a text that ends the output belongs into the grammar",
             )
     return ids
+
+
+def _spelled(tokens: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Return where each id's text starts and all their bytes, with a 0 at the end."""
+    firsts = np.zeros(len(tokens) + 1, np.int32)
+    np.cumsum(np.fromiter((len(text or b"") for text in tokens), np.int64, len(tokens)), out=firsts[1:])
+    return firsts, np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)

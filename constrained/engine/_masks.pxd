@@ -1,0 +1,29 @@
+# cython: language_level=3
+from constrained.engine._inner cimport Inner, Inners
+from constrained.engine._packed cimport Draft
+from constrained.engine._tables cimport Ints, Map
+
+
+cdef class Masks(Inners):
+    cdef Ints deferred              # triples text position, stack, trie node: texts entered during a walk
+    cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
+    cdef dict begun_texts           # record -> its text, see `begun`
+    cdef dict ordered_texts         # set of texts -> sorted, for a few sets
+    cdef Draft draft                # the mask that is being made
+
+    cdef int fill_draft(self, int state) except -1
+    cdef int walk(self, int state, int at, int stop, int base) except -1
+    cdef int walk_all(self, int state) except -1
+    cdef int split(self, int state) except -1
+    cdef int put_off(self, int state, int node) except -1
+    cdef bint is_heavy(self, int q, int stack) except -1
+    cdef int add_text(self, int q, int stack, int node, list doubtful) except -1
+    cdef int leave_all(self, Inner inner, int behind, object apart) except -1
+    cdef int popped_state(self, int stack) except -1
+    cdef int leave_recorded(self, Inner inner, int q, int stack, int node, list doubtful) except -1
+    cdef int leave_key(self, Inner inner, int after, int parent, object apart) except -1
+    cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything)
+    cdef object begun(self, int record, int closing)
+    cdef list starting(self, object texts, str start)
+    cdef int generic_state(self, int after, int parent) except -1
+    cdef int after_text(self, int after, text, int parent) except -1

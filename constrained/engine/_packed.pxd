@@ -1,0 +1,146 @@
+# cython: language_level=3
+"""Masks while they are made and when they are finished: what differs from a mask that is kept anyway, block by block.
+
+Most masks are empty but for a few tokens, or an inner mask and a few tokens more.  To zero, fill and copy the 16 KB of a mask over
+128,000 tokens would cost more than all else that many first visits need; so a draft knows which of its blocks were touched, and a finished
+mask lists the blocks in which it differs from its base.
+"""
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
+from libc.stdlib cimport malloc
+from libc.string cimport memcpy, memset
+from constrained.engine._tables cimport Ints, Node
+
+cdef enum:
+    BLOCK = 16                  # words of a block
+    BLOCK_SHIFT = 4
+    BLOCK_BITS = 9              # a token's number without these is its block's
+    MERGED = 2
+
+
+cdef struct Draft:
+    uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
+    uint8_t* touched            # (blocks,) where bits may be set; MERGED: those of the base are
+    int32_t* listed             # (blocks,) room for the numbers of touched blocks
+    const uint32_t* base        # a whole inner mask, or NULL
+    int words, blocks
+    Ints removed                # tokens of base or bits that are not allowed after all
+
+
+cdef struct Mask:               # the blocks that differ follow in memory: their numbers, then their words
+    const uint32_t* base        # borrowed from an Inner that lives as long; NULL: no token
+    int64_t count
+
+
+cdef inline int32_t* blocks_of(const Mask* mask) noexcept nogil:
+    return <int32_t*>(mask + 1)
+
+
+cdef inline size_t mask_bytes(const Mask* mask) noexcept nogil:
+    return sizeof(Mask) + <size_t>mask.count * (4 + 4 * BLOCK)
+
+
+cdef inline void draft_token(Draft* draft, int token) noexcept nogil:
+    draft.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+    draft.touched[token >> BLOCK_BITS] = 1
+
+
+cdef inline void draft_node(Draft* draft, const Node* trie, const int32_t* ids, int node) noexcept nogil:
+    """Add the tokens that end at a trie node."""
+    cdef int i
+    for i in range(trie[node].first, trie[node + 1].first):
+        draft_token(draft, ids[i])
+
+
+cdef inline void draft_tokens(Draft* draft, const int32_t* tokens, int count) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        draft_token(draft, tokens[i])
+
+
+cdef inline void draft_words(Draft* draft, const int32_t* pairs, int count) noexcept nogil:
+    """Add a mask given as pairs (word, its bits)."""
+    cdef int i
+    for i in range(0, count, 2):
+        draft.bits[pairs[i]] |= <uint32_t>pairs[i + 1]
+        draft.touched[pairs[i] >> BLOCK_SHIFT] = 1
+
+
+cdef inline void draft_whole(Draft* draft, const uint32_t* more) noexcept nogil:
+    """Add a whole mask that is kept as long as the finished one."""
+    cdef int i, words = draft.words
+    cdef uint32_t* bits = draft.bits
+    if draft.base == NULL:
+        draft.base = more
+    elif draft.base != more:
+        for i in range(words):
+            bits[i] |= more[i]
+        memset(draft.touched, 1, draft.blocks)
+
+
+cdef inline bint draft_has(const Draft* draft, int token) noexcept nogil:
+    return ((draft.bits[token >> 5] | (draft.base[token >> 5] if draft.base != NULL else 0)) >> (token & 31)) & 1
+
+
+cdef inline void draft_clear(Draft* draft) noexcept nogil:
+    cdef int block
+    for block in range(draft.blocks):
+        if draft.touched[block]:
+            memset(draft.bits + BLOCK * block, 0, 4 * BLOCK)
+    memset(draft.touched, 0, draft.blocks)
+    draft.base = NULL
+    draft.removed.size = 0
+
+
+cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
+    """Add the base's tokens to a block, once."""
+    cdef int i
+    cdef uint32_t* bits = draft.bits + BLOCK * block
+    cdef const uint32_t* base = draft.base + BLOCK * block
+    if draft.base != NULL and draft.touched[block] != MERGED:
+        for i in range(min(BLOCK, draft.words - BLOCK * block)):
+            bits[i] |= base[i]
+    draft.touched[block] = MERGED
+
+
+cdef inline Mask* pack(Draft* draft) except NULL:
+    """Return the finished mask; the draft is to be cleared."""
+    cdef int block, i, token, count = 0
+    cdef Mask* mask
+    cdef char* to
+    for i in range(draft.removed.size):
+        token = draft.removed.at[i]
+        merge_base(draft, token >> BLOCK_BITS)
+        draft.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+    for block in range(draft.blocks):
+        if draft.touched[block]:
+            merge_base(draft, block)
+            draft.listed[count] = block
+            count += 1
+    mask = <Mask*>malloc(sizeof(Mask) + <size_t>count * (4 + 4 * BLOCK))
+    if mask == NULL:
+        raise MemoryError
+    mask.base, mask.count = draft.base, count
+    memcpy(blocks_of(mask), draft.listed, 4 * count)
+    to = <char*>(blocks_of(mask) + count)
+    for i in range(count):
+        memcpy(to, draft.bits + BLOCK * draft.listed[i], 4 * BLOCK)
+        to += 4 * BLOCK
+    return mask
+
+
+cdef inline void unpack(const Mask* mask, int words, uint32_t* bits) noexcept nogil:
+    """Write all words of a mask."""
+    cdef int i, first
+    cdef const int32_t* blocks = blocks_of(mask)
+    cdef const char* source = <const char*>(blocks + mask.count)
+    if mask.base != NULL:
+        memcpy(bits, mask.base, 4 * <size_t>words)
+    else:
+        memset(bits, 0, 4 * <size_t>words)
+    for i in range(mask.count):
+        first = BLOCK * blocks[i]
+        if first + BLOCK <= words:
+            memcpy(bits + first, source, 4 * BLOCK)
+        else:
+            memcpy(bits + first, source, 4 * (words - first))
+        source += 4 * BLOCK
