@@ -2,8 +2,8 @@
 
     python -m constrained.benchmarks.memory
 
-Arrays are counted by their own size, the tables of Python objects by `sys.getsizeof`, a constraint by what its kernel reports: the number
-that its bound (``compile(…, cache_bytes=…)``) is compared with.  At the bound a constraint starts a fresh cache.
+Arrays are counted by their own size, the tables of Python objects by `sys.getsizeof`, a constraint by what a fresh kernel reports: the number
+that its bound (``compile(…, cache_bytes=…)``) is compared with.  At the bound the kernel, which all constraints share, starts afresh.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def growth(vocabulary: Vocabulary) -> Iterator[tuple[str, int, int, int]]:
         if case.format is None or len(case.tools) not in (0, 5):
             continue
         grammar = ChatFormat.load(case.format).grammar(list(case.tools) or None)
+        vocabulary.kernels.clear()  # else all formats would share one
         constraint = compile(grammar, vocabulary)
         before, masks = _held(constraint), 0
         matcher = constraint.matcher()
@@ -45,7 +46,7 @@ def growth(vocabulary: Vocabulary) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _held(constraint: Constraint) -> int:
-    return constraint.kernel().cached_bytes()
+    return constraint.place()[0].cached_bytes()
 
 
 def main() -> None:

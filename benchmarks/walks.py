@@ -121,8 +121,8 @@ def walk(matcher: Matcher, drawer: Drawer, chance: random.Random, tokens: int, n
 
 def _writes_name(matcher: Matcher, quote: int, names: Sequence[str], chance: random.Random) -> bool:
     """Write the rest of a key after its quote, if some name fits here; say whether one did."""
-    kernel = matcher.constraint.kernel()
-    at = kernel.step_bytes(kernel.start, matcher.text())
+    kernel, start = matcher.constraint.place()
+    at = kernel.step_bytes(start, matcher.text())
     for name in chance.sample(names, len(names)):
         text = (json.dumps(name, ensure_ascii=False) if quote == ord('"') else repr(name))[1:-1].encode("utf-8", "surrogatepass")
         text += bytes([quote]) + b":"
@@ -135,8 +135,8 @@ def _writes_name(matcher: Matcher, quote: int, names: Sequence[str], chance: ran
 
 def _closes_string(matcher: Matcher, quote: int) -> bool:
     """Write a shortest rest of the open string, quote included, in printable ASCII; say whether one was found."""
-    kernel = matcher.constraint.kernel()
-    start = kernel.step_bytes(kernel.start, matcher.text())
+    kernel, begin = matcher.constraint.place()
+    start = kernel.step_bytes(begin, matcher.text())
     came: dict[int, tuple[int, int]] = {start: (start, 0)}  # state → the state before it, and the byte between them
     for state in (queue := [start]):
         if kernel.step_byte(state, quote):
@@ -187,7 +187,7 @@ def _open_quote(text: bytes) -> int | None:
 
 def _can_end(matcher: Matcher) -> bool:
     """Search the bytes that may follow, what closes first, for an end."""
-    kernel, start = matcher.constraint.kernel(), matcher.constraint.kernel().start
+    kernel, start = matcher.constraint.place()
     at = kernel.step_bytes(start, matcher.text())
     preferred = b"".join(PREFERENCE)[::-1]
     order = [*(byte for byte in range(256) if byte not in preferred), *preferred]  # the last one pushed is tried first

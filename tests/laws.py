@@ -42,9 +42,9 @@ def varied(vocabulary: Vocabulary, allowed: list[int], picks: random.Random) -> 
     return picks.choice(groups[picks.choice(sorted(groups))])
 
 
-def assert_kernels_agree(vocabulary: Vocabulary, kernels: list[Any], steps: int, seed: int) -> bytes:
-    """Walk along allowed tokens; at every position all kernels must have the same mask, end and successor."""
-    picks, states, read = random.Random(seed), [kernel.start for kernel in kernels], []
+def assert_kernels_agree(vocabulary: Vocabulary, places: list[tuple[Any, int]], steps: int, seed: int) -> bytes:
+    """Walk along allowed tokens, each kernel from its start; at every position all must have the same mask, end and successor."""
+    picks, kernels, states, read = random.Random(seed), [kernel for kernel, _ in places], [start for _, start in places], []
     for _ in range(steps):
         masks = [unpacked(kernel.mask(state), vocabulary.size) for kernel, state in zip(kernels, states)]
         wrong = np.flatnonzero(masks[0] != masks[-1])

@@ -155,7 +155,7 @@ class World:
 def reader(schema: Any, **options: Any) -> Callable[[bytes], bool] | None:
     """Return what says whether a text is accepted; None where the schema is refused by name."""
     try:
-        kernel = compile(Grammar.from_json_schema(schema, **options), BYTES).kernel()
+        kernel, start = compile(Grammar.from_json_schema(schema, **options), BYTES).place()
     except UnsupportedSchema:
         assert "uniqueItems" in json.dumps(schema)
         return None
@@ -165,7 +165,7 @@ def reader(schema: Any, **options: Any) -> Callable[[bytes], bool] | None:
         return lambda text: False
 
     def reads(text: bytes) -> bool:
-        state = kernel.step_bytes(kernel.start, text)
+        state = kernel.step_bytes(start, text)
         return state != 0 and kernel.is_final(state)
 
     return reads
@@ -283,8 +283,8 @@ def test_kernels_have_the_same_masks():
     for number, schema in enumerate(MASKED):
         grammar = masked(schema, **(JSON_OPTIONS[number % 3] if number % 2 else {"surface": "python"}))
         if grammar is not None:
-            kernels = [compile(grammar, HARD, kernel=name).kernel() for name in ("compiled", "plain")]
-            assert_kernels_agree(HARD, kernels, steps=8, seed=number)
+            places = [compile(grammar, HARD, kernel=name).place() for name in ("compiled", "plain")]
+            assert_kernels_agree(HARD, places, steps=8, seed=number)
             compared += 1
     assert compared > 30
 

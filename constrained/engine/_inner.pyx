@@ -74,11 +74,10 @@ cdef class Inners(Automaton):
         language = self.texts.language_object(self.texts.positions[q >> 1].language)
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         key = (spelling, self.texts.positions[q >> 1].place, language.mask_key(self.longest), node)
-        parts = self.vocabulary.shared_parts
-        found = parts.get(key)
+        found = self.parts.get(key)
         if found is None:
             found = self.build(q, node, False)
-            remember(parts, key, found, PARTS)
+            remember(self.parts, key, found, PARTS)
         self.inners[q, node] = found
         return found
 
@@ -198,7 +197,7 @@ cdef class Inners(Automaton):
         cdef int32_t* path
         known = self.behind_keys.get((id(key), entry))
         if known is None and name is not None:
-            known = self.vocabulary.shared_parts.get((id(key), name))
+            known = self.parts.get((id(key), name))
             if known is not None:
                 self.behind_keys[id(key), entry] = known
         if known is not None:
@@ -235,7 +234,7 @@ cdef class Inners(Automaton):
         ints_add(&made.exit_starts, made.exits.size)
         self.behind_keys[id(key), entry] = (key, made)
         if name is not None:
-            remember(self.vocabulary.shared_parts, (id(key), name), (key, made), PARTS)
+            remember(self.parts, (id(key), name), (key, made), PARTS)
         self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
         return made
 
@@ -300,7 +299,7 @@ cdef class Inners(Automaton):
         cdef int i, at, exit_, base = self.trie[node].depth if node >= 0 else 0
         inner.groups, inner.twice, inner.twice_keys = {}, [], []
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
-        tokens = self.vocabulary.tokens
+        tokens = self.vocabulary_tokens
         for i in range(inner.exits.size):
             exit_ = inner.exits.at[i]
             below = [self.ids[at] for at in range(self.trie[exit_].first, self.trie[self.trie[exit_].end].first)]

@@ -30,6 +30,8 @@ import numpy as np
 
 cdef enum:
     DEAD = 0
+    MOST_LANGUAGES = 400_000    # that one mask or step may add; far more than a full cache holds
+    ROOT = 1 << 16              # estimated bytes of the Python objects behind a root
 
 cdef extern from "Python.h":
     int PyGC_Disable() noexcept
@@ -49,14 +51,15 @@ cdef int open_bitmask(object bitmask, Py_buffer* view, int words, int row) excep
 
 
 cdef class Kernel(Masks):
-    """One automaton over one root machine and one vocabulary; states are ints; see `engine.plain.PlainKernel`, the same class to read."""
+    """One automaton over root machines and a vocabulary; states are ints; see `engine.plain.PlainKernel`, the same class to read."""
 
     cdef PyThread_type_lock lock
+    cdef dict roots_known           # (root, nullable) -> state
     cdef bint collects              # whether the holder of the lock found the garbage collector at work
 
-    def __cinit__(self, vocabulary, root, *, nullable, specials, max_configurations=20_000, max_bytes=1 << 28):
+    def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000, max_bytes=1 << 28):
         self.lock = PyThread_allocate_lock()
-        self.vocabulary, self.specials = vocabulary, specials
+        self.specials, self.vocabulary_tokens, self.stop, self.parts = specials, vocabulary.tokens, vocabulary.stop, vocabulary.shared_parts
         self.max_configurations, self.max_bytes = max_configurations, max_bytes
         self.shared = vocabulary.shared_masks
         self.inners, self.behind_keys = {}, {}
@@ -69,10 +72,8 @@ cdef class Kernel(Masks):
         if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.listed == NULL:
             raise MemoryError
         self.intern_state(0)                                   # DEAD
-        if root is not None:
-            ints_add(&self.work, self.machine(root))
-            ints_add(&self.work, BOTTOM)
-        self.start = self.close(FINAL if nullable else 0)
+        self.roots_known = {}
+        self.start = self.start_at(root, nullable) if root is not None else DEAD
 
     def __dealloc__(self):
         cdef int i
@@ -109,11 +110,27 @@ cdef class Kernel(Masks):
             with nogil:
                 PyThread_acquire_lock(self.lock, WAIT_LOCK)
         self.collects = PyGC_Disable()
+        self.texts.most = self.texts.language_count + MOST_LANGUAGES
 
     cdef void leave(self) noexcept:
         if self.collects:
             PyGC_Enable()
         PyThread_release_lock(self.lock)
+
+    def start_at(self, root, bint nullable):
+        """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
+        known = self.roots_known.get((root, nullable))
+        if known is not None:
+            return known
+        self.enter()
+        try:
+            ints_add(&self.work, self.machine(root))
+            ints_add(&self.work, BOTTOM)
+            known = self.roots_known[root, nullable] = self.close(FINAL if nullable else 0)
+        finally:
+            self.leave()
+        self.bytes += ROOT
+        return known
 
     # -- steps --------------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ cdef struct LanguageAt:
 
 cdef class Languages:
     cdef LanguageAt* languages
-    cdef int language_count, language_room
+    cdef int language_count, language_room, most    # most: languages that there may be
     cdef list objects           # Language of each language id, None for literal sets reached by a step
     cdef dict ids
     cdef Ints edge_low, edge_high, edge_target

@@ -11,15 +11,12 @@ from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, p
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
 
-cdef enum:
-    MOST = 400_000      # languages of one kernel; far more than a full cache holds
-
-
 cdef class Languages:
     """The base of `Texts`, split off for the reader's sake only."""
 
     def __cinit__(self):
         self.objects, self.ids, self.set_ids, self.excluded_ids = [], {}, {}, {}
+        self.most = 1 << 30
 
     def __dealloc__(self):
         cdef int i
@@ -49,9 +46,9 @@ cdef class Languages:
 
     def _new_language(self):
         cdef int fresh = self.language_count
-        if fresh >= MOST:
+        if fresh >= self.most:
             raise LimitExceeded(
-                "a text has too many states", because=f"its language was taken apart into {MOST:,} of them between two tokens",
+                "a text has too many states", because="its language was taken apart into 400,000 of them between two tokens",
                 instead="simplify the pattern, or drop some of its multiples",
             )
         if fresh == self.language_room:

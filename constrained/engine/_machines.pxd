@@ -28,8 +28,8 @@ cdef struct Machine:
 
 cdef class Machines:
     cdef Texts texts
-    cdef object vocabulary, specials
-    cdef dict shared
+    cdef object specials, vocabulary_tokens, stop
+    cdef dict shared, parts         # the vocabulary's inner masks, whole and in parts
     cdef readonly int start
     cdef long max_configurations, max_bytes, bytes
     cdef int words, longest, nodes

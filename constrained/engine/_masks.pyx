@@ -57,7 +57,7 @@ cdef class Masks(Inners):
         for token in self.named_tokens(state):
             draft_token(&self.draft, token)
         if self.states[state].flags & FINAL:
-            for token in self.vocabulary.stop:
+            for token in self.stop:
                 draft_token(&self.draft, token)
         return 0
 

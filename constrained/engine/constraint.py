@@ -1,8 +1,9 @@
 """Grammar + vocabulary → `Constraint`, the frozen thing that requests share; cursors over it are `Matcher`s.
 
-A constraint owns one kernel, the growing cache of states and masks.  When the kernel passes its bound the constraint starts a fresh one;
-matchers notice and replay their tokens, a fraction of a microsecond each.  So memory is bounded without a single eviction rule, and
-nothing that a caller holds is ever invalid.
+All constraints over a vocabulary share one kernel, the growing cache of states and masks: machine states are compared by content, so what
+one grammar has met, such as "an array of strings", or the same tools in yesterday's request, is known to the next.  When the kernel passes
+its bound, constraints start a fresh one; matchers notice and replay their tokens, a fraction of a microsecond each.  So memory is bounded
+without a single eviction rule, and nothing that a caller holds is ever invalid.
 
 Tests: laws.py (mask = brute force on real vocabularies, both kernels), test_engine.py (bounds, pickling, threads).
 """
@@ -20,14 +21,13 @@ if TYPE_CHECKING:
     from constrained.engine.matcher import Matcher
     from constrained.grammar import Grammar
 
-CACHE_BYTES = 1 << 28  # default bound of a constraint's states and masks
+CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
 
 
 class Kernel(Protocol):
     """What matchers use of an automaton; `PlainKernel` documents it, the compiled kernel is the same class."""
 
-    start: int
-
+    def start_at(self, root: Any, nullable: bool) -> int: ...
     def step_byte(self, state: int, byte: int) -> int: ...
     def step_bytes(self, state: int, data: bytes) -> int: ...
     def step_token(self, state: int, token: int) -> int: ...
@@ -67,7 +67,7 @@ def compile(
     """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
 
     kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the vocabulary lacks are spelled
-    as text.  cache_bytes: bound of the constraint's cache; at the bound it starts afresh.
+    as text.  cache_bytes: bound of the cache, which constraints with the same bounds share; at the bound it starts afresh.
 
     Cost: what the grammar's first state costs; everything else happens when a generation first gets there.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
@@ -99,7 +99,7 @@ class Constraint:
         grammar = (grammar.without_specials(missing) if missing else grammar).with_specials(vocabulary.special)
         self._root, self._nullable = grammar.start_state(), grammar.nullable
         self._kernel_class = kernel_class(kernel)
-        self._kernel = self._fresh()
+        self._place = self._entered()
 
     @property
     def widened(self) -> tuple[Any, ...]:
@@ -117,19 +117,23 @@ class Constraint:
         integration = importlib.import_module("constrained.integrations.transformers")
         return integration.logits_processor(self, **options)
 
-    def kernel(self) -> Kernel:
-        """Return the kernel in use: a fresh one where the last has passed its bound."""
-        if self._kernel.is_full():
-            self._kernel = self._fresh()
-        return self._kernel
+    def place(self) -> tuple[Kernel, int]:
+        """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its bound."""
+        if self._place[0].is_full():
+            self._place = self._entered()
+        return self._place
 
-    def _fresh(self) -> Kernel:
+    def _entered(self) -> tuple[Kernel, int]:
+        """Return the vocabulary's kernel, or a fresh one where that has passed its bound, and this grammar's start in it."""
         _, _, cache_bytes, max_configurations = self._options
-        kernel: Kernel = self._kernel_class(
-            self.vocabulary, self._root, nullable=self._nullable, specials=self.vocabulary.special,
-            max_configurations=max_configurations, max_bytes=cache_bytes,
-        )
-        return kernel
+        kernels, bounds = self.vocabulary.kernels, (self._kernel_class, cache_bytes, max_configurations)
+        kernel: Kernel | None = kernels.get(bounds)
+        if kernel is None or kernel.is_full():
+            fresh: Kernel = self._kernel_class(
+                self.vocabulary, specials=self.vocabulary.special, max_configurations=max_configurations, max_bytes=cache_bytes
+            )
+            kernel = kernels[bounds] = fresh
+        return kernel, kernel.start_at(self._root, self._nullable)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Constraint, (self.grammar, self.vocabulary, *self._options)

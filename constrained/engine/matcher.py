@@ -34,8 +34,8 @@ class Matcher:
 
     def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
-        self._kernel = constraint.kernel()
-        self._states = [self._kernel.start]
+        self._kernel, start = constraint.place()
+        self._states = [start]
         self._tokens: list[int] = []
         self._finished = False
         self._stop = frozenset(constraint.vocabulary.stop)
@@ -174,8 +174,8 @@ class Matcher:
 
     def _replay(self) -> None:
         """Move to the constraint's present kernel."""
-        kernel = self.constraint.kernel()
-        states = [kernel.start]
+        kernel, start = self.constraint.place()
+        states = [start]
         for token in self._tokens:
             after = kernel.step_token(states[-1], token)
             states.append(after if after != DEAD else states[-1])

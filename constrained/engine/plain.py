@@ -43,13 +43,13 @@ Config = tuple["State | TextAt", "Frame | None"]
 
 
 class PlainKernel:
-    """One automaton over one root machine and one vocabulary; states are ints, `start` is the first.
+    """One automaton over root machines and a vocabulary; states are ints, `start` is the start of the one it was made with.
 
     `specials` maps the names of special tokens that the machine uses to ids.  A stop id is set in the mask of every final state.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, root: State | None, *, nullable: bool, specials: Mapping[str, int],
+        self, vocabulary: Vocabulary, root: State | None = None, *, nullable: bool = False, specials: Mapping[str, int],
         max_configurations: int = 20_000, max_bytes: int = 1 << 28,
     ) -> None:
         self._vocabulary, self._specials = vocabulary, specials
@@ -61,7 +61,11 @@ class PlainKernel:
         self._steps: dict[tuple[int, int], int] = {}
         self._masks: dict[int, Mask] = {}
         self._intern(frozenset(), False)
-        self.start = self._close([(root, None)] if root is not None else [], nullable)
+        self.start = self.start_at(root, nullable) if root is not None else DEAD
+
+    def start_at(self, root: State, nullable: bool) -> int:
+        """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
+        return self._close([(root, None)], nullable)
 
     # -- reading --------------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,7 @@ class Vocabulary:
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
     shared_masks: dict[object, Any]  # the engine's masks of text languages, by language; bounded, may be cleared at any time
     shared_parts: dict[object, Any]  # the same below one trie node
+    kernels: dict[object, Any]  # the automata that constraints over this vocabulary share, by their bounds; may be cleared at any time
     notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
     _encode: Encoder | None
 
@@ -74,7 +75,7 @@ class Vocabulary:
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
             longest=max(map(len, filter(None, tokens)), default=0),
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={},
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={}, kernels={},
             trie=TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), spelled=_spelled(padded),
         )
 
