@@ -2,18 +2,30 @@
 from libc.stdint cimport int32_t, uint8_t
 from constrained.engine._objects cimport Objects
 from constrained.engine._packed cimport Mask
-from constrained.engine._tables cimport Ints, Map
+from constrained.engine._tables cimport Arena, Ints, Map
+
+
+cdef struct Row:                    # 256 successors: DEAD, UNKNOWN or a state each
+    int32_t* block[16]              # by the upper half of the byte; `dead_block` and `unknown_block` are shared
 
 
 cdef struct State:
     int32_t first, count            # pairs machine, stack
-    int32_t* row                    # 256 successors, or NULL
+    Row* row                        # or NULL
     Mask* mask                      # or NULL
     int32_t light                   # the state without its text configurations, or UNKNOWN
     uint8_t flags
 
 
+cdef inline int successor(const Row* row, int byte) noexcept nogil:
+    return row.block[byte >> 4][byte & 15]
+
+
 cdef class Automaton(Objects):
+    cdef Arena rows, masks          # memory of rows and their blocks, of finished masks
+    cdef int32_t* marks             # (256,) a row in the making; zeros between
+    cdef int32_t* dead_block        # (16,) DEAD
+    cdef int32_t* unknown_block     # (16,) UNKNOWN
     # automaton states
     cdef State* states
     cdef int state_count, state_room
@@ -35,7 +47,9 @@ cdef class Automaton(Objects):
     cdef bint reads(self, int q) except -1
     cdef void insert(self, int kept, int q, int stack) noexcept
     cdef int intern_state(self, int flags) except -1
-    cdef int32_t* row(self, int state) except NULL
+    cdef Row* row(self, int state) except NULL
+    cdef int32_t* own_block(self, const int32_t* block) except NULL
+    cdef int set_successor(self, Row* row, int byte, int target) except -1
     cdef int step(self, int state, int byte) except -1
     cdef int next_state(self, int state, int byte) except -1
     cdef int after_token(self, int state, int token) except -1

@@ -10,7 +10,7 @@ Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from constrained.engine._automaton cimport Automaton
+from constrained.engine._automaton cimport Automaton, Row, successor
 from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
 from constrained.engine._tables cimport Ints, ints_add
 from constrained.engine._text cimport BODY
@@ -143,7 +143,7 @@ cdef class Inners(Automaton):
         cdef int32_t* characters = path + self.longest + 2
         cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
         cdef int depth, after, begin, less
-        cdef int32_t* row
+        cdef Row* row
         cdef bint ended = False
         if path == NULL:
             raise MemoryError
@@ -159,7 +159,7 @@ cdef class Inners(Automaton):
             while at < stop:
                 depth = self.trie[at].depth - base
                 row = self.states[path[depth - 1]].row
-                after = row[self.trie[at].byte] if row != NULL else UNKNOWN
+                after = successor(row, self.trie[at].byte) if row != NULL else UNKNOWN
                 if after == UNKNOWN:
                     after = self.next_state(path[depth - 1], self.trie[at].byte)
                 if after == DEAD:

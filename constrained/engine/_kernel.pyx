@@ -4,11 +4,11 @@
 Three things differ from the twin, none of them in meaning.
 *Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine state share one
 configuration, so an ambiguous grammar costs as many configurations as it has machine states.
-*Rows*: every automaton state has 256 successors, filled on demand.
+*Rows*: every automaton state has 256 successors, filled on demand; rows share the blocks that are empty.
 *Shared masks*: what tokens do inside a text is kept with the vocabulary; see `_masks`.
 
 Invariant: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.
-Memory: 1 KB per stepped state, a few hundred bytes per mask as a rule; the owner starts a fresh kernel when `is_full`.
+Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when `is_full`.
 Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on; so whatever may
 add to the automaton holds `lock`.  What is known is read without it; finished masks are immutable and copied without the GIL.
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
@@ -19,6 +19,7 @@ from cpython.pythread cimport (
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
+from constrained.engine._automaton cimport Row, successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
 from constrained.engine._packed cimport BLOCK, Mask, draft_clear, mask_bytes, pack, unpack
@@ -76,9 +77,6 @@ cdef class Kernel(Masks):
         self.start = self.start_at(root, nullable) if root is not None else DEAD
 
     def __dealloc__(self):
-        cdef int i
-        for i in range(self.state_count):
-            free(self.states[i].mask)
         if self.lock != NULL:
             PyThread_free_lock(self.lock)
 
@@ -159,12 +157,12 @@ cdef class Kernel(Masks):
     def step_token(self, int state, int token):
         """Return the state after a token id: its bytes, or the edges of the machine that name it."""
         cdef int i, last = self.token_first[token + 1], after = state
-        cdef int32_t* row
+        cdef Row* row
         for i in range(self.token_first[token], last):
             row = self.states[after].row
-            if row == NULL or row[self.token_bytes[i]] == UNKNOWN:
+            if row == NULL or successor(row, self.token_bytes[i]) == UNKNOWN:
                 break
-            after = row[self.token_bytes[i]]
+            after = successor(row, self.token_bytes[i])
             if after == DEAD or i == last - 1:
                 return after
         self.enter()
@@ -192,7 +190,7 @@ cdef class Kernel(Masks):
         cdef Mask* mask
         try:
             self.fill_draft(state)
-            mask = pack(&self.draft)
+            mask = pack(&self.draft, &self.masks)
         except BaseException:
             self.work.size = self.deferred.size = 0
             raise

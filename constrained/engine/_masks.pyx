@@ -7,6 +7,7 @@ vocabulary; tokens that leave the text are walked from the state behind it, each
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
+from constrained.engine._automaton cimport Row, successor
 from constrained.engine._inner cimport Inner, Inners
 from constrained.engine._machines cimport FINAL, OUTSIDE, UNKNOWN
 from constrained.engine._objects cimport OTHER
@@ -70,7 +71,7 @@ cdef class Masks(Inners):
         Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what was put off.
         """
         cdef int32_t* path = self.path
-        cdef int32_t* row
+        cdef Row* row
         cdef int depth, after, last, light
         path[0] = state
         while at < stop:
@@ -78,7 +79,7 @@ cdef class Masks(Inners):
             row = self.states[path[depth - 1]].row
             if row == NULL:
                 row = self.row(path[depth - 1])
-            after = row[self.trie[at].byte]
+            after = successor(row, self.trie[at].byte)
             if after == UNKNOWN:
                 after = self.step(path[depth - 1], self.trie[at].byte)
             if after == DEAD:
@@ -101,11 +102,11 @@ cdef class Masks(Inners):
 
     cdef int walk_all(self, int state) except -1:
         """Walk the whole trie, but only below the bytes that the state reads."""
-        cdef int32_t* row = self.row(state)
+        cdef Row* row = self.row(state)
         cdef int byte, at
         for byte in range(256):
             at = self.roots[byte]
-            if row[byte] != DEAD and at >= 0:
+            if at >= 0 and successor(row, byte) != DEAD:
                 self.walk(state, at, self.trie[at].end, 0)
         return 0
 
@@ -171,12 +172,12 @@ cdef class Masks(Inners):
         cdef int i, node
         cdef uint64_t follow[4]
         cdef uint64_t* below
-        cdef int32_t* row
+        cdef Row* row
         memset(follow, 0, sizeof(follow))
         if self.states[behind].count:
             row = self.row(behind)
             for i in range(256):
-                if row[i] != DEAD:
+                if successor(row, i) != DEAD:
                     follow[i >> 6] |= <uint64_t>1 << (i & 63)
         for i in range(inner.exits.size):
             node, below = inner.exits.at[i], inner.next_bytes + 4 * i

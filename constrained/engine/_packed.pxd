@@ -6,9 +6,8 @@ Most masks are empty but for a few tokens, or an inner mask and a few tokens mor
 mask lists the blocks in which it differs from its base.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
-from libc.stdlib cimport malloc
 from libc.string cimport memcpy, memset
-from constrained.engine._tables cimport Ints, Node
+from constrained.engine._tables cimport Arena, Ints, Node, arena_take
 
 cdef enum:
     BLOCK = 16                  # words of a block
@@ -102,7 +101,7 @@ cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
     draft.touched[block] = MERGED
 
 
-cdef inline Mask* pack(Draft* draft) except NULL:
+cdef inline Mask* pack(Draft* draft, Arena* arena) except NULL:
     """Return the finished mask; the draft is to be cleared."""
     cdef int block, i, token, count = 0
     cdef Mask* mask
@@ -116,9 +115,7 @@ cdef inline Mask* pack(Draft* draft) except NULL:
             merge_base(draft, block)
             draft.listed[count] = block
             count += 1
-    mask = <Mask*>malloc(sizeof(Mask) + <size_t>count * (4 + 4 * BLOCK))
-    if mask == NULL:
-        raise MemoryError
+    mask = <Mask*>arena_take(arena, sizeof(Mask) + <size_t>count * (4 + 4 * BLOCK))
     mask.base, mask.count = draft.base, count
     memcpy(blocks_of(mask), draft.listed, 4 * count)
     to = <char*>(blocks_of(mask) + count)
