@@ -25,10 +25,11 @@ from constrained.schema.describe import describe
 from constrained.schema.documents import load
 from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
-from constrained.schema.machine_value import Values
+from constrained.schema.machine_value import Values, common_values
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.python_surface import arguments, python
+from constrained.schema.recent import Recent, content, values_of
 from constrained.schema.survey import Widened, needs_survey, survey, widen
 from constrained.schema.values import Conj
 
@@ -62,6 +63,9 @@ class Options:
                 raise SchemaError(f"unknown {name} {getattr(self, name)!r}", instead="one of: " + ", ".join(map(repr, values)))
 
 
+_recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 20)
+
+
 def embed(
     schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
     unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
@@ -77,11 +81,19 @@ def embed(
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
     ['value: /0|-?[1-9][0-9]*/']
 
-    Cost: 2 µs per subschema; machines are made when a generation gets there.
+    Cost: 2 µs per subschema; machines are made when a generation gets there.  A schema that was embedded lately is found again by
+    content, with all its machines.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
-    options = Options(surface, whitespace, spelling, property_order, unsupported, closed, formats)
-    return EmbeddedSchema(schema, options, documents)
+    written = surface, whitespace, spelling, property_order, unsupported, closed, formats
+    key = content(schema, documents, *written)
+    if key is None:
+        return EmbeddedSchema(schema, Options(*written), documents)
+    known = _recent.get(key)
+    if known is None:
+        schema, documents, *_ = values_of(key)  # the caller may change theirs
+        known = _recent.put(key, EmbeddedSchema(schema, Options(*written), documents))
+    return known
 
 
 class EmbeddedSchema:
@@ -91,7 +103,8 @@ class EmbeddedSchema:
         self.schema, self.options, self.documents = schema, options, documents
         inner, outer = (surface and surface(options.whitespace, options.spelling) for surface in SURFACES[options.surface])
         assert inner is not None
-        self._values, self._outer = Values(inner, ordered=options.property_order == "schema"), outer
+        ordered = options.property_order == "schema"
+        self._values, self._outer = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered)), outer
         self.widened: tuple[Widened, ...] = ()
         enforced = close(schema) if options.closed else schema
         if options.unsupported == "widen":
