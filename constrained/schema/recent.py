@@ -4,8 +4,7 @@ Schemas are mutable and belong to their callers.  So the key of a schema is its 
 bytes.  `marshal` (version 2, which has no back references) writes equal bytes exactly for equal values of equal types in equal order:
 1, 1.0 and true differ, which JSON text in Python does not guarantee for keys and subclasses.  Nobody reads the bytes but this process.
 
-Only plain JSON is looked up: dictionaries, lists and scalars of Python's own types, and not much of it, as parts that occur in many places
-would be written out in all of them.
+Only values of Python's own types have a name, and not too many of them, as parts that occur in many places are written out in all of them.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from typing import Any, Generic, TypeVar
 
 LARGEST = 20_000  # values in a schema that is looked up
 
-_ATOMS = frozenset({str, int, float, bool, type(None)})
+_CONTAINERS = frozenset({dict, list, tuple})
 
 Made = TypeVar("Made")
 
 
 def content(*values: Any) -> bytes | None:
-    """Return a name of some JSON values, None if they are too many or not plain.  Cost: 0.05 µs per value."""
+    """Return a name of some values, None if they are too many or not plain.  Cost: 0.05 µs per value."""
     left = LARGEST
     todo: list[Any] = [values]
     while todo:
@@ -31,15 +30,10 @@ def content(*values: Any) -> bytes | None:
         left -= len(part)
         if left < 0:
             return None
-        for value in part.values() if type(part) is dict else part:
-            kind = type(value)
-            if kind is dict or kind is list:
-                todo.append(value)
-            elif kind not in _ATOMS:
-                return None
+        todo += [value for value in (part.values() if type(part) is dict else part) if type(value) in _CONTAINERS]
     try:
         return marshal.dumps(values, 2)
-    except ValueError:  # nested too deeply, or a key of another type
+    except ValueError:  # of another type, or nested too deeply
         return None
 
 
