@@ -63,7 +63,7 @@ class Options:
                 raise SchemaError(f"unknown {name} {getattr(self, name)!r}", instead="one of: " + ", ".join(map(repr, values)))
 
 
-_recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 20)
+_recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
 
 
 def embed(

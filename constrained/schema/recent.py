@@ -25,8 +25,7 @@ def content(*values: Any) -> bytes | None:
     """Return a name of some values, None if they are too many or not plain.  Cost: 0.05 µs per value."""
     left = LARGEST
     todo: list[Any] = [values]
-    while todo:
-        part = todo.pop()
+    for part in todo:  # which grows
         left -= len(part)
         if left < 0:
             return None
