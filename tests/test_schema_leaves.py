@@ -65,6 +65,7 @@ DISTINCT: list[list[Any]] = [
     [{"enum": [None]}, {"enum": ["None"]}, {"enum": ["null"]}, {"enum": [0]}, {"enum": [False]}, {"enum": [""]}],
     [{"items": True}, {"items": {"type": "string"}}, {"items": False}, {"items": {"items": False}}, {"uniqueItems": True, "items": {"type": "null"}}],
     [{"type": "integer", "minimum": 1}, {"type": "integer", "maximum": 1}, {"type": "integer", "exclusiveMinimum": 1}, {"type": "number", "minimum": 1}],
+    [{"type": "number", "minimum": 1e23}, {"type": "number", "minimum": 99999999999999991611392}],
     [{"type": "array", "maxItems": 1}, {"type": "array", "minItems": 1}, {"type": "array", "items": {"type": "array", "maxItems": 1}}],
     [{"type": "string", "minLength": 3}, {"type": "string", "maxLength": 3}, {"type": "string", "format": "date"}, {"type": "string"}],
 ]

@@ -107,8 +107,14 @@ def _write(schema: Any, rules: Rules, key: list[Hashable]) -> bool:
 
 
 def _write_as_is(value: Any, _: Rules, key: list[Hashable]) -> bool:
-    """Write a value whose keyword tells its type, so that 1 and true cannot be confused."""
+    """Write a value whose keyword tells its type."""
     key.append(value)
+    return True
+
+
+def _write_typed(value: Any, _: Rules, key: list[Hashable]) -> bool:
+    """Write a value with its type: the float 1e23 means 10²³, but equals another integer."""
+    key.append((type(value), value))
     return True
 
 
@@ -125,9 +131,8 @@ def _write_enum(value: Any, _: Rules, key: list[Hashable]) -> bool:
     return True
 
 
-def _write_const(value: Any, _: Rules, key: list[Hashable]) -> bool:
-    key.append((type(value), value) if type(value) in _ATOMS else None)
-    return type(value) in _ATOMS
+def _write_const(value: Any, rules: Rules, key: list[Hashable]) -> bool:
+    return type(value) in _ATOMS and _write_typed(value, rules, key)
 
 
 def _write_properties(value: Any, rules: Rules, key: list[Hashable]) -> bool:
@@ -173,11 +178,11 @@ _WRITERS: dict[str, Callable[[Any, Rules, list[Hashable]], bool]] = {
     "format": _write_as_is,
     "minLength": _write_as_is,
     "maxLength": _write_as_is,
-    "minimum": _write_as_is,
-    "maximum": _write_as_is,
-    "exclusiveMinimum": _write_as_is,
-    "exclusiveMaximum": _write_as_is,
-    "multipleOf": _write_as_is,
+    "minimum": _write_typed,
+    "maximum": _write_typed,
+    "exclusiveMinimum": _write_typed,
+    "exclusiveMaximum": _write_typed,
+    "multipleOf": _write_typed,
     "minItems": _write_as_is,
     "maxItems": _write_as_is,
     "uniqueItems": _write_as_is,
