@@ -108,6 +108,8 @@ def test_what_is_no_leaf(schema: Any) -> None:
     assert leaf(load(schema)) is None
     (literal,) = load({"type": "string"})
     assert leaf(frozenset((literal.node.negative,))) is None
+    union, _ = literal.node.document.union([load({"type": "string"}), load({"type": "null"})], "#")
+    assert leaf(union.conj) is None
 
 
 def test_messages_keep_their_places() -> None:

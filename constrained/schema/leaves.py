@@ -71,7 +71,7 @@ def leaf(conj: Conj) -> Conj | None:
     (literal,) = conj
     node = literal.node
     dialect = node.resource.dialect
-    if not literal.positive or id(dialect) not in _DIALECTS:
+    if not (literal.positive and node.schema) or id(dialect) not in _DIALECTS:  # unions have no schema
         return None
     key: list[Hashable] = []
     if not _write(node.schema, dialect.rules, key):
