@@ -209,7 +209,25 @@ PLAINLY_LIVE = [  # schema, a value that shows it
     ({"type": "object", "required": ["b"], "properties": {"a": False}}, {"b": None}),
     ({"type": "array", "minItems": 2, "items": {"enum": ["x", 1]}}, ["x", "x"]),
     ({"type": "string", "minLength": 3}, "abc"),
+    ({"type": "string", "minLength": 3, "maxLength": 3}, "abc"),
+    ({"type": "integer", "minimum": 3, "maximum": 3}, 3),
+    ({"type": "number", "exclusiveMaximum": 0}, -1),
+    ({"type": ["string", "null"], "enum": ["a"]}, "a"),
+    ({"const": "a", "type": "string"}, "a"),
+    ({"title": "t", "anyOf": [False, {"type": "null"}]}, None),
 ]
+
+NOT_PLAINLY_LIVE = [
+    {"type": "string", "minLength": 3, "maxLength": 2}, {"type": "integer", "minimum": 3, "maximum": 2}, {"type": "integer", "const": "a"},
+    {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4}, {"anyOf": [False, {"enum": []}]}, {"enum": ["\ud800"]},
+    {"type": "integer", "anyOf": [{"type": "string"}]}, {"maxLength": 0, "anyOf": [{"type": "string", "minLength": 1}]},
+    {"type": "integer", "minimum": 3, "multipleOf": 2, "maximum": 3},
+]
+
+
+@pytest.mark.parametrize("schema", NOT_PLAINLY_LIVE)
+def test_what_does_not_look_live(schema):
+    assert not is_plainly_live(schema, {})
 
 
 @pytest.mark.parametrize(("schema", "value"), PLAINLY_LIVE)

@@ -14,7 +14,7 @@ import keyword
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from constrained.errors import SchemaError
@@ -25,10 +25,11 @@ from constrained.schema.describe import describe
 from constrained.schema.documents import load
 from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
-from constrained.schema.machine_value import Values
+from constrained.schema.machine_value import Values, common_values
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.python_surface import arguments, python
+from constrained.schema.recent import Recent, content, values_of
 from constrained.schema.survey import Widened, needs_survey, survey, widen
 from constrained.schema.values import Conj
 
@@ -62,6 +63,9 @@ class Options:
                 raise SchemaError(f"unknown {name} {getattr(self, name)!r}", instead="one of: " + ", ".join(map(repr, values)))
 
 
+_recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
+
+
 def embed(
     schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
     unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
@@ -77,33 +81,43 @@ def embed(
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
     ['value: /0|-?[1-9][0-9]*/']
 
-    Cost: 2 µs per subschema; machines are made when a generation gets there.
+    Cost: 2 µs per subschema; machines are made when a generation gets there.  A schema that was embedded lately is found again by
+    content, with all its machines.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
-    options = Options(surface, whitespace, spelling, property_order, unsupported, closed, formats)
-    return EmbeddedSchema(schema, options, documents)
+    written = surface, whitespace, spelling, property_order, unsupported, closed, formats
+    key = content(schema, documents, *written)
+    if key is None:
+        return EmbeddedSchema(schema, Options(*written), documents)
+    known = _recent.get(key)
+    if known is None:
+        known = _recent.put(key, EmbeddedSchema(schema, Options(*written), documents, key))
+    return known
 
 
 class EmbeddedSchema:
     """A schema on a surface: what `grammar.Embedded` holds.  Compared by content; picklable; states are made on demand."""
 
-    def __init__(self, schema: Any, options: Options, documents: Mapping[str, Any] | None) -> None:
-        self.schema, self.options, self.documents = schema, options, documents
+    def __init__(self, schema: Any, options: Options, documents: Mapping[str, Any] | None, key: bytes | None = None) -> None:
+        self.options = options
+        self._source = (schema, documents) if key is None else key  # a name instead of the caller's objects, which may change
         inner, outer = (surface and surface(options.whitespace, options.spelling) for surface in SURFACES[options.surface])
         assert inner is not None
-        self._values, self._outer = Values(inner, ordered=options.property_order == "schema"), outer
+        ordered = options.property_order == "schema"
+        self._values, self._outer = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered)), outer
         self.widened: tuple[Widened, ...] = ()
+        surveyed = partial(self._surveyed, documents=documents)
         enforced = close(schema) if options.closed else schema
         if options.unsupported == "widen":
-            enforced, self.widened = widen(enforced, self._surveyed)
-        self._conj = self._surveyed(enforced)
+            enforced, self.widened = widen(enforced, surveyed)
+        self._conj = surveyed(enforced)
         if is_never(self._conj):
             raise conflict(self._conj)
         if self._outer is not None:
             _check_arguments(self._conj)
 
-    def _surveyed(self, schema: Any) -> Conj:
-        conj = load(schema, remotes=self.documents, asserts_formats=self.options.formats == "assert")
+    def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
+        conj = load(schema, remotes=documents, asserts_formats=self.options.formats == "assert")
         if needs_survey(conj):
             survey(conj, self._values)
         return conj
@@ -117,6 +131,12 @@ class EmbeddedSchema:
         if self._outer is not None:
             return self._values.object_written_as(self._outer, self._conj)
         return self._values.state(self._conj)
+
+    @property
+    def source(self) -> tuple[Any, Mapping[str, Any] | None]:
+        """The schema, and the documents that it may refer to."""
+        source = self._source
+        return values_of(source)[:2] if isinstance(source, bytes) else source
 
     def describe(self) -> str:
         """Return what is enforced, for people: the normal form, and what `widened` left out."""
@@ -133,8 +153,9 @@ class EmbeddedSchema:
     @cached_property
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal machines, in any process."""
-        content = json_module.dumps([self.schema, asdict(self.options), dict(self.documents or {})], default=repr)
-        return hashlib.sha256(content.encode()).hexdigest()
+        schema, documents = self.source
+        text = json_module.dumps([schema, asdict(self.options), dict(documents or {})], default=repr)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return self is other or isinstance(other, EmbeddedSchema) and self.fingerprint == other.fingerprint
@@ -143,7 +164,8 @@ class EmbeddedSchema:
         return hash(self.options)  # a schema's fingerprint costs more than a table gains from a better hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return EmbeddedSchema, (self.schema, self.options, self.documents)
+        schema, documents = self.source
+        return EmbeddedSchema, (schema, self.options, documents)
 
     def __repr__(self) -> str:
         return f"<schema on the {self.options.surface} surface, {self.fingerprint[:8]}>"

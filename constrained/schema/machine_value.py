@@ -3,6 +3,7 @@
 A value state is a union of type machines.  Whatever starts with a byte of its own is one state with byte edges (``{``, ``[``, ``t``…);
 strings and numbers are calls of shared text states.  Nothing is normalised before a generation gets to it, and nothing is kept here but
 one start state per conjunction: positions inside objects and arrays are compared by content, and live in the kernels that met them.
+The machines of `leaves` are those of the process, see `common_values`.
 
     Values.state(conj) ──► Text | Bytes | Choice ──"{"──► machine_object   ──"["──► machine_array
 """
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from constrained.machine import END, Bytes, Edges, State, Surface, Text
 from constrained.regex import NEVER, Expr
+from constrained.schema.leaves import leaf
 from constrained.schema.machine_array import ArrayMachine
 from constrained.schema.machine_object import ObjectMachine
 from constrained.schema.normalise import is_never, normalise
@@ -45,19 +47,29 @@ def choice(states: list[State]) -> State:
 
 
 class Values:
-    """The value machines of one schema on one surface.  `value` and `never` answer what a conjunction allows."""
+    """The value machines of one schema on one surface.  `value` and `never` answer what a conjunction allows.
 
-    def __init__(self, punctuation: Punctuation, *, ordered: bool, value: Callable[[Conj], Value] = normalise,
-                 never: Callable[[Conj], bool] = is_never) -> None:
+    `commons` are the machines of leaves, None in the commons themselves.
+    """
+
+    def __init__(self, punctuation: Punctuation, *, ordered: bool, commons: Values | None = None,
+                 value: Callable[[Conj], Value] = normalise, never: Callable[[Conj], bool] = is_never) -> None:
         self.punctuation, self.ordered, self.value, self.never = punctuation, ordered, value, never
         self._states: dict[Conj, State] = {}
+        self._commons = self if commons is None else commons
 
     def state(self, conj: Conj) -> State:
         """Return the state that reads a value of a conjunction.  Invariant: not never(conj)."""
         state = self._states.get(conj)
         if state is None:
-            state = self._states[conj] = choice(self.alternatives(self.value(conj)))
+            state = self._states.setdefault(conj, self._made(conj))
         return state
+
+    def _made(self, conj: Conj) -> State:
+        common = leaf(conj)
+        if common is not None and (self is not self._commons or common != conj):
+            return self._commons.state(common)
+        return choice(self.alternatives(self.value(conj)))
 
     def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
         """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are as ever."""
@@ -90,3 +102,16 @@ class Values:
 
     def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int) -> State:
         return choice([ArrayMachine(self, shape).start(brackets) for shape in shapes])
+
+
+MOST_STATES = 10_000  # of leaves on one surface; at the bound they start afresh, and whoever holds old ones keeps them
+_commons: dict[tuple[int, bool], Values] = {}  # by id of the punctuation, which the values keep alive
+
+
+def common_values(punctuation: Punctuation, *, ordered: bool) -> Values:
+    """Return the machines of leaves on a surface, which all documents of the process share."""
+    place = id(punctuation), ordered
+    found = _commons.get(place)
+    if found is None or len(found._states) > MOST_STATES:
+        found = _commons[place] = Values(punctuation, ordered=ordered)
+    return found

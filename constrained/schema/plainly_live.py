@@ -9,6 +9,7 @@ Tested through the exact answer: tests/test_schema_normalise.py checks a sample 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -24,7 +25,10 @@ _DEMANDING = frozenset({
 _KEYS = frozenset({"patternProperties", "propertyNames", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas"})
 _OTHER_KEYS = frozenset({"additionalProperties", "unevaluatedProperties"})
 _ITEMS = frozenset({"uniqueItems", "maxItems", "prefixItems", "additionalItems", "unevaluatedItems"})
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_NOTES = frozenset({"title", "description", "default", "examples", "$comment", "anyOf"})
 _DEEPEST = 6  # required values inside required values
+_MOST_LOOKED_AT = 3  # alternatives
 
 
 def is_plainly_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
@@ -37,8 +41,10 @@ def is_plainly_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
     if _DEMANDING.isdisjoint(schema):
         return schema.get("type") != []
     demands = _DEMANDING.intersection(schema)
-    if len(demands) > 1 or depth == _DEEPEST:
+    if depth >= _DEEPEST:
         return False
+    if len(demands) > 1:
+        return demands <= _BOUNDS and _has_number(schema, demands)
     (demand,) = demands
     if demand == "$ref":
         target = targets.get((id(schema), "$ref")) if len(schema) == 1 else None
@@ -48,8 +54,33 @@ def is_plainly_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
     if demand == "minItems":
         return _has_items(schema, targets, depth)
     if demand == "enum":
-        return _has_member(schema)
-    return demand == "minLength" and schema.get("type") == "string" and "maxLength" not in schema and "format" not in schema
+        return _has_member(schema, schema["enum"])
+    if demand == "const":
+        return _has_member(schema, [schema["const"]])
+    if demand == "anyOf":
+        return _has_alternative(schema, targets, depth)
+    if demand == "minLength":
+        return _has_length(schema)
+    return demand in _BOUNDS and _has_number(schema, demands)
+
+
+def _has_number(schema: dict[str, Any], demands: frozenset[str]) -> bool:
+    if schema.get("type") not in ("integer", "number"):
+        return False
+    if len(demands) == 1:
+        return True
+    low, high = schema.get("minimum"), schema.get("maximum")
+    return len(demands) == 2 and type(low) is int and type(high) is int and low <= high
+
+
+def _has_length(schema: dict[str, Any]) -> bool:
+    longest = schema.get("maxLength", math.inf)
+    return schema.get("type") == "string" and "format" not in schema and schema["minLength"] <= longest
+
+
+def _has_alternative(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
+    """Return whether nothing stands beside the alternatives and one of the first shows a value."""
+    return _NOTES.issuperset(schema) and any(is_plainly_live(part, targets, depth + 2) for part in schema["anyOf"][:_MOST_LOOKED_AT])
 
 
 def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
@@ -67,7 +98,8 @@ def _has_items(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
     return schema.get("type") == "array" and _ITEMS.isdisjoint(schema) and is_plainly_live(schema.get("items", True), targets, depth + 1)
 
 
-def _has_member(schema: dict[str, Any]) -> bool:
-    """Return whether an enumeration of strings, by far the most frequent kind, has a string."""
-    plain = schema.get("type", "string") == "string" and "maxLength" not in schema and "format" not in schema
-    return plain and any(type(value) is str for value in schema["enum"])
+def _has_member(schema: dict[str, Any], values: list[Any]) -> bool:
+    """Return whether an enumeration of strings, by far the most frequent kind, has a string (that can be written: no lone surrogate)."""
+    kinds = schema.get("type", "string")
+    plain = "string" in (kinds if type(kinds) is list else (kinds,)) and "maxLength" not in schema and "format" not in schema
+    return plain and any(type(value) is str and value.isascii() for value in values)

@@ -1,0 +1,74 @@
+"""Schemas by content: a request that brings the same tools as the last one gets the same machines.
+
+Schemas are mutable and belong to their callers.  So the key of a schema is its content as bytes, and what is kept is made from those
+bytes.  `marshal` (version 2, which has no back references) writes equal bytes exactly for equal values of equal types in equal order:
+1, 1.0 and true differ, which JSON text in Python does not guarantee for keys and subclasses.  Nobody reads the bytes but this process.
+
+Only values of Python's own types have a name, and not too many of them, as parts that occur in many places are written out in all of them.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+LARGEST = 20_000  # values in a schema that is looked up
+
+_CONTAINERS = frozenset({dict, list, tuple})
+
+Made = TypeVar("Made")
+
+
+def content(*values: Any) -> bytes | None:
+    """Return a name of some values, None if they are too many or not plain.  Cost: 0.05 µs per value."""
+    left = LARGEST
+    todo: list[Any] = [values]
+    for part in todo:  # which grows
+        left -= len(part)
+        if left < 0:
+            return None
+        todo += [value for value in (part.values() if type(part) is dict else part) if type(value) in _CONTAINERS]
+    try:
+        return marshal.dumps(values, 2)
+    except ValueError:  # of another type, or nested too deeply
+        return None
+
+
+def values_of(key: bytes) -> Any:
+    """Return the values that a name was made from, as new objects."""
+    return marshal.loads(key)
+
+
+class Recent(Generic[Made]):
+    """What was made of the contents that were asked for last.
+
+    Bounds: `most` entries, and `most_bytes` of names altogether; the entries that have not been asked for longest go.  A name that
+    would push out a quarter of the others is not kept.
+    Threads: any; two that make the same thing at once both keep what the first one made.
+    """
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most, self._left, self._longest = most, most_bytes, most_bytes >> 2
+        self._made: OrderedDict[bytes, Made] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: bytes) -> Made | None:
+        with self._lock:
+            found = self._made.get(key)
+            if found is not None:
+                self._made.move_to_end(key)
+            return found
+
+    def put(self, key: bytes, made: Made) -> Made:
+        """Keep what was made; return what is kept."""
+        if len(key) > self._longest:
+            return made
+        with self._lock:
+            known = self._made.setdefault(key, made)
+            if known is made:
+                self._left -= len(key)
+                while self._left < 0 or len(self._made) > self._most:
+                    self._left += len(self._made.popitem(last=False)[0])
+            return known

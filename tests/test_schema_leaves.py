@@ -1,0 +1,222 @@
+"""What documents share: the machines of leaves, and whole schemas that were embedded lately.
+
+That a shared machine reads the right language is tested where all machines are (`test_schema_machines.py`); here, what counts as equal.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from itertools import combinations
+from threading import Barrier
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from constrained.errors import ConstrainedError, SchemaError
+from constrained.formats import ChatFormat
+from constrained.machine import State, Surface
+from constrained.schema import embed, leaves, machine_value
+from constrained.schema.documents import load
+from constrained.schema.json_surface import json as json_surface
+from constrained.schema.leaves import leaf
+from constrained.schema.machine_value import Values, common_values
+from constrained.schema.recent import LARGEST, Recent, content
+
+LISTED = {"type": "array", "items": {"type": "string"}}
+POINT = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}, "required": ["x", "y"]}
+
+
+def state(schema: Any, *, ordered: bool = False, **options: Any) -> State:
+    """Return the state that a document of its own reads a schema with."""
+    marks = json_surface("flexible", "any")
+    return Values(marks, ordered=ordered, commons=common_values(marks, ordered=ordered)).state(load(schema, **options))
+
+
+SHARED: list[Any] = [
+    {}, True, {"type": "string"}, {"type": ["string", "null"], "maxLength": 7}, {"type": "integer", "minimum": 1, "maximum": 9}, {"const": 1.5},
+    {"enum": ["a", "b"]}, {"enum": [1, True, None, "x"]}, {"type": "string", "format": "date"}, LISTED, POINT,
+    {"type": "array", "items": POINT, "minItems": 1, "uniqueItems": False}, {"type": "object", "additionalProperties": LISTED},
+    {"anyOf": [{"type": "string"}, {"type": "null"}]},
+]
+
+
+@pytest.mark.parametrize("schema", SHARED, ids=json.dumps)
+def test_equal_leaves_of_two_documents_have_one_state(schema: Any) -> None:
+    assert state(schema) is state(copy.deepcopy(schema))
+
+
+def test_annotations_do_not_tell_leaves_apart() -> None:
+    noted = {"title": "t", "type": "array", "description": "d", "items": {"type": "string", "default": 1, "x-unknown": []}}
+    assert state(noted) is state(LISTED)
+    assert state({"type": "object", "properties": {"title": {}}}) is not state({"type": "object", "properties": {"note": {}}})
+
+
+def test_leaves_below_leaves_are_shared() -> None:
+    inner = state(POINT)
+    assert state({"type": "array", "items": POINT}).expand().ranges[0][2].machine.values.state(load(POINT)) is inner  # type: ignore[attr-defined]
+
+
+DISTINCT: list[list[Any]] = [
+    [{"const": 1}, {"const": True}, {"const": "1"}, {"enum": [1, 0]}, {"enum": [True, False]}, {"enum": ["1", "0"]}],
+    [{"enum": [None]}, {"enum": ["None"]}, {"enum": ["null"]}, {"enum": [0]}, {"enum": [False]}, {"enum": [""]}],
+    [{"items": True}, {"items": {"type": "string"}}, {"items": False}, {"items": {"items": False}}, {"uniqueItems": True, "items": {"type": "null"}}],
+    [{"type": "integer", "minimum": 1}, {"type": "integer", "maximum": 1}, {"type": "integer", "exclusiveMinimum": 1}, {"type": "number", "minimum": 1}],
+    [{"type": "number", "minimum": 1e23}, {"type": "number", "minimum": 99999999999999991611392}],
+    [{"type": "array", "maxItems": 1}, {"type": "array", "minItems": 1}, {"type": "array", "items": {"type": "array", "maxItems": 1}}],
+    [{"type": "string", "minLength": 3}, {"type": "string", "maxLength": 3}, {"type": "string", "format": "date"}, {"type": "string"}],
+]
+
+
+@pytest.mark.parametrize("schemas", DISTINCT, ids=lambda schemas: json.dumps(schemas[0]))
+def test_leaves_that_differ_have_states_of_their_own(schemas: list[Any]) -> None:
+    assert len({leaf(load(schema)) for schema in schemas}) == len(schemas)
+    assert all(state(one) != state(other) for one, other in combinations(schemas, 2))
+
+
+def test_the_order_of_properties_counts_where_they_are_written_in_order() -> None:
+    turned = {**POINT, "properties": {"y": {"type": "number"}, "x": {"type": "number"}}}
+    assert state(POINT, ordered=True) is state(POINT, ordered=True)
+    assert state(POINT, ordered=True) is not state(turned, ordered=True)
+    assert state(POINT, ordered=True) is not state(POINT)
+
+
+def test_dialects_and_formats_count() -> None:
+    draft4 = {"type": "integer", "minimum": 1, "exclusiveMinimum": True}
+    dated = {"type": "string", "format": "date"}
+    kept = {"type": "integer", "const": 1}
+    below = {"properties": {"a": kept}}
+    assert leaf(load({"$schema": "http://json-schema.org/draft-04/schema#", **below})) is None
+    old, new = (load(schema, dialect=dialect) for schema, dialect in ((draft4, leaves.DRAFT_4), (kept, leaves.DRAFT_4)))
+    assert len({leaf(old), leaf(new), leaf(load(kept))}) == 3
+    assert state(dated) is not state(dated, asserts_formats=False)
+
+
+NO_LEAVES: list[Any] = [
+    {"type": "string", "pattern": "^a"}, {"$ref": "#/x", "x": {"type": "array"}, "type": "string"}, {"$id": "urn:a", "type": "string"}, {"not": {}},
+    {"type": "string", "nullable": True}, {"anyOf": [{"type": "object"}, {"type": "null"}]}, {"oneOf": [{"type": "string"}, {"type": "null"}]},
+    {"const": []}, {"enum": [{}]}, {"enum": list(map(str, range(100)))}, {"properties": {str(n): {} for n in range(40)}},
+    {"items": {"type": "string", "pattern": "a"}}, {"properties": {"a": {"$id": "urn:a"}}},
+]
+
+
+@pytest.mark.parametrize("schema", NO_LEAVES, ids=lambda schema: json.dumps(schema)[:40])
+def test_what_is_no_leaf(schema: Any) -> None:
+    assert leaf(load(schema)) is None
+    (literal,) = load({"type": "string"})
+    assert leaf(frozenset((literal.node.negative,))) is None
+    union, _ = literal.node.document.union([load({"type": "string"}), load({"type": "null"})], "#")
+    assert leaf(union.conj) is None
+
+
+def test_messages_keep_their_places() -> None:
+    impossible, doubtful = {"type": "integer", "minimum": 2, "maximum": 1}, {"type": "array", "uniqueItems": True}
+    for name in "ab":
+        for part in (impossible, doubtful):
+            with pytest.raises(SchemaError) as caught:
+                embed({"type": "object", "properties": {name: part, "l": LISTED}, "required": [name, "l"]})
+            assert (caught.value.where or "").removesuffix("/uniqueItems") == f"#/properties/{name}"
+
+
+def test_leaves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaves, "MOST_LEAVES", 4)
+    monkeypatch.setattr(machine_value, "MOST_STATES", 4)
+    monkeypatch.setattr(leaves, "_commons", {})
+    monkeypatch.setattr(machine_value, "_commons", {})
+    first = state(LISTED)
+    for length in range(30):
+        state({"type": "string", "maxLength": length})
+        assert all(len(known) <= 4 for known in leaves._commons.values())
+        assert all(len(values._states) <= 6 for values in machine_value._commons.values())
+    assert state(LISTED) is not first
+    assert state(LISTED) is state(LISTED)
+
+
+def test_threads_get_one_state() -> None:
+    """Two that meet a leaf at once lower it once or twice, and keep the same state."""
+    for length in range(50):
+        barrier = Barrier(4)
+
+        def meet(_: int, length: int = length, barrier: Barrier = barrier) -> State:
+            barrier.wait()
+            return state({"type": "array", "items": {"type": "integer"}, "maxItems": 1000 + length})
+
+        with ThreadPoolExecutor(4) as pool:
+            assert len(set(map(id, pool.map(meet, range(4))))) == 1
+
+
+# -- whole schemas ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_schema_is_found_again_by_content() -> None:
+    one = embed(POINT)
+    assert embed(copy.deepcopy(POINT)) is one
+    assert embed(POINT).state() is one.state()
+    assert embed(POINT, whitespace="compact") is not one
+    assert embed({**POINT, "required": ["y", "x"]}) is not one
+
+
+def test_what_is_kept_does_not_alias() -> None:
+    schema, documents = {"$ref": "urn:a"}, {"urn:a": {"enum": ["a"]}}
+    one = embed(schema, documents=documents)
+    documents["urn:a"]["enum"].append("b")
+    assert one.to_lark("value") != embed(schema, documents=documents).to_lark("value")
+    schema["$ref"] = "urn:b"
+    assert one.source == ({"$ref": "urn:a"}, {"urn:a": {"enum": ["a"]}})
+    assert embed({"$ref": "urn:a"}, documents={"urn:a": {"enum": ["a"]}}) is one
+
+
+def test_contents_differ_by_type_and_order() -> None:
+    values = [1, True, 1.0, "1", None, [1], [True], [[1]], {"a": 1}, {"a": True}, {"a": 1, "b": 1}, {"b": 1, "a": 1}, {}, [], "", 0, -0.0, 0.0]
+    assert len({content(value) for value in values}) == len(values)
+    assert content({"a": [1, "x"]}) == content({"".join("a"): [1, "xx"[:1]]})
+
+
+DEEP: list[Any] = []
+for _ in range(5000):
+    DEEP = [DEEP]
+WIDE: list[Any] = []
+for _ in range(60):  # two to the power of 60, written out
+    WIDE = [WIDE, WIDE]
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": Decimal(1)}, MappingProxyType({}), [Surface.JSON], DEEP, WIDE, (WIDE,), [0] * LARGEST],
+    ids=["decimal", "mapping", "enum", "deep", "wide", "tuple", "long"])
+def test_what_is_not_plain_or_too_large_has_no_name(value: Any) -> None:
+    assert content(value) is None
+
+
+def test_errors_are_not_kept() -> None:
+    for _ in range(2):
+        with pytest.raises(SchemaError):
+            embed({"type": "strange"})
+        with pytest.raises(ConstrainedError):
+            embed({1: "a"})
+    assert embed({"minimum": Decimal(1)}) is not embed({"minimum": Decimal(1)})
+
+
+def test_recent_things_are_bounded() -> None:
+    recent: Recent[object] = Recent(most=3, most_bytes=40)
+    assert recent.put(b"a", 1) == recent.put(b"a", 2) == 1
+    for key in (b"b", b"c"):
+        recent.put(key, key)
+    assert recent.get(b"a") == 1
+    recent.put(b"d", 4)
+    assert [recent.get(key) for key in (b"a", b"b", b"c", b"d")] == [1, None, b"c", 4]
+    assert recent.put(b"e" * 11, 5) == 5
+    assert recent.get(b"e" * 11) is None
+    for key in (b"f", b"g", b"h", b"i", b"j"):
+        recent.put(key * 10, key)
+    assert [recent.get(key * 10) for key in (b"f", b"g", b"h", b"i", b"j")] == [None, None, b"h", b"i", b"j"]
+
+
+def test_equal_tools_have_equal_machines() -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {**POINT, "additionalProperties": False}}}]
+    chat = ChatFormat.load("hermes")
+    machines = [
+        [symbol.machine for symbol in chat.grammar(copy.deepcopy(tools)).symbols() if hasattr(symbol, "machine")] for _ in range(2)]
+    assert machines[0][0].state() is machines[1][0].state()
