@@ -69,8 +69,8 @@ cdef class Kernel(Masks):
         self.draft.words, self.draft.blocks = self.words, (self.words + BLOCK - 1) // BLOCK
         self.draft.bits = <uint32_t*>calloc(self.draft.blocks * BLOCK + 1, 4)
         self.draft.touched = <uint8_t*>calloc(self.draft.blocks + 1, 1)
-        self.draft.listed = <int32_t*>malloc(4 * self.draft.blocks + 4)
-        if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.listed == NULL:
+        self.draft.pairs.at = <int32_t*>malloc(8 * self.words + 8)
+        if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.pairs.at == NULL:
             raise MemoryError
         self.intern_state(0)                                   # DEAD
         self.roots_known = {}
@@ -196,7 +196,7 @@ cdef class Kernel(Masks):
             raise
         finally:
             draft_clear(&self.draft)
-        self.bytes += mask_bytes(mask)
+        self.bytes += mask_bytes(mask, self.words)
         return mask
 
     def mask(self, int state):

@@ -11,7 +11,7 @@ from constrained.engine._automaton cimport Row, successor
 from constrained.engine._inner cimport Inner, Inners
 from constrained.engine._machines cimport FINAL, OUTSIDE, UNKNOWN
 from constrained.engine._objects cimport OTHER
-from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words
+from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 from constrained.engine._text cimport BODY_LESS, ESCAPE
 
@@ -35,7 +35,7 @@ cdef class Masks(Inners):
         free(self.generic.at)
         free(self.draft.bits)
         free(self.draft.touched)
-        free(self.draft.listed)
+        free(self.draft.pairs.at)
         free(self.draft.removed.at)
 
     cdef int fill_draft(self, int state) except -1:
@@ -156,10 +156,10 @@ cdef class Masks(Inners):
         if node >= 0:
             draft_tokens(&self.draft, inner.tokens.at, inner.tokens.size)
         else:
-            if inner.words.size and not recording:
-                draft_words(&self.draft, inner.words.at, inner.words.size)
+            if recording:
+                draft_whole(&self.draft, self.inside(inner), NULL)
             else:
-                draft_whole(&self.draft, self.inside(inner) if recording else inner.bits)
+                draft_whole(&self.draft, inner.bits, &inner.words if inner.words.size else NULL)
         behind = self.popped_state(stack)
         if behind != DEAD:
             self.leave_all(inner, behind, None)

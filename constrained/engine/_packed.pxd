@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Masks while they are made and when they are finished: what differs from a mask that is kept anyway, block by block.
+"""Masks while they are made and when they are finished: what differs from a mask that is kept anyway.
 
 Most masks are empty but for a few tokens, or an inner mask and a few tokens more.  To zero, fill and copy the 16 KB of a mask over
 128,000 tokens would cost more than all else that many first visits need; so a draft knows which of its blocks were touched, and a finished
-mask lists the blocks in which it differs from its base.
+mask lists the words in which it differs from its base.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -19,23 +19,24 @@ cdef enum:
 cdef struct Draft:
     uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
     uint8_t* touched            # (blocks,) where bits may be set; MERGED: those of the base are
-    int32_t* listed             # (blocks,) room for the numbers of touched blocks
     const uint32_t* base        # a whole inner mask, or NULL
+    const Ints* base_words      # the base as pairs (word, its bits) where these are few, else NULL
     int words, blocks
+    Ints pairs                  # room to pack
     Ints removed                # tokens of base or bits that are not allowed after all
 
 
-cdef struct Mask:               # the blocks that differ follow in memory: their numbers, then their words
+cdef struct Mask:               # the pairs (word, its bits) in which it differs follow in memory
     const uint32_t* base        # borrowed from an Inner that lives as long; NULL: no token
-    int64_t count
+    int64_t count               # of pairs; -1: no pairs but all words
 
 
-cdef inline int32_t* blocks_of(const Mask* mask) noexcept nogil:
+cdef inline int32_t* listed(const Mask* mask) noexcept nogil:
     return <int32_t*>(mask + 1)
 
 
-cdef inline size_t mask_bytes(const Mask* mask) noexcept nogil:
-    return sizeof(Mask) + <size_t>mask.count * (4 + 4 * BLOCK)
+cdef inline size_t mask_bytes(const Mask* mask, int words) noexcept nogil:
+    return sizeof(Mask) + 4 * <size_t>(words if mask.count < 0 else 2 * mask.count)
 
 
 cdef inline void draft_token(Draft* draft, int token) noexcept nogil:
@@ -56,23 +57,29 @@ cdef inline void draft_tokens(Draft* draft, const int32_t* tokens, int count) no
         draft_token(draft, tokens[i])
 
 
-cdef inline void draft_words(Draft* draft, const int32_t* pairs, int count) noexcept nogil:
+cdef inline void draft_words(Draft* draft, const Ints* pairs) noexcept nogil:
     """Add a mask given as pairs (word, its bits)."""
     cdef int i
-    for i in range(0, count, 2):
-        draft.bits[pairs[i]] |= <uint32_t>pairs[i + 1]
-        draft.touched[pairs[i] >> BLOCK_SHIFT] = 1
+    for i in range(0, pairs.size, 2):
+        draft.bits[pairs.at[i]] |= <uint32_t>pairs.at[i + 1]
+        draft.touched[pairs.at[i] >> BLOCK_SHIFT] = 1
 
 
-cdef inline void draft_whole(Draft* draft, const uint32_t* more) noexcept nogil:
-    """Add a whole mask that is kept as long as the finished one."""
-    cdef int i, words = draft.words
-    cdef uint32_t* bits = draft.bits
+cdef inline void draft_whole(Draft* draft, const uint32_t* more, const Ints* words) noexcept nogil:
+    """Add a whole mask that is kept as long as the finished one; `words` are its pairs (word, bits), or NULL where these are many."""
+    cdef int i
     if draft.base == NULL:
-        draft.base = more
-    elif draft.base != more:
-        for i in range(words):
-            bits[i] |= more[i]
+        draft.base, draft.base_words = more, words
+    elif draft.base == more:
+        return
+    elif words != NULL:
+        draft_words(draft, words)
+    elif draft.base_words != NULL:
+        draft_words(draft, draft.base_words)
+        draft.base, draft.base_words = more, NULL
+    else:
+        for i in range(draft.words):
+            draft.bits[i] |= more[i]
         memset(draft.touched, 1, draft.blocks)
 
 
@@ -87,6 +94,7 @@ cdef inline void draft_clear(Draft* draft) noexcept nogil:
             memset(draft.bits + BLOCK * block, 0, 4 * BLOCK)
     memset(draft.touched, 0, draft.blocks)
     draft.base = NULL
+    draft.base_words = NULL
     draft.removed.size = 0
 
 
@@ -103,41 +111,48 @@ cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
 
 cdef inline Mask* pack(Draft* draft, Arena* arena) except NULL:
     """Return the finished mask; the draft is to be cleared."""
-    cdef int block, i, token, count = 0
+    cdef int block, i, token, first, last, count = 0, words = draft.words
+    cdef uint32_t* bits = draft.bits
+    cdef const uint32_t* base = draft.base
+    cdef int32_t* pairs = draft.pairs.at
     cdef Mask* mask
-    cdef char* to
     for i in range(draft.removed.size):
         token = draft.removed.at[i]
         merge_base(draft, token >> BLOCK_BITS)
-        draft.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+        bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
     for block in range(draft.blocks):
-        if draft.touched[block]:
-            merge_base(draft, block)
-            draft.listed[count] = block
-            count += 1
-    mask = <Mask*>arena_take(arena, sizeof(Mask) + <size_t>count * (4 + 4 * BLOCK))
-    mask.base, mask.count = draft.base, count
-    memcpy(blocks_of(mask), draft.listed, 4 * count)
-    to = <char*>(blocks_of(mask) + count)
+        if not draft.touched[block]:
+            continue
+        merge_base(draft, block)
+        first, last = BLOCK * block, min(BLOCK * block + BLOCK, words)
+        for i in range(first, last):
+            pairs[2 * count], pairs[2 * count + 1] = i, <int32_t>bits[i]
+            count += bits[i] != (base[i] if base != NULL else 0)    # without a branch, which would be mispredicted
+    if 4 * count <= words:
+        mask = <Mask*>arena_take(arena, sizeof(Mask) + 8 * <size_t>count)
+        mask.base, mask.count = base, count
+        memcpy(listed(mask), pairs, 8 * <size_t>count)
+        return mask
+    mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * <size_t>words)
+    mask.base, mask.count = NULL, -1
+    if base != NULL:
+        memcpy(listed(mask), base, 4 * <size_t>words)
+    else:
+        memset(listed(mask), 0, 4 * <size_t>words)
     for i in range(count):
-        memcpy(to, draft.bits + BLOCK * draft.listed[i], 4 * BLOCK)
-        to += 4 * BLOCK
+        listed(mask)[pairs[2 * i]] = pairs[2 * i + 1]
     return mask
 
 
 cdef inline void unpack(const Mask* mask, int words, uint32_t* bits) noexcept nogil:
     """Write all words of a mask."""
-    cdef int i, first
-    cdef const int32_t* blocks = blocks_of(mask)
-    cdef const char* source = <const char*>(blocks + mask.count)
-    if mask.base != NULL:
+    cdef int i
+    cdef const int32_t* pairs = listed(mask)
+    if mask.count < 0:
+        memcpy(bits, pairs, 4 * <size_t>words)
+    elif mask.base != NULL:
         memcpy(bits, mask.base, 4 * <size_t>words)
     else:
         memset(bits, 0, 4 * <size_t>words)
-    for i in range(mask.count):
-        first = BLOCK * blocks[i]
-        if first + BLOCK <= words:
-            memcpy(bits + first, source, 4 * BLOCK)
-        else:
-            memcpy(bits + first, source, 4 * (words - first))
-        source += 4 * BLOCK
+    for i in range(0, 2 * <int>mask.count, 2):
+        bits[pairs[i]] = <uint32_t>pairs[i + 1]
