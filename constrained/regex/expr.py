@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from ..machine import LiteralSet
-from .charset import MAX, Ranges
+from .charset import EVERYTHING, Ranges
 
 # Kinds of node, and what `Expr.args` holds for each.
 NEVER_KIND, EPSILON_KIND = 0, 1  # ()
@@ -32,6 +32,9 @@ INTERSECT = 8  # (member, …): sorted by serial; at most one COMPLEMENT
 COMPLEMENT = 9  # (expr,)
 STEP = 10  # (look.Step,): a continuation that looks at its left context
 LAZY = 11  # (state,): edges that are written down only when somebody asks; see `algebra.lazy`
+
+OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
+_EVERY_ROOM = OPEN | LASTING | AMPLE
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
@@ -50,11 +53,15 @@ class Expr:
     Build with the functions of `algebra`; the constructor is for them.  Compared and hashed by identity.
 
     `looks`: a STEP is inside.
+    `everlasting`: every text can be continued to a text of the language, so that no character is ever forbidden; only where a text may end
+    is left to ask.  Sufficient, read off the structure: unanchored patterns (``.*P.*``), their derivatives and conjunctions have it.
     Invariants: short <= len(t) <= long for every text t of the language; with `plain` (no INTERSECT, COMPLEMENT or STEP inside) the
     language is empty only for NEVER and, but for LAZY parts, both bounds are attained.
     """
 
-    __slots__ = ("_key", "_live", "_public", "_raw", "accepts", "args", "kind", "long", "looks", "plain", "serial", "short")
+    __slots__ = (
+        "_key", "_live", "_public", "_raw", "_room", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "short",
+    )
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
         self.kind, self.args, self.serial = kind, args, serial
@@ -64,7 +71,10 @@ class Expr:
         self.short, self.long = _lengths(kind, args, accepts=self.accepts)
         self._raw: RawEdges | None = None  # edges before liveness, surrogates glued
         self._public: RawEdges | None = None
-        self._live: bool | None = (kind != NEVER_KIND) if self.plain else (self.accepts or _certainly_live(kind, args) or None)
+        self._room = _room(kind, args) if kind >= CONCAT else 0
+        self.everlasting = bool(self._room & LASTING)
+        sure = self.accepts or self.everlasting or _certainly_live(kind, args)
+        self._live: bool | None = (kind != NEVER_KIND) if self.plain else (sure or None)
         self._key: tuple[int, Hashable] | None = None
 
     def edges(self) -> RawEdges:
@@ -178,6 +188,38 @@ def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
     return bool(kind == CONCAT and args[0]._live and args[1]._live)
 
 
+def _room(kind: int, args: tuple[Any, ...]) -> int:
+    """Return what is certain about how many texts lead into a language: `OPEN`, `LASTING` (everlasting), `AMPLE`; each as a bit.
+
+    Open: it holds u·ANY* for some u.  Ample: every text goes on to such a u.  So an everlasting language meets ample ones in an
+    everlasting one: any text goes on into the first ample one for good, then into the next, and at last into the other.
+    """
+    if kind == CONCAT:
+        head, tail = args
+        if tail.everlasting and (head.accepts or _is_any(head.args[0] if head.kind == REPEAT else head)):
+            return int(tail._room)
+        inside = tail._room & OPEN if head._live else 0
+        if head.everlasting and tail._live:
+            inside |= LASTING | AMPLE if inside else LASTING
+        return inside
+    if kind == REPEAT:
+        body, _, most = args
+        return (_EVERY_ROOM if most == INFINITE else 0) if _is_any(body) else int(body._room)
+    if kind == UNION:
+        found = 0
+        for member in args:
+            found |= member._room
+        return found
+    if kind == INTERSECT:
+        narrow = sum([not member._room & AMPLE for member in args])
+        return _EVERY_ROOM if not narrow else LASTING if narrow == 1 and all([member.everlasting for member in args]) else 0
+    return _EVERY_ROOM if kind == COMPLEMENT and args[0].long < INFINITE else 0
+
+
+def _is_any(expr: Expr) -> bool:
+    return expr.kind == CLASS and expr.args[0] == EVERYTHING
+
+
 def _accepts(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == CONCAT:
         return bool(args[0].accepts and args[1].accepts)
@@ -220,7 +262,7 @@ def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, i
 
 NEVER = node(NEVER_KIND)
 EPSILON = node(EPSILON_KIND)
-ANY = node(CLASS, ((0, MAX),))
+ANY = node(CLASS, EVERYTHING)
 ANY_TEXT = node(REPEAT, ANY, 0, INFINITE)
 _CONSTANTS = dict(_table)
 
