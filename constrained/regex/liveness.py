@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from heapq import heappop, heappush
+from operator import is_
 from typing import TYPE_CHECKING
 
 from ..errors import LimitExceeded
@@ -30,8 +31,10 @@ def live_edges(expr: Expr) -> RawEdges:
     edges = raw_edges(expr)
     if expr.plain:
         return edges
-    live = [(low, high, pruned(target)) for low, high, target in edges]
-    return joined([edge for edge in live if edge[2] is not NEVER])
+    live = {target: pruned(target) for _, _, target in edges}
+    if all([live[target] is target for target in live]):
+        return edges
+    return joined([(low, high, live[target]) for low, high, target in edges if live[target] is not NEVER])
 
 
 def public_edges(expr: Expr) -> RawEdges:
@@ -55,7 +58,8 @@ def pruned(expr: Expr) -> Expr:
     if expr.plain:
         return expr
     if expr.kind == UNION:
-        return union(*(pruned(member) for member in expr.args))
+        live = [pruned(member) for member in expr.args]
+        return expr if all(map(is_, live, expr.args)) else union(*live)
     return NEVER if is_empty(expr) else expr
 
 
