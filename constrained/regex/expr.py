@@ -66,15 +66,17 @@ class Expr:
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
         self.kind, self.args, self.serial = kind, args, serial
         self.plain = _is_plain(kind, args)
-        self.looks: bool = not self.plain and (kind == STEP or any(isinstance(part, Expr) and part.looks for part in args))
         self.accepts: bool = _accepts(kind, args)
         self.short, self.long = _lengths(kind, args, accepts=self.accepts)
         self._raw: RawEdges | None = None  # edges before liveness, surrogates glued
         self._public: RawEdges | None = None
         self._room = _room(kind, args) if kind >= CONCAT else 0
-        self.everlasting = bool(self._room & LASTING)
-        sure = self.accepts or self.everlasting or _certainly_live(kind, args)
-        self._live: bool | None = (kind != NEVER_KIND) if self.plain else (sure or None)
+        self.everlasting: bool = self._room & LASTING != 0
+        self._live: bool | None = kind != NEVER_KIND
+        self.looks = False
+        if not self.plain:
+            self.looks = kind == STEP or True in [part.looks for part in (args[:1] if kind == REPEAT else args)]
+            self._live = self.accepts or self.everlasting or _certainly_live(kind, args) or None
         self._key: tuple[int, Hashable] | None = None
 
     def edges(self) -> RawEdges:
@@ -179,12 +181,12 @@ def _is_plain(kind: int, args: tuple[Any, ...]) -> bool:
         return bool(args[0].plain and args[1].plain)
     if kind == REPEAT:
         return bool(args[0].plain)
-    return kind == UNION and all(member.plain for member in args)
+    return kind == UNION and False not in [member.plain for member in args]
 
 
 def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == UNION:
-        return any(member._live for member in args)
+        return True in [member._live for member in args]
     return bool(kind == CONCAT and args[0]._live and args[1]._live)
 
 
@@ -196,6 +198,8 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
     """
     if kind == CONCAT:
         head, tail = args
+        if not head._room | tail._room:
+            return 0
         if tail.everlasting and (head.accepts or _is_any(head.args[0] if head.kind == REPEAT else head)):
             return int(tail._room)
         inside = tail._room & OPEN if head._live else 0
@@ -211,8 +215,8 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
             found |= member._room
         return found
     if kind == INTERSECT:
-        narrow = sum([not member._room & AMPLE for member in args])
-        return _EVERY_ROOM if not narrow else LASTING if narrow == 1 and all([member.everlasting for member in args]) else 0
+        narrow = [member for member in args if not member._room & AMPLE]
+        return _EVERY_ROOM if not narrow else LASTING if len(narrow) == 1 and narrow[0].everlasting else 0
     return _EVERY_ROOM if kind == COMPLEMENT and args[0].long < INFINITE else 0
 
 
@@ -226,9 +230,9 @@ def _accepts(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == REPEAT:
         return bool(args[1] == 0 or args[0].accepts)
     if kind == UNION:
-        return any(member.accepts for member in args)
+        return True in [member.accepts for member in args]
     if kind == INTERSECT:
-        return all(member.accepts for member in args)
+        return False not in [member.accepts for member in args]
     if kind == COMPLEMENT:
         return not args[0].accepts
     return bool(kind == EPSILON_KIND or (kind in (SET, LAZY) and args[0].accepts))
@@ -246,9 +250,9 @@ def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, i
         body, least, most = args
         return body.short * least, 0 if body.long == 0 else min(INFINITE, body.long * most)
     if kind == UNION:
-        return min(member.short for member in args), max(member.long for member in args)
+        return min([member.short for member in args]), max([member.long for member in args])
     if kind == INTERSECT:
-        return max(member.short for member in args), min(member.long for member in args)
+        return max([member.short for member in args]), min([member.long for member in args])
     if kind == SET:
         texts = args[0]
         rest = [len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1]

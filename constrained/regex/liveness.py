@@ -32,7 +32,7 @@ def live_edges(expr: Expr) -> RawEdges:
     if expr.plain:
         return edges
     live = {target: pruned(target) for _, _, target in edges}
-    if all([live[target] is target for target in live]):
+    if all(map(is_, live, live.values())):
         return edges
     return joined([(low, high, live[target]) for low, high, target in edges if live[target] is not NEVER])
 
