@@ -87,7 +87,7 @@ class _Reader:
     def one(self, items: list[tuple[Any, Any]], flags: int) -> Node:
         """Return the class of one character that a list of set items stands for."""
         negated = bool(items) and items[0][0] is sre.NEGATE
-        text, found = "", []
+        text, found = "", list[tuple[int, int]]()
         for operator, argument in items[1:] if negated else items:
             if operator is sre.CATEGORY:
                 name = _CATEGORIES[argument]
