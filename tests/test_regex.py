@@ -147,8 +147,8 @@ def test_emptiness_and_finiteness_in_small_worlds():
             assert len(shortest) == min(map(len, texts)), name
         else:
             assert not texts, name
-        if regex.is_finite(language):
-            assert regex.is_empty(intersect(language, regex.repeat(regex.ANY, 1000))), name
+        for alike in (language, regex.union(intersect(language, complement(regex.literal("a"))), language)):
+            assert regex.is_empty(intersect(alike, regex.repeat(regex.ANY, 1000))) is regex.is_finite(alike), name
 
 
 # Laws of the automaton.
@@ -176,6 +176,49 @@ def test_edges_are_sorted_disjoint_live_and_without_surrogates():
                 assert high < 0xD800 or low > 0xDFFF
                 assert not regex.is_empty(target)
                 at = high
+
+
+def covers_every_character(state: regex.Expr) -> bool:
+    return charset.normal((low, high) for low, high, _ in state.edges()) == charset.EVERYTHING
+
+
+def expressions_over_every_character() -> list[regex.Expr]:
+    chance = random.Random(8)
+    found = [regex.ANY, regex.ANY_TEXT, regex.repeat(regex.ANY, 2), regex.repeat(regex.ANY, 0, 2), regex.literal("a"), regex.literals("ab"), regex.EPSILON]
+    found += [parse_python("[^a]*"), parse_ecma("ab"), parse_ecma("b$")]
+    while len(found) < 3000:
+        one, other, least = chance.choice(found), chance.choice(found), chance.randrange(3)
+        found += [regex.concat(one, other), regex.union(one, other), intersect(one, other), complement(one)]
+        found.append(regex.repeat(one, least, chance.choice([None, least + 1])))
+        found = [state for state in found if state is not regex.NEVER]
+    return found
+
+
+def test_what_is_everlasting_forbids_no_character():
+    made = [parse_ecma(pattern) for pattern, _ in generated(9, 150, assertions=False)]
+    checked = 0
+    for start in (*LAWS, *made, *expressions_over_every_character()):
+        if start.everlasting:
+            checked += 1
+            assert all(map(covers_every_character, reachable(start, 12))), start
+    assert checked > 1000
+
+
+ENDLESS = ["", r"\d{4}-\d{2}", r"a|b{3,7}c$", r"(ab)*c\d", "x$|^y|z", r"^[\s\S]{3,}$", r"^[\s\S]*\.(?:png|jpe?g)$", "^(?:ab)?[^]*c$"]
+
+
+@pytest.mark.parametrize("pattern", ENDLESS)
+def test_unanchored_patterns_are_everlasting_in_every_state(pattern):
+    language = parse_ecma(pattern)
+    others = [regex.repeat(regex.ANY, 3), complement(regex.literals(["a", "1234-56"])), parse_ecma("q"), intersect(parse_ecma("[a-f]{2}"), parse_ecma("0"))]
+    for start in (language, *(intersect(language, other) for other in others), intersect(language, *others)):
+        assert all(state.everlasting for state in reachable(start, 40))
+
+
+@pytest.mark.parametrize("pattern", ["^a", "^[^a]*$", r"^[\s\S]{2,9}$", "^(?!a)"])
+def test_what_forbids_a_character_is_not_everlasting(pattern):
+    assert not parse_ecma(pattern).everlasting
+    assert not intersect(parse_ecma("a$"), parse_ecma("b$")).everlasting
 
 
 def continuations(state: regex.Expr, horizon: int, alphabet: str) -> dict[str, bool]:

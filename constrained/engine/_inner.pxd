@@ -35,6 +35,7 @@ cdef class Inners(Automaton):
 
     cdef Inner inner(self, int q)
     cdef Inner part(self, int q, int node)
+    cdef int walked(self, int q, object language, object key) except -1
     cdef Inner build(self, int q, int node, bint counts)
     cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1
     cdef Inner counted_inner(self, int q, object spelling, object counted)

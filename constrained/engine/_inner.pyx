@@ -60,10 +60,19 @@ cdef class Inners(Automaton):
             key = (spelling, place, language.mask_key(self.longest))
             found = self.shared.get(key)
             if found is None:
-                found = self.build(q, -1, False)
+                found = self.build(self.walked(q, language, key[2]), -1, False)
                 remember(self.shared, key, found, WHOLE)
         self.inners[q] = found
         return found
+
+    cdef int walked(self, int q, object language, object key) except -1:
+        """Return the position to walk from for q's inner mask: that of its key, where the key is a language as well.
+
+        They agree as far as a token reaches, and positions that differ in counts only lead to the same few states from there.
+        """
+        if self.texts.positions[q >> 1].place != BODY or key is language or type(key) is not type(language):
+            return q
+        return 2 * self.texts.body(self.texts.positions[q >> 1].spelling, self.texts.language(key)) + 1
 
     cdef Inner part(self, int q, int node):
         """Return the inner mask below a trie node."""
@@ -76,7 +85,7 @@ cdef class Inners(Automaton):
         key = (spelling, self.texts.positions[q >> 1].place, language.mask_key(self.longest), node)
         found = self.parts.get(key)
         if found is None:
-            found = self.build(q, node, False)
+            found = self.build(self.walked(q, language, key[2]), node, False)
             remember(self.parts, key, found, PARTS)
         self.inners[q, node] = found
         return found

@@ -47,6 +47,9 @@ def intersect(*exprs: Expr) -> Expr:
             return first
         if first is ANY_TEXT or second is NEVER:
             return second
+        if CONCAT in (first.kind, second.kind) and REPEAT in (first.kind, second.kind):  # PERF: most of them bound a length
+            short = _meet_length(first, second)
+            return short if short is not None else node(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
     members: dict[Expr, None] = {}
     excluded: list[Expr] = []
     stack = list(reversed(exprs))

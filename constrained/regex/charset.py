@@ -96,7 +96,13 @@ def contains(ranges: Ranges, point: int) -> bool:
 
 def of_points(points: Iterable[int]) -> Ranges:
     """Return the set of some code points."""
-    return normal((point, point) for point in points)
+    runs: list[list[int]] = []
+    for point in points:
+        if runs and runs[-1][1] + 1 == point:
+            runs[-1][1] = point
+        else:
+            runs.append([point, point])
+    return normal((low, high) for low, high in runs)
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from .algebra import concat, of_literal_set, repeat, union
 from .boolean import complement, intersect
 from .charset import MAX
 from .expr import (
+    ANY,
     ANY_TEXT,
     COMPLEMENT,
     CONCAT,
@@ -26,6 +27,7 @@ from .expr import (
     UNION,
     Expr,
     RawEdges,
+    length_bound,
     node,
 )
 
@@ -115,6 +117,13 @@ def _union(expr: Expr) -> RawEdges:
 
 
 def _intersect(expr: Expr) -> RawEdges:
+    bound = length_bound(*expr.args) if len(expr.args) == 2 else None
+    if bound is not None:  # PERF: without an overlay, a third less
+        least, most, other = bound
+        rest = repeat(ANY, max(0, least - 1), None if most == INFINITE else most - 1)
+        following = {target: intersect(target, rest) for _, _, target in _of(other)}
+        edges = [(low, high, following[target]) for low, high, target in _of(other)]
+        return joined([edge for edge in edges if edge[2] is not NEVER])
     return overlay([_of(member) for member in expr.args], intersect, all_of=len(expr.args))
 
 

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from ..machine import LiteralSet
-from .charset import MAX, Ranges
+from .charset import EVERYTHING, Ranges
 
 # Kinds of node, and what `Expr.args` holds for each.
 NEVER_KIND, EPSILON_KIND = 0, 1  # ()
@@ -32,6 +32,9 @@ INTERSECT = 8  # (member, …): sorted by serial; at most one COMPLEMENT
 COMPLEMENT = 9  # (expr,)
 STEP = 10  # (look.Step,): a continuation that looks at its left context
 LAZY = 11  # (state,): edges that are written down only when somebody asks; see `algebra.lazy`
+
+OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
+_EVERY_ROOM = OPEN | LASTING | AMPLE
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
@@ -50,21 +53,30 @@ class Expr:
     Build with the functions of `algebra`; the constructor is for them.  Compared and hashed by identity.
 
     `looks`: a STEP is inside.
+    `everlasting`: every text can be continued to a text of the language, so that no character is ever forbidden; only where a text may end
+    is left to ask.  Sufficient, read off the structure: unanchored patterns (``.*P.*``), their derivatives and conjunctions have it.
     Invariants: short <= len(t) <= long for every text t of the language; with `plain` (no INTERSECT, COMPLEMENT or STEP inside) the
     language is empty only for NEVER and, but for LAZY parts, both bounds are attained.
     """
 
-    __slots__ = ("_key", "_live", "_public", "_raw", "accepts", "args", "kind", "long", "looks", "plain", "serial", "short")
+    __slots__ = (
+        "_key", "_live", "_public", "_raw", "_room", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "short",
+    )
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
         self.kind, self.args, self.serial = kind, args, serial
         self.plain = _is_plain(kind, args)
-        self.looks: bool = not self.plain and (kind == STEP or any(isinstance(part, Expr) and part.looks for part in args))
         self.accepts: bool = _accepts(kind, args)
         self.short, self.long = _lengths(kind, args, accepts=self.accepts)
         self._raw: RawEdges | None = None  # edges before liveness, surrogates glued
         self._public: RawEdges | None = None
-        self._live: bool | None = (kind != NEVER_KIND) if self.plain else (self.accepts or _certainly_live(kind, args) or None)
+        self._room = _room(kind, args) if kind >= CONCAT else 0
+        self.everlasting: bool = self._room & LASTING != 0
+        self._live: bool | None = kind != NEVER_KIND
+        self.looks = False
+        if not self.plain:
+            self.looks = kind == STEP or True in [part.looks for part in (args[:1] if kind == REPEAT else args)]
+            self._live = self.accepts or self.everlasting or _certainly_live(kind, args) or None
         self._key: tuple[int, Hashable] | None = None
 
     def edges(self) -> RawEdges:
@@ -169,13 +181,47 @@ def _is_plain(kind: int, args: tuple[Any, ...]) -> bool:
         return bool(args[0].plain and args[1].plain)
     if kind == REPEAT:
         return bool(args[0].plain)
-    return kind == UNION and all(member.plain for member in args)
+    return kind == UNION and False not in [member.plain for member in args]
 
 
 def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == UNION:
-        return any(member._live for member in args)
+        return True in [member._live for member in args]
     return bool(kind == CONCAT and args[0]._live and args[1]._live)
+
+
+def _room(kind: int, args: tuple[Any, ...]) -> int:
+    """Return what is certain about how many texts lead into a language: `OPEN`, `LASTING` (everlasting), `AMPLE`; each as a bit.
+
+    Open: it holds u·ANY* for some u.  Ample: every text goes on to such a u.  So an everlasting language meets ample ones in an
+    everlasting one: any text goes on into the first ample one for good, then into the next, and at last into the other.
+    """
+    if kind == CONCAT:
+        head, tail = args
+        if not head._room | tail._room:
+            return 0
+        if tail.everlasting and (head.accepts or _is_any(head.args[0] if head.kind == REPEAT else head)):
+            return int(tail._room)
+        inside = tail._room & OPEN if head._live else 0
+        if head.everlasting and tail._live:
+            inside |= LASTING | AMPLE if inside else LASTING
+        return inside
+    if kind == REPEAT:
+        body, _, most = args
+        return (_EVERY_ROOM if most == INFINITE else 0) if _is_any(body) else int(body._room)
+    if kind == UNION:
+        found = 0
+        for member in args:
+            found |= member._room
+        return found
+    if kind == INTERSECT:
+        narrow = [member for member in args if not member._room & AMPLE]
+        return _EVERY_ROOM if not narrow else LASTING if len(narrow) == 1 and narrow[0].everlasting else 0
+    return _EVERY_ROOM if kind == COMPLEMENT and args[0].long < INFINITE else 0
+
+
+def _is_any(expr: Expr) -> bool:
+    return expr.kind == CLASS and expr.args[0] == EVERYTHING
 
 
 def _accepts(kind: int, args: tuple[Any, ...]) -> bool:
@@ -184,9 +230,9 @@ def _accepts(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == REPEAT:
         return bool(args[1] == 0 or args[0].accepts)
     if kind == UNION:
-        return any(member.accepts for member in args)
+        return True in [member.accepts for member in args]
     if kind == INTERSECT:
-        return all(member.accepts for member in args)
+        return False not in [member.accepts for member in args]
     if kind == COMPLEMENT:
         return not args[0].accepts
     return bool(kind == EPSILON_KIND or (kind in (SET, LAZY) and args[0].accepts))
@@ -204,9 +250,9 @@ def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, i
         body, least, most = args
         return body.short * least, 0 if body.long == 0 else min(INFINITE, body.long * most)
     if kind == UNION:
-        return min(member.short for member in args), max(member.long for member in args)
+        return min([member.short for member in args]), max([member.long for member in args])
     if kind == INTERSECT:
-        return max(member.short for member in args), min(member.long for member in args)
+        return max([member.short for member in args]), min([member.long for member in args])
     if kind == SET:
         texts = args[0]
         rest = [len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1]
@@ -220,7 +266,7 @@ def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, i
 
 NEVER = node(NEVER_KIND)
 EPSILON = node(EPSILON_KIND)
-ANY = node(CLASS, ((0, MAX),))
+ANY = node(CLASS, EVERYTHING)
 ANY_TEXT = node(REPEAT, ANY, 0, INFINITE)
 _CONSTANTS = dict(_table)
 

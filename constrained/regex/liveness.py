@@ -6,14 +6,16 @@ Exact: an intersection or complement is explored until an accepting node turns u
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from heapq import heappop, heappush
+from operator import is_
 from typing import TYPE_CHECKING
 
 from ..errors import LimitExceeded
 from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
-from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts
+from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts, single
 from .saturate import has_length
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 EXPLORE_LIMIT = 50_000  # states that a question may visit
 _QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
+_MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
 
 
 def live_edges(expr: Expr) -> RawEdges:
@@ -28,8 +31,10 @@ def live_edges(expr: Expr) -> RawEdges:
     edges = raw_edges(expr)
     if expr.plain:
         return edges
-    live = [(low, high, pruned(target)) for low, high, target in edges]
-    return joined([edge for edge in live if edge[2] is not NEVER])
+    live = {target: pruned(target) for _, _, target in edges}
+    if all(map(is_, live, live.values())):
+        return edges
+    return joined([(low, high, live[target]) for low, high, target in edges if live[target] is not NEVER])
 
 
 def public_edges(expr: Expr) -> RawEdges:
@@ -53,7 +58,8 @@ def pruned(expr: Expr) -> Expr:
     if expr.plain:
         return expr
     if expr.kind == UNION:
-        return union(*(pruned(member) for member in expr.args))
+        live = [pruned(member) for member in expr.args]
+        return expr if all(map(is_, live, expr.args)) else union(*live)
     return NEVER if is_empty(expr) else expr
 
 
@@ -81,6 +87,10 @@ def is_empty(expr: Expr) -> bool:
     if _unbounded(expr)._live is False:
         expr._live = False
         return True
+    endless = _without_least(expr)
+    if endless is not None and (is_empty(endless) or _has_loop(endless)):
+        expr._live = endless._live
+        return not expr._live
     found = _search(expr, _QUICK_LIMIT)
     if found is None and _search(expr, EXPLORE_LIMIT, relaxed=True) is not False:
         found = _search(expr, EXPLORE_LIMIT)
@@ -92,6 +102,30 @@ def is_empty(expr: Expr) -> bool:
             )
     expr._live = bool(found)
     return not found
+
+
+def _without_least(expr: Expr) -> Expr | None:
+    """Return an intersection with a class repeated m times or more as if m were 0; None if there is none with a large m."""
+    if expr.kind == INTERSECT:
+        for member in expr.args:
+            if member.kind == REPEAT and member.args[1] > _MANY and member.args[2] == INFINITE and single(member.args[0]) is not None:
+                return intersect(repeat(member.args[0]), *(other for other in expr.args if other is not member))
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _has_loop(expr: Expr) -> bool:
+    """Return True if a walk finds texts as long as one likes: a live state comes again.  False says nothing."""
+    seen: set[Expr] = set()
+    while expr not in seen:
+        if expr.plain and expr.long == INFINITE:
+            return True
+        seen.add(expr)
+        target = next((target for _, _, target in raw_edges(expr) if not is_empty(target)), None)
+        if target is None or len(seen) > _QUICK_LIMIT:
+            return False
+        expr = target
+    return True
 
 
 def _unbounded(expr: Expr) -> Expr:

@@ -48,9 +48,11 @@ def parse_python(pattern: str, flags: str = "") -> Expr:
             raise GrammarError(f"unknown regular expression flag {letter!r}", instead=f"letters of {''.join(_FLAGS)!r}")
         number |= _FLAGS[letter]
     try:
-        compiled = re.compile(pattern, number)
         parsed = _parser.parse(pattern, number)
-        return build(_Reader(pattern, compiled.flags & _INLINE).sequence(parsed, compiled.flags & _INLINE))
+        if "(?<" in pattern:  # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
+            re.compile(pattern, number)
+        read = parsed.state.flags & _INLINE
+        return build(_Reader(pattern, read).sequence(parsed, read))
     except re.error as error:
         raise GrammarError(
             f"cannot read regular expression {_shown(pattern)}", where=f"line {error.lineno or 1} column {error.colno or 1}",
@@ -85,17 +87,17 @@ class _Reader:
     def one(self, items: list[tuple[Any, Any]], flags: int) -> Node:
         """Return the class of one character that a list of set items stands for."""
         negated = bool(items) and items[0][0] is sre.NEGATE
-        text, exact = "", charset.NOTHING
+        text, found = "", list[tuple[int, int]]()
         for operator, argument in items[1:] if negated else items:
             if operator is sre.CATEGORY:
                 name = _CATEGORIES[argument]
                 text += name
-                ranges = charset.matched_by_re(name, flags & re.ASCII)
+                found += charset.matched_by_re(name, flags & re.ASCII)
             else:
                 low, high = argument if operator is sre.RANGE else (argument, argument)
                 text += f"\\U{low:08x}-\\U{high:08x}"
-                ranges = charset.normal([(low, high)])
-            exact = charset.union(exact, ranges)
+                found.append((low, high))
+        exact = charset.normal(found)
         if negated:
             exact = charset.negate(exact)
         if flags & re.IGNORECASE:
