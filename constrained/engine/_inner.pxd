@@ -20,6 +20,7 @@ cdef class Inner:
     cdef Ints exit_counts           # characters read at each exit
     cdef Ints counted               # pairs token, characters begun; most characters first
     cdef int most                   # largest of those counts
+    cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept
     cdef dict levels                # (least, most) -> Inner limited to it
     cdef dict groups                # text before an exit -> exit nodes
     cdef list twice                 # tokens that may complete a second text
@@ -38,6 +39,7 @@ cdef class Inners(Automaton):
     cdef int walked(self, int q, object language, object key) except -1
     cdef Inner build(self, int q, int node, bint counts)
     cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1
+    cdef Inner lasting_inner(self, int q, object spelling)
     cdef Inner counted_inner(self, int q, object spelling, object counted)
     cdef Inner limited(self, Inner base, int least, int most)
     cdef uint32_t* inside(self, Inner inner) except NULL

@@ -42,8 +42,7 @@ class TokenTrie:
 
     def __post_init__(self) -> None:
         records = np.zeros((len(self.byte) + 1, 4), np.int32)
-        for column, array in enumerate((self.end, self.first, self.depth, self.byte)):
-            records[: len(array), column] = array
+        records[:-1, 0], records[:, 1], records[:-1, 2], records[:-1, 3] = self.end, self.first, self.depth, self.byte
         children = np.flatnonzero(self.depth == 1)
         roots = np.full(256, -1, np.int32)
         roots[self.byte[children]] = children
