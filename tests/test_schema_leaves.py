@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from itertools import combinations
@@ -199,19 +200,37 @@ def test_errors_are_not_kept() -> None:
     assert embed({"minimum": Decimal(1)}) is not embed({"minimum": Decimal(1)})
 
 
+class Thing:
+    """What weak references can point to."""
+
+
+def test_what_comes_again_is_held() -> None:
+    recent: Recent[Thing] = Recent(most=3, most_bytes=40)
+    recent.put(b"a", Thing())
+    assert recent.get(b"a") is None  # nobody held it
+    again = weakref.ref(recent.put(b"a", Thing()))
+    assert recent.get(b"a") is again() is not None
+    thing = Thing()
+    assert recent.put(b"b", thing) is thing is recent.put(b"b", Thing())
+    held = weakref.ref(thing)
+    del thing
+    assert recent.get(b"b") is held() is not None
+
+
 def test_recent_things_are_bounded() -> None:
-    recent: Recent[object] = Recent(most=3, most_bytes=40)
-    assert recent.put(b"a", 1) == recent.put(b"a", 2) == 1
-    for key in (b"b", b"c"):
-        recent.put(key, key)
-    assert recent.get(b"a") == 1
-    recent.put(b"d", 4)
-    assert [recent.get(key) for key in (b"a", b"b", b"c", b"d")] == [1, None, b"c", 4]
-    assert recent.put(b"e" * 11, 5) == 5
+    recent: Recent[Thing] = Recent(most=3, most_bytes=40)
+    things = {name: Thing() for name in "abcdefghij"}
+    for name in "abc":
+        recent.put(name.encode(), things[name])
+    assert recent.get(b"a") is things["a"]
+    recent.put(b"d", things["d"])
+    assert [recent.get(name.encode()) for name in "abcd"] == [things["a"], None, things["c"], things["d"]]
+    assert recent.put(b"e" * 11, things["e"]) is things["e"]
     assert recent.get(b"e" * 11) is None
-    for key in (b"f", b"g", b"h", b"i", b"j"):
-        recent.put(key * 10, key)
-    assert [recent.get(key * 10) for key in (b"f", b"g", b"h", b"i", b"j")] == [None, None, b"h", b"i", b"j"]
+    for name in "fghij":
+        recent.put(name.encode() * 10, things[name])
+    assert [recent.get(name.encode() * 10) for name in "fghij"] == [None, None, things["h"], things["i"], things["j"]]
+    assert len(recent._held) == 3
 
 
 def test_equal_tools_have_equal_machines() -> None:

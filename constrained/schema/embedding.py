@@ -81,8 +81,8 @@ def embed(
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
     ['value: /0|-?[1-9][0-9]*/']
 
-    Cost: 2 µs per subschema; machines are made when a generation gets there.  A schema that was embedded lately is found again by
-    content, with all its machines.
+    Cost: 2 µs per subschema; machines are made when a generation gets there.  A schema that comes again is found by content,
+    with all its machines, see `recent`.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats

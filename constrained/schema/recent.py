@@ -13,6 +13,7 @@ import marshal
 from collections import OrderedDict
 from threading import Lock
 from typing import Any, Generic, TypeVar
+from weakref import ref
 
 LARGEST = 20_000  # values in a schema that is looked up
 
@@ -44,6 +45,8 @@ def values_of(key: bytes) -> Any:
 class Recent(Generic[Made]):
     """What was made of the contents that were asked for last.
 
+    What was asked for once is found as long as somebody else holds it; what is asked for again is held here.  So a stream of schemas that
+    never come back costs no memory, and leaves the collector nothing to walk.
     Bounds: `most` entries, and `most_bytes` of names altogether; the entries that have not been asked for longest go.  A name that
     would push out a quarter of the others is not kept.
     Threads: any; two that make the same thing at once both keep what the first one made.
@@ -51,14 +54,17 @@ class Recent(Generic[Made]):
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._left, self._longest = most, most_bytes, most_bytes >> 2
-        self._made: OrderedDict[bytes, Made] = OrderedDict()
+        self._made: OrderedDict[bytes, ref[Made]] = OrderedDict()
+        self._held: dict[bytes, Made] = {}
         self._lock = Lock()
 
     def get(self, key: bytes) -> Made | None:
         with self._lock:
-            found = self._made.get(key)
+            known = self._made.get(key)
+            found = None if known is None else known()
             if found is not None:
                 self._made.move_to_end(key)
+                self._held[key] = found
             return found
 
     def put(self, key: bytes, made: Made) -> Made:
@@ -66,9 +72,18 @@ class Recent(Generic[Made]):
         if len(key) > self._longest:
             return made
         with self._lock:
-            known = self._made.setdefault(key, made)
-            if known is made:
-                self._left -= len(key)
-                while self._left < 0 or len(self._made) > self._most:
-                    self._left += len(self._made.popitem(last=False)[0])
-            return known
+            known = self._made.get(key)
+            if known is not None:
+                self._made.move_to_end(key)
+                found = known()
+                if found is None:  # it was asked for before, and forgotten
+                    found, self._made[key] = made, ref(made)
+                self._held[key] = found
+                return found
+            self._made[key] = ref(made)
+            self._left -= len(key)
+            while self._left < 0 or len(self._made) > self._most:
+                oldest, _ = self._made.popitem(last=False)
+                self._held.pop(oldest, None)
+                self._left += len(oldest)
+            return made
