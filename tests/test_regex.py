@@ -215,6 +215,13 @@ def test_unanchored_patterns_are_everlasting_in_every_state(pattern):
         assert all(state.everlasting for state in reachable(start, 40))
 
 
+@pytest.mark.parametrize("pattern", [r"^\w+$", r"^a_([A-Z]{2}(-\d{3})*)+$", "^[^/]*$", "^.*x.*$", r"^(?:\S+ )*\S+$"])
+def test_what_does_without_a_character_has_an_everlasting_complement(pattern):
+    language = complement(parse_ecma(pattern))
+    for start in (language, intersect(language, complement(parse_ecma("^[a-z]*$"))), intersect(language, complement(regex.literals(["a", "bc"])))):
+        assert all(state.everlasting and covers_every_character(state) for state in reachable(start, 40))
+
+
 @pytest.mark.parametrize("pattern", ["^a", "^[^a]*$", r"^[\s\S]{2,9}$", "^(?!a)"])
 def test_what_forbids_a_character_is_not_everlasting(pattern):
     assert not parse_ecma(pattern).everlasting

@@ -1,51 +1,18 @@
 # cython: language_level=3
-from libc.stdint cimport int32_t, uint32_t, uint64_t
-from constrained.engine._automaton cimport Automaton
-from constrained.engine._tables cimport Ints, Node
+from libc.stdint cimport uint32_t
+from constrained.engine._inner_walk cimport Inner, InnerWalks
 
 
-cdef inline void set_tokens(const Node* trie, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:
-    """Set the bits of the tokens that end at a trie node."""
-    cdef int i
-    for i in range(trie[node].first, trie[node + 1].first):
-        bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
-
-
-cdef class Inner:
-    cdef uint32_t* bits             # (words,) tokens that stay inside or end where they leave; NULL in a part
-    cdef uint32_t* inside           # (words,) tokens that stay inside; NULL until asked for
-    cdef Ints words                 # pairs (word, its bits) of `bits` where they are few
-    cdef Ints tokens                # of a part: the tokens that stay inside
-    cdef Ints exits                 # trie nodes at which a token leaves the text
-    cdef Ints exit_counts           # characters read at each exit
-    cdef Ints counted               # pairs token, characters begun; most characters first
-    cdef int most                   # largest of those counts
-    cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept
-    cdef dict levels                # (least, most) -> Inner limited to it
-    cdef dict groups                # text before an exit -> exit nodes
-    cdef list twice                 # tokens that may complete a second text
-    cdef list twice_keys            # tokens that may complete a second key: a colon and a comma lie between
-    cdef Ints token_starts          # behind keys: where each exit of the key has its first token, and its first exit
-    cdef Ints exit_starts
-    cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit
-
-
-cdef class Inners(Automaton):
+cdef class Inners(InnerWalks):
     cdef dict inners                # text position, or (text position, trie node) -> Inner
     cdef dict behind_keys           # (id of a key's Inner, entry) -> (the Inner of the key, Inner behind it)
 
     cdef Inner inner(self, int q)
     cdef Inner part(self, int q, int node)
     cdef int walked(self, int q, object language, object key) except -1
-    cdef Inner build(self, int q, int node, bint counts)
-    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1
     cdef Inner lasting_inner(self, int q, object spelling)
     cdef Inner counted_inner(self, int q, object spelling, object counted)
     cdef Inner limited(self, Inner base, int least, int most)
     cdef uint32_t* inside(self, Inner inner) except NULL
     cdef int group(self, Inner inner, int q, int node) except -1
-    cdef int drop_covered(self, Inner inner) except -1
     cdef Inner behind_key(self, Inner key, int entry, object name)
-    cdef int note_bytes(self, Inner inner) except -1
-    cdef int note_words(self, Inner inner) except -1
-    cdef void clear_tokens(self, int node, uint32_t* bits) noexcept

@@ -8,10 +8,10 @@ Counted texts (`C{2,20}`) share the inner mask of the uncounted one: a token tha
 Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
-from constrained.engine._automaton cimport Automaton, Row, successor
-from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+from constrained.engine._inner_walk cimport Inner, InnerWalks, set_tokens
+from constrained.engine._machines cimport EXITS, OUTSIDE
 from constrained.engine._tables cimport Ints, ints_add
 from constrained.engine._text cimport BODY
 
@@ -22,27 +22,9 @@ cdef enum:
     DEAD = 0
     WHOLE = 2048        # inner masks that a vocabulary keeps; 16 KB each for 128,000 tokens
     PARTS = 65536       # parts; some hundred bytes each
-    FEW = 64            # exits that are not worth a look at the whole vocabulary
 
 
-cdef class Inner:
-    """The inner mask of one language; see the fields in _inner.pxd."""
-
-    def __dealloc__(self):
-        free(self.bits)
-        free(self.inside)
-        free(self.words.at)
-        free(self.tokens.at)
-        free(self.exits.at)
-        free(self.exit_counts.at)
-        free(self.counted.at)
-        free(self.ways.at)
-        free(self.next_bytes)
-        free(self.token_starts.at)
-        free(self.exit_starts.at)
-
-
-cdef class Inners(Automaton):
+cdef class Inners(InnerWalks):
     """Builds inner masks and keeps them; the base of `Kernel`, split off for the reader's sake only."""
 
     cdef Inner inner(self, int q):
@@ -110,6 +92,7 @@ cdef class Inners(Automaton):
             free(path)
             raise MemoryError
         memcpy(made.bits, self.inside(base), 4 * self.words)
+        made.base = base
         try:
             ints_add(&self.work, q)
             ints_add(&self.work, OUTSIDE)
@@ -122,6 +105,7 @@ cdef class Inners(Automaton):
                     if self.states[path[depth]].flags & EXITS:
                         memcpy(made.next_bytes + 4 * made.exits.size, base.next_bytes + 4 * ended, 32)
                         ints_add(&made.exits, node)
+                        ints_add(&made.base_exits, ended)
                         set_tokens(self.trie, self.ids, node, made.bits)
                     ended += 1
         finally:
@@ -171,73 +155,6 @@ cdef class Inners(Automaton):
         self.note_words(level)
         self.note_bytes(level)
         return level
-
-    cdef void clear_tokens(self, int node, uint32_t* bits) noexcept:
-        cdef int i, token
-        for i in range(self.trie[node].first, self.trie[node + 1].first):
-            token = self.ids[i]
-            bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-
-    cdef Inner build(self, int q, int node, bint counts):
-        """Walk the trie, or the part below a node, from position q with nothing known outside the text.
-
-        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or behind a raw "<" where the
-        spelling remembers one.  (Not so where an escape ends with the character behind it, as octal ones do: such spellings do without
-        counts.)
-        """
-        cdef Inner made = Inner()
-        cdef int32_t* path = <int32_t*>malloc(12 * (self.longest + 2))
-        cdef int32_t* characters = path + self.longest + 2
-        cdef int32_t* trail = characters + self.longest + 2
-        cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
-        cdef int depth, after, begin, less, way
-        cdef Row* row
-        cdef bint ended = False
-        if path == NULL:
-            raise MemoryError
-        ints_add(&self.work, q)
-        ints_add(&self.work, OUTSIDE)
-        begin = self.close(0)
-        less = self.next_state(begin, 60) if counts else begin
-        path[0] = begin
-        memset(characters, 0, 4 * (self.longest + 2))
-        if node < 0:
-            made.bits = <uint32_t*>calloc(self.words, 4)
-        try:
-            while at < stop:
-                depth = self.trie[at].depth - base
-                row = self.states[path[depth - 1]].row
-                after = successor(row, self.trie[at].byte) if row != NULL else UNKNOWN
-                if after == UNKNOWN:
-                    after = self.next_state(path[depth - 1], self.trie[at].byte)
-                if after == DEAD:
-                    at = self.trie[at].end
-                    continue
-                path[depth] = after
-                if node < 0:
-                    set_tokens(self.trie, self.ids, at, made.bits)
-                if counts:
-                    trail[depth] = at
-                    if self.states[after].flags & EXITS:
-                        for way in range(1, depth + 1):
-                            if not made.ways.size or trail[way] > made.ways.at[made.ways.size - 1]:
-                                ints_add(&made.ways, trail[way])
-                    ended = after == begin or after == less
-                    characters[depth] = characters[depth - 1] + ended
-                if node >= 0 or counts or self.states[after].flags & EXITS:
-                    self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
-                              characters[depth] + (not ended) if counts else -1)
-                at += 1
-        finally:
-            free(path)
-        if node < 0 and made.exits.size > FEW and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
-            self.drop_covered(made)
-        if counts:
-            sort_counts(&made.counted, made.most)
-        if node < 0:
-            self.note_words(made)
-        self.note_bytes(made)
-        return made
 
     cdef Inner behind_key(self, Inner key, int entry, object name):
         """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written keys.
@@ -291,50 +208,6 @@ cdef class Inners(Automaton):
         self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
         return made
 
-    cdef int note_words(self, Inner inner) except -1:
-        """List the words of a whole inner mask where most have no bit, so that it is added without a look at all of them."""
-        cdef int i, count = 0
-        for i in range(self.words):
-            count += inner.bits[i] != 0
-        if 8 * count <= self.words:
-            for i in range(self.words):
-                if inner.bits[i]:
-                    ints_add(&inner.words, i)
-                    ints_add(&inner.words, <int32_t>inner.bits[i])
-        return 0
-
-    cdef int note_bytes(self, Inner inner) except -1:
-        """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get anywhere."""
-        cdef int i, node, child
-        cdef uint64_t* here
-        inner.next_bytes = <uint64_t*>calloc(4 * inner.exits.size + 1, 8)
-        if inner.next_bytes == NULL:
-            raise MemoryError
-        for i in range(inner.exits.size):
-            node, here = inner.exits.at[i], inner.next_bytes + 4 * i
-            child = node + 1
-            while child < self.trie[node].end:
-                here[self.trie[child].byte >> 6] |= <uint64_t>1 << (self.trie[child].byte & 63)
-                child = self.trie[child].end
-        return 0
-
-    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1:
-        """Note more of a trie node than that its tokens are allowed: whether they leave the text there, how many characters they begin."""
-        cdef int i
-        if leaves:
-            ints_add(&made.exits, at)
-            ints_add(&made.exit_counts, count)
-            made.most = max(made.most, count)
-        elif node >= 0:
-            for i in range(self.trie[at].first, self.trie[at + 1].first):
-                ints_add(&made.tokens, self.ids[i])
-        elif begun >= 0:
-            made.most = max(made.most, begun)
-            for i in range(self.trie[at].first, self.trie[at + 1].first):
-                ints_add(&made.counted, self.ids[i])
-                ints_add(&made.counted, begun)
-        return 0
-
     cdef uint32_t* inside(self, Inner inner) except NULL:
         """Return the tokens that stay inside, without those that end where they leave."""
         cdef int i
@@ -350,6 +223,15 @@ cdef class Inners(Automaton):
     cdef int group(self, Inner inner, int q, int node) except -1:
         """Sort the exits by the text before them, and find the tokens that may complete a second text."""
         cdef int i, at, exit_, base = self.trie[node].depth if node >= 0 else 0
+        if inner.base is not None:
+            if inner.base.groups is None:
+                self.group(inner.base, q, -1)
+            inner.groups, inner.twice, inner.twice_keys = inner.base.groups, inner.base.twice, inner.base.twice_keys
+            if inner.exits.size < inner.base.exits.size:
+                left = {inner.exits.at[i] for i in range(inner.exits.size)}
+                kept = {text: [exit for exit in exits if exit in left] for text, exits in inner.groups.items()}
+                inner.groups = {text: exits for text, exits in kept.items() if exits}
+            return 0
         inner.groups, inner.twice, inner.twice_keys = {}, [], []
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         tokens = self.vocabulary_tokens
@@ -363,52 +245,8 @@ cdef class Inners(Automaton):
             inner.twice_keys += [token for token in twice if quotes(tokens[token].partition(b":")[2].partition(b",")[2]) > 1]
         return 0
 
-    cdef int drop_covered(self, Inner inner) except -1:
-        """Forget the exits of a bare text below which every token stays inside as well: all of them, for free text."""
-        cdef int i, kept = 0, token, node
-        cdef int32_t* outside = <int32_t*>malloc(4 * (self.trie[self.nodes].first + 1))
-        if outside == NULL:
-            raise MemoryError
-        outside[0] = 0
-        for i in range(self.trie[self.nodes].first):
-            token = self.ids[i]
-            outside[i + 1] = outside[i] + 1 - (inner.bits[token >> 5] >> (token & 31) & 1)
-        for i in range(inner.exits.size):
-            node = inner.exits.at[i]
-            if outside[self.trie[self.trie[node].end].first] > outside[self.trie[node + 1].first]:
-                inner.exits.at[kept] = node
-                kept += 1
-        inner.exits.size = kept
-        free(outside)
-        return 0
-
-
 cdef int quotes(bytes text):
     return text.count(b'"') + text.count(b"'")
-
-
-cdef int sort_counts(Ints* pairs, int most) except -1:
-    """Sort pairs (token, count) by falling count, 0 <= count <= most: one counting sort."""
-    cdef int32_t* place = <int32_t*>calloc(most + 2, 4)
-    cdef int32_t* sorted_ = <int32_t*>malloc(4 * (pairs.size + 1))
-    cdef int i, count
-    if place == NULL or sorted_ == NULL:
-        free(place)
-        free(sorted_)
-        raise MemoryError
-    for i in range(0, pairs.size, 2):
-        place[most - pairs.at[i + 1] + 1] += 2
-    for i in range(most + 1):
-        place[i + 1] += place[i]
-    for i in range(0, pairs.size, 2):
-        count = most - pairs.at[i + 1]
-        sorted_[place[count]] = pairs.at[i]
-        sorted_[place[count] + 1] = pairs.at[i + 1]
-        place[count] += 2
-    memcpy(pairs.at, sorted_, 4 * pairs.size)
-    free(place)
-    free(sorted_)
-    return 0
 
 
 cdef int remember(dict cache, object key, object inner, int most) except -1:

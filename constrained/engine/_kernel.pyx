@@ -67,8 +67,8 @@ cdef class Kernel(Masks):
         self._load(vocabulary)
         self.path = <int32_t*>malloc(4 * (self.longest + 2))
         self.draft.words, self.draft.blocks = self.words, (self.words + BLOCK - 1) // BLOCK
-        self.draft.bits = <uint32_t*>calloc(self.draft.blocks * BLOCK + 1, 4)
-        self.draft.touched = <uint8_t*>calloc(self.draft.blocks + 1, 1)
+        self.draft.bits = <uint32_t*>calloc(BLOCK * (self.draft.blocks + 8), 4)
+        self.draft.touched = <uint8_t*>calloc(self.draft.blocks + 8, 1)
         self.draft.pairs.at = <int32_t*>malloc(8 * self.words + 8)
         if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.pairs.at == NULL:
             raise MemoryError

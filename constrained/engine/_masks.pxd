@@ -1,5 +1,6 @@
 # cython: language_level=3
-from constrained.engine._inner cimport Inner, Inners
+from constrained.engine._inner cimport Inners
+from constrained.engine._inner_walk cimport Inner
 from constrained.engine._packed cimport Draft
 from constrained.engine._tables cimport Ints, Map
 

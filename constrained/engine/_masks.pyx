@@ -8,7 +8,8 @@ from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 from constrained.engine._automaton cimport Row, successor
-from constrained.engine._inner cimport Inner, Inners
+from constrained.engine._inner cimport Inners
+from constrained.engine._inner_walk cimport Inner
 from constrained.engine._machines cimport FINAL, OUTSIDE, UNKNOWN
 from constrained.engine._objects cimport OTHER
 from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole
@@ -230,10 +231,12 @@ cdef class Masks(Inners):
 
     cdef int leave_key(self, Inner inner, int after, int parent, object apart) except -1:
         """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is known."""
-        cdef Inner behind = self.behind_key(inner, self.lonely_entry(after), self.shared_name(after))
-        cdef int i, j, first, node, ended = UNKNOWN
-        for i in range(inner.exits.size):
-            if apart is not None and inner.exits.at[i] in apart:
+        cdef Inner key = inner if inner.base is None else inner.base
+        cdef Inner behind = self.behind_key(key, self.lonely_entry(after), self.shared_name(after))
+        cdef int at, i, j, first, node, ended = UNKNOWN
+        for at in range(inner.exits.size):
+            i = at if inner.base is None else inner.base_exits.at[at]
+            if apart is not None and inner.exits.at[at] in apart:
                 continue
             first = behind.token_starts.at[i]
             draft_tokens(&self.draft, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)

@@ -5,20 +5,20 @@ Most masks are empty but for a few tokens, or an inner mask and a few tokens mor
 128,000 tokens would cost more than all else that many first visits need; so a draft knows which of its blocks were touched, and a finished
 mask lists the words in which it differs from its base.
 """
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 from constrained.engine._tables cimport Arena, Ints, Node, arena_take
 
 cdef enum:
-    BLOCK = 16                  # words of a block
-    BLOCK_SHIFT = 4
-    BLOCK_BITS = 9              # a token's number without these is its block's
+    BLOCK = 4                   # words of a block
+    BLOCK_SHIFT = 2
+    BLOCK_BITS = 7              # a token's number without these is its block's
     MERGED = 2
 
 
 cdef struct Draft:
     uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
-    uint8_t* touched            # (blocks,) where bits may be set; MERGED: those of the base are
+    uint8_t* touched            # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
     const uint32_t* base        # a whole inner mask, or NULL
     const Ints* base_words      # the base as pairs (word, its bits) where these are few, else NULL
     int words, blocks
@@ -88,10 +88,10 @@ cdef inline bint draft_has(const Draft* draft, int token) noexcept nogil:
 
 
 cdef inline void draft_clear(Draft* draft) noexcept nogil:
-    cdef int block
-    for block in range(draft.blocks):
-        if draft.touched[block]:
-            memset(draft.bits + BLOCK * block, 0, 4 * BLOCK)
+    cdef int eight, block
+    for eight in range(0, draft.blocks, 8):
+        if (<uint64_t*>(draft.touched + eight))[0]:
+            memset(draft.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
     memset(draft.touched, 0, draft.blocks)
     draft.base = NULL
     draft.base_words = NULL
@@ -111,7 +111,7 @@ cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
 
 cdef inline Mask* pack(Draft* draft, Arena* arena) except NULL:
     """Return the finished mask; the draft is to be cleared."""
-    cdef int block, i, token, first, last, count = 0, words = draft.words
+    cdef int eight, block, i, token, count = 0, words = draft.words
     cdef uint32_t* bits = draft.bits
     cdef const uint32_t* base = draft.base
     cdef int32_t* pairs = draft.pairs.at
@@ -120,14 +120,17 @@ cdef inline Mask* pack(Draft* draft, Arena* arena) except NULL:
         token = draft.removed.at[i]
         merge_base(draft, token >> BLOCK_BITS)
         bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-    for block in range(draft.blocks):
-        if not draft.touched[block]:
+    for eight in range(0, draft.blocks, 8):
+        if not (<uint64_t*>(draft.touched + eight))[0]:
             continue
-        merge_base(draft, block)
-        first, last = BLOCK * block, min(BLOCK * block + BLOCK, words)
-        for i in range(first, last):
-            pairs[2 * count], pairs[2 * count + 1] = i, <int32_t>bits[i]
-            count += bits[i] != (base[i] if base != NULL else 0)    # without a branch, which would be mispredicted
+        for block in range(eight, eight + 8):
+            if not draft.touched[block]:
+                continue
+            merge_base(draft, block)
+            for i in range(BLOCK * block, min(BLOCK * block + BLOCK, words)):
+                if bits[i] != (base[i] if base != NULL else 0):
+                    pairs[2 * count], pairs[2 * count + 1] = i, <int32_t>bits[i]
+                    count += 1
     if 4 * count <= words:
         mask = <Mask*>arena_take(arena, sizeof(Mask) + 8 * <size_t>count)
         mask.base, mask.count = base, count

@@ -14,6 +14,7 @@ re-examined (2009).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -35,6 +36,9 @@ LAZY = 11  # (state,): edges that are written down only when somebody asks; see 
 
 OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
 _EVERY_ROOM = OPEN | LASTING | AMPLE
+_WITNESSES = dict.fromkeys('\0\n !"/<\u2028\U0010FFFF').keys()  # characters that classes of names, words and lines leave out
+_ALL_WITNESSES = (1 << len(_WITNESSES)) - 1
+_FEW_TEXTS = 16
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
@@ -54,13 +58,14 @@ class Expr:
 
     `looks`: a STEP is inside.
     `everlasting`: every text can be continued to a text of the language, so that no character is ever forbidden; only where a text may end
-    is left to ask.  Sufficient, read off the structure: unanchored patterns (``.*P.*``), their derivatives and conjunctions have it.
+    is left to ask.  Sufficient, read off the structure: unanchored patterns (``.*P.*``), complements of patterns that do without some
+    character, their derivatives and conjunctions have it.
     Invariants: short <= len(t) <= long for every text t of the language; with `plain` (no INTERSECT, COMPLEMENT or STEP inside) the
     language is empty only for NEVER and, but for LAZY parts, both bounds are attained.
     """
 
     __slots__ = (
-        "_key", "_live", "_public", "_raw", "_room", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "short",
+        "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "short",
     )
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -70,6 +75,7 @@ class Expr:
         self.short, self.long = _lengths(kind, args, accepts=self.accepts)
         self._raw: RawEdges | None = None  # edges before liveness, surrogates glued
         self._public: RawEdges | None = None
+        self._uses = _uses(kind, args)  # witnesses that may occur in texts; see `_uses`
         self._room = _room(kind, args) if kind >= CONCAT else 0
         self.everlasting: bool = self._room & LASTING != 0
         self._live: bool | None = kind != NEVER_KIND
@@ -217,7 +223,40 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
     if kind == INTERSECT:
         narrow = [member for member in args if not member._room & AMPLE]
         return _EVERY_ROOM if not narrow else LASTING if len(narrow) == 1 and narrow[0].everlasting else 0
-    return _EVERY_ROOM if kind == COMPLEMENT and args[0].long < INFINITE else 0
+    if kind == COMPLEMENT and (args[0].long < INFINITE or args[0]._uses != _ALL_WITNESSES):
+        return _EVERY_ROOM
+    return 0
+
+
+@lru_cache(maxsize=4096)
+def _class_uses(ranges: Ranges) -> int:
+    return sum([1 << bit for bit, char in enumerate(_WITNESSES) if any([low <= ord(char) <= high for low, high in ranges])])
+
+
+def _uses(kind: int, args: tuple[Any, ...]) -> int:
+    """Return which of a few characters may occur in texts of a language, as bits; a superset.
+
+    One that cannot occur shows that the complement is ample: any text goes on into it for good by that character.
+    """
+    if kind == CLASS:
+        return _class_uses(args[0])
+    if kind == LITERAL:
+        return 0 if _WITNESSES.isdisjoint(args[0]) else _class_uses(tuple([(ord(char), ord(char)) for char in args[0]]))
+    if kind == SET and args[0].high - args[0].low <= _FEW_TEXTS:
+        return 0 if all(map(_WITNESSES.isdisjoint, args[0].texts[args[0].low : args[0].high])) else _ALL_WITNESSES
+    if kind in (CONCAT, UNION):
+        found = 0
+        for part in args:
+            found |= part._uses
+        return found
+    if kind == REPEAT:
+        return int(args[0]._uses)
+    if kind == INTERSECT:
+        found = _ALL_WITNESSES
+        for part in args:
+            found &= part._uses
+        return found
+    return 0 if kind <= EPSILON_KIND else _ALL_WITNESSES
 
 
 def _is_any(expr: Expr) -> bool:

@@ -1,0 +1,209 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Inner masks in the making: walks of the token trie that know nothing outside a text.  Which are made when is in `_inner`."""
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+from constrained.engine._automaton cimport Automaton, Row, successor
+from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
+from constrained.engine._tables cimport Ints, ints_add
+
+cdef enum:
+    DEAD = 0
+    FEW = 64            # exits that are not worth a look at the whole vocabulary
+
+
+cdef class Inner:
+    """The inner mask of one language; see the fields in _inner_walk.pxd."""
+
+    def __dealloc__(self):
+        free(self.bits)
+        free(self.inside)
+        free(self.words.at)
+        free(self.tokens.at)
+        free(self.exits.at)
+        free(self.exit_counts.at)
+        free(self.counted.at)
+        free(self.base_exits.at)
+        free(self.ways.at)
+        free(self.next_bytes)
+        free(self.token_starts.at)
+        free(self.exit_starts.at)
+
+
+cdef class InnerWalks(Automaton):
+    """Builds inner masks; the base of `Inners`, split off for the reader's sake only."""
+
+    cdef Inner build(self, int q, int node, bint counts):
+        """Walk the trie, or the part below a node, from position q with nothing known outside the text.
+
+        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or behind a raw "<" where the
+        spelling remembers one.  (Not so where an escape ends with the character behind it, as octal ones do: such spellings do without
+        counts.)
+        """
+        cdef Inner made = Inner()
+        cdef int32_t* path = <int32_t*>malloc(12 * (self.longest + 2))
+        cdef int32_t* characters = path + self.longest + 2
+        cdef int32_t* trail = characters + self.longest + 2
+        cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
+        cdef int depth, after, begin, less, way
+        cdef Row* row
+        cdef bint ended = False
+        if path == NULL:
+            raise MemoryError
+        ints_add(&self.work, q)
+        ints_add(&self.work, OUTSIDE)
+        begin = self.close(0)
+        less = self.next_state(begin, 60) if counts else begin
+        path[0] = begin
+        memset(characters, 0, 4 * (self.longest + 2))
+        if node < 0:
+            made.bits = <uint32_t*>calloc(self.words, 4)
+        try:
+            while at < stop:
+                depth = self.trie[at].depth - base
+                row = self.states[path[depth - 1]].row
+                after = successor(row, self.trie[at].byte) if row != NULL else UNKNOWN
+                if after == UNKNOWN:
+                    after = self.next_state(path[depth - 1], self.trie[at].byte)
+                if after == DEAD:
+                    at = self.trie[at].end
+                    continue
+                path[depth] = after
+                if node < 0:
+                    set_tokens(self.trie, self.ids, at, made.bits)
+                if counts:
+                    trail[depth] = at
+                    if self.states[after].flags & EXITS:
+                        for way in range(1, depth + 1):
+                            if not made.ways.size or trail[way] > made.ways.at[made.ways.size - 1]:
+                                ints_add(&made.ways, trail[way])
+                    ended = after == begin or after == less
+                    characters[depth] = characters[depth - 1] + ended
+                if node >= 0 or counts or self.states[after].flags & EXITS:
+                    self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
+                              characters[depth] + (not ended) if counts else -1)
+                at += 1
+        finally:
+            free(path)
+        if node < 0 and made.exits.size > FEW and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
+            self.drop_covered(made)
+        if counts:
+            sort_counts(&made.counted, made.most)
+        if node < 0:
+            self.note_words(made)
+        self.note_bytes(made)
+        return made
+
+    cdef int note_words(self, Inner inner) except -1:
+        """List the words of a whole inner mask where most have no bit, so that it is added without a look at all of them."""
+        cdef int i, count = 0
+        for i in range(self.words):
+            count += inner.bits[i] != 0
+        if 8 * count <= self.words:
+            for i in range(self.words):
+                if inner.bits[i]:
+                    ints_add(&inner.words, i)
+                    ints_add(&inner.words, <int32_t>inner.bits[i])
+        return 0
+
+    cdef int note_bytes(self, Inner inner) except -1:
+        """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get anywhere."""
+        cdef int i, node, child
+        cdef uint64_t* here
+        inner.next_bytes = <uint64_t*>calloc(4 * inner.exits.size + 1, 8)
+        if inner.next_bytes == NULL:
+            raise MemoryError
+        for i in range(inner.exits.size):
+            node, here = inner.exits.at[i], inner.next_bytes + 4 * i
+            child = node + 1
+            while child < self.trie[node].end:
+                here[self.trie[child].byte >> 6] |= <uint64_t>1 << (self.trie[child].byte & 63)
+                child = self.trie[child].end
+        return 0
+
+    cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1:
+        """Note more of a trie node than that its tokens are allowed: whether they leave the text there, how many characters they begin."""
+        cdef int i
+        if leaves:
+            ints_add(&made.exits, at)
+            ints_add(&made.exit_counts, count)
+            made.most = max(made.most, count)
+        elif node >= 0:
+            for i in range(self.trie[at].first, self.trie[at + 1].first):
+                ints_add(&made.tokens, self.ids[i])
+        elif begun >= 0:
+            made.most = max(made.most, begun)
+            for i in range(self.trie[at].first, self.trie[at + 1].first):
+                ints_add(&made.counted, self.ids[i])
+                ints_add(&made.counted, begun)
+        return 0
+
+    cdef void clear_tokens(self, int node, uint32_t* bits) noexcept:
+        cdef int i, token
+        for i in range(self.trie[node].first, self.trie[node + 1].first):
+            token = self.ids[i]
+            bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+
+    cdef int drop_covered(self, Inner inner) except -1:
+        """Forget the exits of a bare text below which every token stays inside as well: all of them, for free text."""
+        cdef int i, kept = 0, node, below = 0
+        cdef int32_t* outside = NULL
+        for i in range(inner.exits.size):
+            node = inner.exits.at[i]
+            below += self.trie[self.trie[node].end].first - self.trie[node + 1].first
+        if below > self.trie[self.nodes].first:     # tokens, some of them many times: then one look at all of them is less
+            outside = self.count_outside(inner)
+        for i in range(inner.exits.size):
+            node = inner.exits.at[i]
+            if self.leaves_below(inner, node, outside):
+                inner.exits.at[kept] = node
+                kept += 1
+        inner.exits.size = kept
+        free(outside)
+        return 0
+
+    cdef int32_t* count_outside(self, Inner inner) except NULL:
+        """Return how many of the first i tokens of the trie do not stay inside, for every i."""
+        cdef int i, token
+        cdef int32_t* outside = <int32_t*>malloc(4 * (self.trie[self.nodes].first + 1))
+        if outside == NULL:
+            raise MemoryError
+        outside[0] = 0
+        for i in range(self.trie[self.nodes].first):
+            token = self.ids[i]
+            outside[i + 1] = outside[i] + 1 - (inner.bits[token >> 5] >> (token & 31) & 1)
+        return outside
+
+    cdef bint leaves_below(self, Inner inner, int node, const int32_t* outside) noexcept:
+        """Say whether some token below a trie node does not stay inside."""
+        cdef int i, first = self.trie[node + 1].first, last = self.trie[self.trie[node].end].first
+        if outside != NULL:
+            return outside[last] > outside[first]
+        for i in range(first, last):
+            if not inner.bits[self.ids[i] >> 5] >> (self.ids[i] & 31) & 1:
+                return True
+        return False
+
+
+cdef int sort_counts(Ints* pairs, int most) except -1:
+    """Sort pairs (token, count) by falling count, 0 <= count <= most: one counting sort."""
+    cdef int32_t* place = <int32_t*>calloc(most + 2, 4)
+    cdef int32_t* sorted_ = <int32_t*>malloc(4 * (pairs.size + 1))
+    cdef int i, count
+    if place == NULL or sorted_ == NULL:
+        free(place)
+        free(sorted_)
+        raise MemoryError
+    for i in range(0, pairs.size, 2):
+        place[most - pairs.at[i + 1] + 1] += 2
+    for i in range(most + 1):
+        place[i + 1] += place[i]
+    for i in range(0, pairs.size, 2):
+        count = most - pairs.at[i + 1]
+        sorted_[place[count]] = pairs.at[i]
+        sorted_[place[count] + 1] = pairs.at[i + 1]
+        place[count] += 2
+    memcpy(pairs.at, sorted_, 4 * pairs.size)
+    free(place)
+    free(sorted_)
+    return 0
