@@ -32,7 +32,7 @@ import numpy as np
 cdef enum:
     DEAD = 0
     MOST_LANGUAGES = 400_000    # that one mask or step may add; far more than a full cache holds
-    ROOT = 1 << 16              # estimated bytes of the Python objects behind a root
+    ROOT = 1 << 14              # estimated bytes of the Python objects behind a root
 
 cdef extern from "Python.h":
     int PyGC_Disable() noexcept

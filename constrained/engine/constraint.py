@@ -1,6 +1,6 @@
 """Grammar + vocabulary → `Constraint`, the frozen thing that requests share; cursors over it are `Matcher`s.
 
-All constraints over a vocabulary share one kernel, the growing cache of states and masks: machine states are compared by content, so what
+Constraints over a vocabulary share a kernel, the growing cache of states and masks: machine states are compared by content, so what
 one grammar has met, such as "an array of strings", or the same tools in yesterday's request, is known to the next.  When the kernel passes
 its bound, constraints start a fresh one; matchers notice and replay their tokens, a fraction of a microsecond each.  So memory is bounded
 without a single eviction rule, and nothing that a caller holds is ever invalid.
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from constrained.grammar import Grammar
 
 CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
+# New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
+YOUNG_BYTES = 1 << 24
 
 
 class Kernel(Protocol):
@@ -124,11 +126,11 @@ class Constraint:
         return self._place
 
     def _entered(self) -> tuple[Kernel, int]:
-        """Return the vocabulary's kernel, or a fresh one where that has passed its bound, and this grammar's start in it."""
+        """Return the vocabulary's kernel, or a fresh one where that has grown, and this grammar's start in it."""
         _, _, cache_bytes, max_configurations = self._options
         kernels, bounds = self.vocabulary.kernels, (self._kernel_class, cache_bytes, max_configurations)
         kernel: Kernel | None = kernels.get(bounds)
-        if kernel is None or kernel.is_full():
+        if kernel is None or kernel.is_full() or kernel.cached_bytes() > YOUNG_BYTES:
             fresh: Kernel = self._kernel_class(
                 self.vocabulary, specials=self.vocabulary.special, max_configurations=max_configurations, max_bytes=cache_bytes
             )

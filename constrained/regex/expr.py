@@ -230,7 +230,7 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
 
 @lru_cache(maxsize=4096)
 def _class_uses(ranges: Ranges) -> int:
-    return sum([1 << bit for bit, char in enumerate(_WITNESSES) if any([low <= ord(char) <= high for low, high in ranges])])
+    return sum([1 << bit for bit, char in enumerate(_WITNESSES) if any(low <= ord(char) <= high for low, high in ranges)])
 
 
 def _uses(kind: int, args: tuple[Any, ...]) -> int:
