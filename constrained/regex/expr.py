@@ -38,7 +38,8 @@ OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
 _EVERY_ROOM = OPEN | LASTING | AMPLE
 _WITNESSES = dict.fromkeys('\0\n !"/<\u2028\U0010FFFF').keys()  # characters that classes of names, words and lines leave out
 _ALL_WITNESSES = (1 << len(_WITNESSES)) - 1
-_FEW_TEXTS = 16
+_MOST_SETS = 4096
+_texts_used: dict[int, tuple[tuple[str, ...], int]] = {}
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
@@ -242,8 +243,8 @@ def _uses(kind: int, args: tuple[Any, ...]) -> int:
         return _class_uses(args[0])
     if kind == LITERAL:
         return 0 if _WITNESSES.isdisjoint(args[0]) else _class_uses(tuple([(ord(char), ord(char)) for char in args[0]]))
-    if kind == SET and args[0].high - args[0].low <= _FEW_TEXTS:
-        return 0 if all(map(_WITNESSES.isdisjoint, args[0].texts[args[0].low : args[0].high])) else _ALL_WITNESSES
+    if kind == SET:
+        return _texts_use(args[0].texts)
     if kind in (CONCAT, UNION):
         found = 0
         for part in args:
@@ -257,6 +258,17 @@ def _uses(kind: int, args: tuple[Any, ...]) -> int:
             found &= part._uses
         return found
     return 0 if kind <= EPSILON_KIND else _ALL_WITNESSES
+
+
+def _texts_use(texts: tuple[str, ...]) -> int:
+    """As `_uses`, for all texts of a set; every state of the set asks, so the answer is kept by the identity of the tuple."""
+    known = _texts_used.get(id(texts))
+    if known is None or known[0] is not texts:
+        if len(_texts_used) >= _MOST_SETS:
+            _texts_used.clear()
+        found = _class_uses(tuple([(ord(char), ord(char)) for char in _WITNESSES if any(char in text for text in texts)]))
+        known = _texts_used[id(texts)] = texts, found
+    return known[1]
 
 
 def _is_any(expr: Expr) -> bool:
