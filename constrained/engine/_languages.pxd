@@ -14,6 +14,7 @@ cdef struct LiteralTexts:
 cdef struct LanguageAt:
     int32_t first, last         # edges, or -1: not asked yet
     int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
+    int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
     uint8_t accepts
 
 cdef class Languages:

@@ -60,6 +60,7 @@ cdef class Languages:
         self.languages[fresh].first = -1
         self.languages[fresh].last = -1
         self.languages[fresh].texts = -1
+        self.languages[fresh].spelling = -1
         self.objects.append(None)
         return fresh
 

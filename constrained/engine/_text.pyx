@@ -104,7 +104,12 @@ cdef class Texts(Languages):
 
     cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1:
         cdef uint64_t a = pair(language, (spelling << 24) | (place << 16) | (left << 8) | form), b = pair(value, high)
-        cdef int known = map_get(&self.position_ids, a, b)
+        cdef int known
+        cdef LanguageAt* of = &self.languages[language]
+        cdef bint simple = place == BODY and of.spelling in (-1, spelling)      # PERF: kept with the language, not in a table
+        if simple and of.spelling == spelling:
+            return of.body
+        known = -1 if simple else map_get(&self.position_ids, a, b)
         if known >= 0:
             return known
         known = self.position_count
@@ -117,7 +122,10 @@ cdef class Texts(Languages):
         p.language, p.value, p.high = language, value, high
         p.spelling, p.place, p.left, p.form = spelling, place, left, form
         self.position_count += 1
-        map_put(&self.position_ids, a, b, known)
+        if simple:
+            of.spelling, of.body = spelling, known
+        else:
+            map_put(&self.position_ids, a, b, known)
         return known
 
     cdef int body(self, int spelling, int language) except -1:

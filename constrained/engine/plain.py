@@ -14,6 +14,7 @@ Source: Earley sets and LR item closures in pushdown form; folklore.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,7 @@ class PlainKernel:
     ) -> None:
         self._vocabulary, self._specials = vocabulary, specials
         self._max_configurations, self._max_bytes = max_configurations, max_bytes
+        self._lock = Lock()  # of threads that share the kernel; all else may be computed twice
         self._edges: dict[State, Edges] = {}
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._ids: dict[tuple[frozenset[Config], bool], int] = {}
@@ -195,9 +197,7 @@ class PlainKernel:
     def _frame(self, after: State | Dispatch, surface: Surface | None, record: bytes | None, parent: Frame | None) -> Frame:
         key = (after, surface, record, parent)
         frame = self._frames.get(key)
-        if frame is None:
-            frame = self._frames[key] = Frame(after, surface, record, parent)
-        return frame
+        return frame if frame is not None else self._frames.setdefault(key, Frame(after, surface, record, parent))
 
     def _returned(self, machine: State | TextAt, frame: Frame) -> State | None:
         after = frame.after
@@ -211,9 +211,14 @@ class PlainKernel:
 
     def _intern(self, configs: frozenset[Config], final: bool) -> int:
         key = (configs, final)
-        state = self._ids.setdefault(key, len(self._states))
-        if state == len(self._states):
-            self._states.append(key)
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        with self._lock:
+            state = self._ids.get(key, len(self._states))
+            if state == len(self._states):
+                self._states.append(key)
+                self._ids[key] = state
         return state
 
     # -- masks ----------------------------------------------------------------------------------------------------------
