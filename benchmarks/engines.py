@@ -15,6 +15,7 @@ import numpy as np
 
 import constrained
 from constrained import ChatFormat, Grammar, Vocabulary
+from constrained.schema.embedding import forget
 
 from .cases import Case
 from .peers import lark
@@ -28,6 +29,10 @@ class Engine(Protocol):
     name: str
 
     def version(self) -> str: ...
+
+    def forget(self) -> None:
+        """Drop what is kept of earlier grammars; an engine whose `compile` does so anyway has nothing to do."""
+        ...
 
     def compile(self, case: Case) -> Any:
         """Return a compiled grammar, or None where the engine cannot express the case."""
@@ -56,6 +61,11 @@ class Ours:
 
     def version(self) -> str:
         return constrained.__version__
+
+    def forget(self) -> None:
+        """Leave only what belongs to the vocabulary alone: the masks of text languages, not the states of grammars."""
+        self._vocabulary.kernels.clear()
+        forget()
 
     def compile(self, case: Case) -> Any:
         if case.format is None:
@@ -93,6 +103,9 @@ class Llguidance:
 
     def version(self) -> str:
         return version("llguidance")
+
+    def forget(self) -> None:
+        pass
 
     def compile(self, case: Case) -> Any:
         if case.format is None:
@@ -138,6 +151,9 @@ class XGrammar:
 
     def version(self) -> str:
         return version("xgrammar")
+
+    def forget(self) -> None:
+        pass
 
     def compile(self, case: Case) -> Any:
         self._compiler.clear_cache()

@@ -61,6 +61,11 @@ class _Leaves:
 _commons: dict[tuple[int, bool], _Leaves] = {}  # by id of the dialect, and whether formats are asserted
 
 
+def forget() -> None:
+    """Start afresh."""
+    _commons.clear()
+
+
 def leaf(conj: Conj) -> Conj | None:
     """Return the conjunction that stands for all that are equal to this one, None if it is no leaf.  Idempotent.
 

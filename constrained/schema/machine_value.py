@@ -115,3 +115,8 @@ def common_values(punctuation: Punctuation, *, ordered: bool) -> Values:
     if found is None or len(found._states) > MOST_STATES:
         found = _commons[place] = Values(punctuation, ordered=ordered)
     return found
+
+
+def forget() -> None:
+    """Start afresh."""
+    _commons.clear()

@@ -58,6 +58,13 @@ class Recent(Generic[Made]):
         self._held: dict[bytes, Made] = {}
         self._lock = Lock()
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._left += sum(map(len, self._made))
+            self._made.clear()
+            self._held.clear()
+
     def get(self, key: bytes) -> Made | None:
         with self._lock:
             known = self._made.get(key)
