@@ -239,3 +239,11 @@ def test_equal_tools_have_equal_machines() -> None:
     machines = [
         [symbol.machine for symbol in chat.grammar(copy.deepcopy(tools)).symbols() if hasattr(symbol, "machine")] for _ in range(2)]
     assert machines[0][0].state() is machines[1][0].state()
+
+
+@pytest.mark.parametrize("keyword", ["properties", "items"])
+def test_deep_schemas_are_no_leaves(keyword: str) -> None:
+    schema: Any = {"type": "null"}
+    for _ in range(3000):
+        schema = {keyword: {"a": schema} if keyword == "properties" else schema}
+    assert leaf(load(schema)) is None

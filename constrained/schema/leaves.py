@@ -105,7 +105,7 @@ def _write(schema: Any, rules: Rules, key: list[Hashable]) -> bool:
         if write is None:
             return False
         key.append(keyword)
-        if not write(value, rules, key):
+        if len(key) > _LARGEST or not write(value, rules, key):  # so nesting is bounded as well
             return False
     key.append(None)
     return len(key) <= _LARGEST
