@@ -31,6 +31,7 @@ from rich.table import Table
 from constrained import Grammar, Vocabulary, compile
 
 from . import vocabularies
+from .engines import forget_grammars
 from .speed import _default_record, _machine
 
 REPETITIONS = 7
@@ -141,6 +142,7 @@ def _times(family: Family, size: int, vocabulary: Vocabulary, repetitions: int) 
     for _ in range(repetitions):
         if spent > PATIENCE:
             break
+        forget_grammars(vocabulary)  # else small schemas would be found again, and large ones would not
         gc.collect()
         gc.disable()
         started, ran = perf_counter_ns(), thread_time_ns()

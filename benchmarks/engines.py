@@ -23,6 +23,12 @@ from .peers import lark
 _ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # the spelling of our formats, for llguidance
 
 
+def forget_grammars(vocabulary: Vocabulary) -> None:
+    """Leave only what belongs to the vocabulary alone: the masks of text languages, not the states of grammars and schemas."""
+    vocabulary.kernels.clear()
+    forget()
+
+
 class Engine(Protocol):
     """One engine over one vocabulary."""
 
@@ -63,9 +69,7 @@ class Ours:
         return constrained.__version__
 
     def forget(self) -> None:
-        """Leave only what belongs to the vocabulary alone: the masks of text languages, not the states of grammars."""
-        self._vocabulary.kernels.clear()
-        forget()
+        forget_grammars(self._vocabulary)
 
     def compile(self, case: Case) -> Any:
         if case.format is None:

@@ -8,10 +8,11 @@ Counted texts (`C{2,20}`) share the inner mask of the uncounted one: a token tha
 Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 from constrained.engine._inner_walk cimport Inner, InnerWalks, set_tokens
 from constrained.engine._machines cimport EXITS, OUTSIDE
+from constrained.engine._packed cimport BLOCK
 from constrained.engine._tables cimport Ints, ints_add
 from constrained.engine._text cimport BODY
 
@@ -86,7 +87,7 @@ cdef class Inners(InnerWalks):
         cdef Inner base = self.counted_inner(q, spelling, (ANY, 0, None)), made = Inner()
         cdef int32_t* path = <int32_t*>malloc(4 * (self.longest + 2))
         cdef int i, node, depth, ended = 0
-        made.bits = <uint32_t*>malloc(4 * self.words)
+        made.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         made.next_bytes = <uint64_t*>malloc(32 * base.exits.size + 8)
         if made.bits == NULL or made.next_bytes == NULL or path == NULL:
             free(path)
@@ -137,7 +138,7 @@ cdef class Inners(InnerWalks):
     cdef Inner limited(self, Inner base, int least, int most):
         cdef Inner level = Inner()
         cdef int i, token
-        level.bits = <uint32_t*>malloc(4 * self.words)
+        level.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         if level.bits == NULL:
             raise MemoryError
         memcpy(level.bits, base.bits, 4 * self.words)
@@ -212,7 +213,7 @@ cdef class Inners(InnerWalks):
         """Return the tokens that stay inside, without those that end where they leave."""
         cdef int i
         if inner.inside == NULL:
-            inner.inside = <uint32_t*>malloc(4 * self.words)
+            inner.inside = <uint32_t*>calloc(self.words + BLOCK, 4)
             if inner.inside == NULL:
                 raise MemoryError
             memcpy(inner.inside, inner.bits, 4 * self.words)

@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from constrained.engine._automaton cimport Automaton, Row, successor
 from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
+from constrained.engine._packed cimport BLOCK
 from constrained.engine._tables cimport Ints, ints_add
 
 cdef enum:
@@ -57,7 +58,7 @@ cdef class InnerWalks(Automaton):
         path[0] = begin
         memset(characters, 0, 4 * (self.longest + 2))
         if node < 0:
-            made.bits = <uint32_t*>calloc(self.words, 4)
+            made.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         try:
             while at < stop:
                 depth = self.trie[at].depth - base

@@ -22,7 +22,7 @@ from libc.string cimport memset
 from constrained.engine._automaton cimport Row, successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
-from constrained.engine._packed cimport BLOCK, Mask, draft_clear, mask_bytes, pack, unpack
+from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, mask_bytes, pack, unpack
 from constrained.engine._tables cimport Node, ints_add
 
 from constrained.engine.bitmask import misfit
@@ -69,8 +69,8 @@ cdef class Kernel(Masks):
         self.draft.words, self.draft.blocks = self.words, (self.words + BLOCK - 1) // BLOCK
         self.draft.bits = <uint32_t*>calloc(BLOCK * (self.draft.blocks + 8), 4)
         self.draft.touched = <uint8_t*>calloc(self.draft.blocks + 8, 1)
-        self.draft.pairs.at = <int32_t*>malloc(8 * self.words + 8)
-        if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.pairs.at == NULL:
+        self.draft.records.at = <int32_t*>malloc(4 * RECORD * (self.draft.blocks + 1))
+        if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.records.at == NULL:
             raise MemoryError
         self.intern_state(0)                                   # DEAD
         self.roots_known = {}

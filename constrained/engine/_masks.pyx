@@ -36,7 +36,7 @@ cdef class Masks(Inners):
         free(self.generic.at)
         free(self.draft.bits)
         free(self.draft.touched)
-        free(self.draft.pairs.at)
+        free(self.draft.records.at)
         free(self.draft.removed.at)
 
     cdef int fill_draft(self, int state) except -1:

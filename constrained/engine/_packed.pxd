@@ -3,7 +3,7 @@
 
 Most masks are empty but for a few tokens, or an inner mask and a few tokens more.  To zero, fill and copy the 16 KB of a mask over
 128,000 tokens would cost more than all else that many first visits need; so a draft knows which of its blocks were touched, and a finished
-mask lists the words in which it differs from its base.
+mask lists the blocks in which it may differ from its base.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -13,22 +13,23 @@ cdef enum:
     BLOCK = 4                   # words of a block
     BLOCK_SHIFT = 2
     BLOCK_BITS = 7              # a token's number without these is its block's
+    RECORD = 1 + BLOCK
     MERGED = 2
 
 
 cdef struct Draft:
     uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
     uint8_t* touched            # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
-    const uint32_t* base        # a whole inner mask, or NULL
+    const uint32_t* base        # a whole inner mask, padded to whole blocks, or NULL
     const Ints* base_words      # the base as pairs (word, its bits) where these are few, else NULL
     int words, blocks
-    Ints pairs                  # room to pack
+    Ints records                # (RECORD * blocks,) room to pack
     Ints removed                # tokens of base or bits that are not allowed after all
 
 
-cdef struct Mask:               # the pairs (word, its bits) in which it differs follow in memory
+cdef struct Mask:               # the blocks that may differ follow in memory, each as its number and its words
     const uint32_t* base        # borrowed from an Inner that lives as long; NULL: no token
-    int64_t count               # of pairs; -1: no pairs but all words
+    int64_t count               # of blocks; -1: all words instead
 
 
 cdef inline int32_t* listed(const Mask* mask) noexcept nogil:
@@ -36,7 +37,7 @@ cdef inline int32_t* listed(const Mask* mask) noexcept nogil:
 
 
 cdef inline size_t mask_bytes(const Mask* mask, int words) noexcept nogil:
-    return sizeof(Mask) + 4 * <size_t>(words if mask.count < 0 else 2 * mask.count)
+    return sizeof(Mask) + 4 * <size_t>(words if mask.count < 0 else RECORD * mask.count)
 
 
 cdef inline void draft_token(Draft* draft, int token) noexcept nogil:
@@ -104,7 +105,7 @@ cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
     cdef uint32_t* bits = draft.bits + BLOCK * block
     cdef const uint32_t* base = draft.base + BLOCK * block
     if draft.base != NULL and draft.touched[block] != MERGED:
-        for i in range(min(BLOCK, draft.words - BLOCK * block)):
+        for i in range(BLOCK):
             bits[i] |= base[i]
     draft.touched[block] = MERGED
 
@@ -112,50 +113,51 @@ cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
 cdef inline Mask* pack(Draft* draft, Arena* arena) except NULL:
     """Return the finished mask; the draft is to be cleared."""
     cdef int eight, block, i, token, count = 0, words = draft.words
-    cdef uint32_t* bits = draft.bits
-    cdef const uint32_t* base = draft.base
-    cdef int32_t* pairs = draft.pairs.at
+    cdef int32_t* record = draft.records.at
     cdef Mask* mask
     for i in range(draft.removed.size):
         token = draft.removed.at[i]
         merge_base(draft, token >> BLOCK_BITS)
-        bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+        draft.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
     for eight in range(0, draft.blocks, 8):
         if not (<uint64_t*>(draft.touched + eight))[0]:
             continue
         for block in range(eight, eight + 8):
-            if not draft.touched[block]:
-                continue
-            merge_base(draft, block)
-            for i in range(BLOCK * block, min(BLOCK * block + BLOCK, words)):
-                if bits[i] != (base[i] if base != NULL else 0):
-                    pairs[2 * count], pairs[2 * count + 1] = i, <int32_t>bits[i]
-                    count += 1
-    if 4 * count <= words:
-        mask = <Mask*>arena_take(arena, sizeof(Mask) + 8 * <size_t>count)
-        mask.base, mask.count = base, count
-        memcpy(listed(mask), pairs, 8 * <size_t>count)
+            if draft.touched[block]:
+                merge_base(draft, block)
+                record[0] = block
+                memcpy(record + 1, draft.bits + BLOCK * block, 4 * BLOCK)
+                record += RECORD
+                count += 1
+    if 2 * RECORD * count <= words:
+        mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * RECORD * <size_t>count)
+        mask.base, mask.count = draft.base, count
+        memcpy(listed(mask), draft.records.at, 4 * RECORD * <size_t>count)
         return mask
     mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * <size_t>words)
     mask.base, mask.count = NULL, -1
-    if base != NULL:
-        memcpy(listed(mask), base, 4 * <size_t>words)
-    else:
-        memset(listed(mask), 0, 4 * <size_t>words)
-    for i in range(count):
-        listed(mask)[pairs[2 * i]] = pairs[2 * i + 1]
+    write_blocks(draft.base, draft.records.at, count, words, <uint32_t*>listed(mask))
     return mask
+
+
+cdef inline void write_blocks(const uint32_t* base, const int32_t* record, int count, int words, uint32_t* bits) noexcept nogil:
+    """Write all words of a mask that differs from its base in some blocks."""
+    cdef int i
+    if base != NULL:
+        memcpy(bits, base, 4 * <size_t>words)
+    else:
+        memset(bits, 0, 4 * <size_t>words)
+    for i in range(count):
+        if BLOCK * record[0] + BLOCK <= words:
+            memcpy(bits + BLOCK * record[0], record + 1, 4 * BLOCK)
+        else:
+            memcpy(bits + BLOCK * record[0], record + 1, 4 * (words - BLOCK * record[0]))
+        record += RECORD
 
 
 cdef inline void unpack(const Mask* mask, int words, uint32_t* bits) noexcept nogil:
     """Write all words of a mask."""
-    cdef int i
-    cdef const int32_t* pairs = listed(mask)
     if mask.count < 0:
-        memcpy(bits, pairs, 4 * <size_t>words)
-    elif mask.base != NULL:
-        memcpy(bits, mask.base, 4 * <size_t>words)
+        memcpy(bits, listed(mask), 4 * <size_t>words)
     else:
-        memset(bits, 0, 4 * <size_t>words)
-    for i in range(0, 2 * <int>mask.count, 2):
-        bits[pairs[i]] = <uint32_t>pairs[i + 1]
+        write_blocks(mask.base, listed(mask), <int>mask.count, words, bits)
