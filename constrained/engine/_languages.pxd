@@ -36,5 +36,7 @@ cdef class Languages:
     cdef object language_object(self, int language)
     cdef int expand(self, int language) except -1
     cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1
+    cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept
+    cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept
     cdef int literal_range(self, int language, int low, int high) except -3
     cdef int language_range(self, int language, int low, int high) except -3

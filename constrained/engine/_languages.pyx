@@ -140,34 +140,50 @@ cdef class Languages:
         cdef LanguageAt* at = &self.languages[known]
         at.texts, at.excluded, at.low, at.high, at.depth = texts, excluded, low, high, depth
         cdef LiteralTexts* entry = &self.sets[texts]
-        at.accepts = entry.offset[low + 1] - entry.offset[low] == depth and self.excluded[excluded][low] == low
+        at.accepts = self.ends(at, depth, low)
         map_put(&self.literal_ids, a, b, known)
         return known
+
+    cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept:
+        """Say whether the first of some texts, which agree on `depth` characters, ends there and is not excluded."""
+        cdef const int32_t* offset = self.sets[start.texts].offset
+        return offset[low + 1] - offset[low] == depth and self.excluded[start.excluded][low] == low
+
+    cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept:
+        """Narrow the texts [low, high), which agree on `depth` characters, to those that go on with a code point of [least, most].
+
+        Return whether one of these is not excluded.
+        """
+        cdef LiteralTexts* entry = &self.sets[start.texts]
+        cdef const int32_t* offset = entry.offset
+        cdef const int32_t* points = entry.points + depth
+        cdef int begin = low[0], left, right, middle
+        if offset[begin + 1] - offset[begin] == depth:
+            begin += 1
+        left, right = begin, high[0]
+        while left < right:
+            middle = (left + right) >> 1
+            if points[offset[middle]] < least:
+                left = middle + 1
+            else:
+                right = middle
+        begin, right = left, high[0]
+        while left < right:
+            middle = (left + right) >> 1
+            if points[offset[middle]] <= most:
+                left = middle + 1
+            else:
+                right = middle
+        low[0], high[0] = begin, left
+        return begin < left and self.excluded[start.excluded][begin] < left
 
     cdef int literal_range(self, int language, int low, int high) except -3:
         """Return the language after a code point of [low, high]: a target if low == high, else NONE or MIXED."""
         cdef LanguageAt at = self.languages[language]
-        cdef LiteralTexts* entry = &self.sets[at.texts]
-        cdef int depth = at.depth, left, right, middle, begin = at.low
-        if entry.offset[begin + 1] - entry.offset[begin] == depth:
-            begin += 1
-        left, right = begin, at.high
-        while left < right:
-            middle = (left + right) >> 1
-            if entry.points[entry.offset[middle] + depth] < low:
-                left = middle + 1
-            else:
-                right = middle
-        begin, right = left, at.high
-        while left < right:
-            middle = (left + right) >> 1
-            if entry.points[entry.offset[middle] + depth] <= high:
-                left = middle + 1
-            else:
-                right = middle
-        if begin >= left or self.excluded[at.excluded][begin] >= left:
+        cdef int begin = at.low, end = at.high
+        if not self.narrow(&at, at.depth, low, high, &begin, &end):
             return NONE
-        return self.literal_language(at.texts, at.excluded, begin, left, depth + 1) if low == high else MIXED
+        return self.literal_language(at.texts, at.excluded, begin, end, at.depth + 1) if low == high else MIXED
 
     cdef int expand(self, int language) except -1:
         cdef int first = self.edge_low.size

@@ -4,17 +4,18 @@
 What tokens do inside a text depends only on the vocabulary and the text's language.  That part, the *inner* mask, is kept with the
 vocabulary; tokens that leave the text are walked from the state behind it, each from the trie node where it leaves.
 """
-from libc.stdint cimport int32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t, uint64_t, uint8_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 from constrained.engine._automaton cimport Row, successor
 from constrained.engine._inner cimport Inners
 from constrained.engine._inner_walk cimport Inner
+from constrained.engine._languages cimport LanguageAt
 from constrained.engine._machines cimport FINAL, OUTSIDE, UNKNOWN
 from constrained.engine._objects cimport OTHER
 from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
-from constrained.engine._text cimport BODY_LESS, ESCAPE
+from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spelling
 
 from bisect import bisect_left
 from itertools import islice
@@ -28,10 +29,14 @@ cdef enum:
 cdef class Masks(Inners):
     """Fills masks; the base of `Kernel`, split off for the reader's sake only."""
 
-    def __cinit__(self, *args, **options):
+    def __cinit__(self, vocabulary, *args, **options):
+        self.ranges_path = <int32_t*>malloc(8 * (vocabulary.longest + 2))
+        if self.ranges_path == NULL:
+            raise MemoryError
         self.begun_texts, self.ordered_texts = {}, {}
 
     def __dealloc__(self):
+        free(self.ranges_path)
         free(self.deferred.at)
         free(self.generic.at)
         free(self.draft.bits)
@@ -41,7 +46,7 @@ cdef class Masks(Inners):
 
     cdef int fill_draft(self, int state) except -1:
         """Draft the mask of a state."""
-        cdef int token, light = self.states[state].light
+        cdef int token, q, stack, node, light = self.states[state].light
         cdef list doubtful = []
         if light == UNKNOWN:
             light = self.split(state)
@@ -51,8 +56,12 @@ cdef class Masks(Inners):
             self.walk_all(light)
         while self.deferred.size:
             self.deferred.size -= 3
-            self.add_text(self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1],
-                          self.deferred.at[self.deferred.size + 2], doubtful)
+            q, stack, node = (
+                self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1], self.deferred.at[self.deferred.size + 2])
+            if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
+                self.add_literals(q, stack, node)
+            else:
+                self.add_text(q, stack, node, doubtful)
         for token in doubtful:
             if draft_has(&self.draft, token) and self.after_token(state, token) == DEAD:
                 ints_add(&self.draft.removed, token)
@@ -136,16 +145,78 @@ cdef class Masks(Inners):
         return 0
 
     cdef bint is_heavy(self, int q, int stack) except -1:
-        """Say whether a configuration gets its mask from an inner one: between the characters of a text that is no finite set."""
+        """Say whether a configuration gets its mask in another way than by steps: between the characters of a text."""
         cdef int place
+        cdef Spelling* spelling
         if not q & 1 or stack == OUTSIDE:
             return False
         place = self.texts.positions[q >> 1].place
+        spelling = &self.texts.spellings[self.texts.positions[q >> 1].spelling]
         if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
-            return False
+            return place == BODY and spelling.closing >= 0 and not spelling.tag_safe and not self.records(stack)
         if self.records(stack):
             return place <= BODY_LESS and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
         return place <= BODY_LESS or place == ESCAPE
+
+    # -- finite sets of texts ---------------------------------------------------------------------------------------------
+
+    cdef int add_literals(self, int q, int stack, int node) except -1:
+        """Add the mask of a text of a finite set, whole or below a trie node: the trie of tokens against the sorted texts.
+
+        PERF: a node costs two binary searches instead of a language, a position, a state and a row.  Only where a text ends, or a character
+        is not written as itself in ASCII, is there a state, and steps from it.
+        """
+        cdef int byte
+        cdef uint8_t possible[256]
+        if node >= 0:
+            return self.walk_literals(q, stack, node + 1, self.trie[node].end, self.trie[node].depth)
+        self.texts.mark(q >> 1, self.marks)
+        for byte in range(256):     # all at once: a walk marks rows of its own
+            possible[byte] = self.marks[byte] != 0
+            self.marks[byte] = 0
+        for byte in range(256):
+            if possible[byte] and self.roots[byte] >= 0:
+                self.walk_literals(q, stack, self.roots[byte], self.trie[self.roots[byte]].end, 0)
+        return 0
+
+    cdef int walk_literals(self, int q, int stack, int at, int stop, int base) except -1:
+        """Add the tokens of trie nodes [at, stop); `base` = depth of what lies above them."""
+        cdef Position p = self.texts.positions[q >> 1]
+        cdef LanguageAt start = self.texts.languages[p.language]
+        cdef int closing = self.texts.spellings[p.spelling].closing, raw = self.texts.spellings[p.spelling].raw
+        cdef int depth, byte, low, high, behind
+        cdef int32_t* lows = self.ranges_path
+        cdef int32_t* highs = self.ranges_path + self.longest + 2
+        lows[0], highs[0] = start.low, start.high
+        while at < stop:
+            depth, byte = self.trie[at].depth - base, self.trie[at].byte
+            low, high = lows[depth - 1], highs[depth - 1]
+            if byte == closing or byte == 0x5C or byte >= 0x80:
+                if self.leaves_literals(&start, byte == closing, byte == 0x5C, low, high, start.depth + depth - 1):
+                    behind = self.literal_state(p.spelling, &start, low, high, start.depth + depth - 1, stack)
+                    self.walk(behind, at, self.trie[at].end, base + depth - 1)
+                at = self.trie[at].end
+                continue
+            if self.texts.in_table(raw, byte) and self.texts.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high):
+                draft_node(&self.draft, self.trie, self.ids, at)
+                lows[depth], highs[depth] = low, high
+                at += 1
+            else:
+                at = self.trie[at].end
+        return 0
+
+    cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept:
+        """Say whether the texts [low, high) may go on with their end, an escape, or else a character beyond ASCII."""
+        if closes:
+            return self.texts.ends(start, depth, low)
+        return escapes or self.texts.narrow(start, depth, 0x80, 0x10FFFF, &low, &high)
+
+    cdef int literal_state(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1:
+        """Return the state in which the texts [low, high) of a set are left, which agree on `depth` characters."""
+        cdef int language = self.texts.literal_language(start.texts, start.excluded, low, high, depth)
+        ints_add(&self.work, 2 * self.texts.body(spelling, language) + 1)
+        ints_add(&self.work, stack)
+        return self.close(0)
 
     # -- texts and what lies behind them ------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ def literals(texts: Iterable[str]) -> Expr:
     >>> literals(["oslo", "bergen"]).literal_set.texts
     ('bergen', 'oslo')
     """
-    found = tuple(sorted(text for text in set(texts) if not any("\ud800" <= char <= "\udfff" for char in text)))
+    found = tuple(sorted([text for text in set(texts) if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)]))
     if not found:
         return NEVER
     return literal(found[0]) if len(found) == 1 else of_literal_set(LiteralSet(found))

@@ -266,7 +266,8 @@ def _texts_use(texts: tuple[str, ...]) -> int:
     if known is None or known[0] is not texts:
         if len(_texts_used) >= _MOST_SETS:
             _texts_used.clear()
-        found = _class_uses(tuple([(ord(char), ord(char)) for char in _WITNESSES if any(char in text for text in texts)]))
+        joined = "".join(texts)
+        found = _class_uses(tuple([(ord(char), ord(char)) for char in _WITNESSES if char in joined]))
         known = _texts_used[id(texts)] = texts, found
     return known[1]
 
