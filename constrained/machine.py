@@ -80,6 +80,7 @@ class Dispatch:
     """
 
     records: bool = False
+    refuses: bool = True  # False: every text of the language is taken, or can be continued to one that is
     special: frozenset[str] = frozenset()
 
     def after(self, label: int) -> State | None:

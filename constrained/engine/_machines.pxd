@@ -12,6 +12,7 @@ cdef enum:
     DISPATCH = 4
     RECORDS = 8
     TAIL = 16
+    REFUSES = 32        # a Dispatch that may refuse a text
     FINAL = 1           # flags of an automaton state
     EXITS = 2
 
@@ -67,3 +68,4 @@ cdef class Machines:
     cdef int record_step(self, int stack, int byte) except -1
     cdef void sort_frames(self, int first) noexcept
     cdef bint records(self, int stack) noexcept
+    cdef bint refuses(self, int stack) noexcept

@@ -52,7 +52,7 @@ cdef class Machines:
         if state is END:
             self.machines[fresh].flags = EXPANDED | ACCEPTING | TAIL
         elif isinstance(state, Dispatch):
-            self.machines[fresh].flags = EXPANDED | DISPATCH | (RECORDS if state.records else 0)
+            self.machines[fresh].flags = EXPANDED | DISPATCH | (RECORDS if state.records else 0) | (REFUSES if state.refuses else 0)
         elif isinstance(state, Text):
             self._expand_text(fresh, state)
         elif isinstance(state, Bytes):
@@ -308,6 +308,14 @@ cdef class Machines:
                 for k in range(3):
                     f[k], g[k] = g[k], f[k]
                 j -= 3
+
+    cdef bint refuses(self, int stack) noexcept:
+        """Say whether what follows the text above a stack may refuse it."""
+        cdef int i
+        for i in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
+            if self.frames.at[i + 1] >= 0 and self.machines[self.frames.at[i] >> 1].flags & REFUSES:
+                return True
+        return False
 
     cdef bint records(self, int stack) noexcept:
         cdef int i

@@ -28,6 +28,7 @@ cdef class Masks(Inners):
     cdef int add_text(self, int q, int stack, int node, list doubtful) except -1
     cdef int leave_all(self, Inner inner, int behind, object apart) except -1
     cdef int popped_state(self, int stack) except -1
+    cdef int leave_bare(self, Inner inner, list doubtful) except -1
     cdef int leave_recorded(self, Inner inner, int q, int stack, int node, list doubtful) except -1
     cdef int leave_key(self, Inner inner, int after, int parent, object apart) except -1
     cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything)

@@ -155,7 +155,7 @@ cdef class Masks(Inners):
         if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
             return place == BODY and spelling.closing >= 0 and not spelling.tag_safe and not self.records(stack)
         if self.records(stack):
-            return place <= BODY_LESS and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
+            return place <= BODY_LESS and (spelling.closing >= 0 or not self.refuses(stack))
         return place <= BODY_LESS or place == ESCAPE
 
     # -- finite sets of texts ---------------------------------------------------------------------------------------------
@@ -224,19 +224,33 @@ cdef class Masks(Inners):
         """Add the mask of one text configuration, whole or below a trie node: its inner mask, and what lies behind it."""
         cdef Inner inner = self.part(q, node) if node >= 0 else self.inner(q)
         cdef bint recording = self.records(stack)
-        cdef int behind
+        cdef int behind, closing = self.texts.spellings[self.texts.positions[q >> 1].spelling].closing
         if node >= 0:
             draft_tokens(&self.draft, inner.tokens.at, inner.tokens.size)
         else:
-            if recording:
+            if recording and closing >= 0:
                 draft_whole(&self.draft, self.inside(inner), NULL)
             else:
                 draft_whole(&self.draft, inner.bits, &inner.words if inner.words.size else NULL)
         behind = self.popped_state(stack)
         if behind != DEAD:
             self.leave_all(inner, behind, None)
-        if recording:
+        if recording and closing >= 0:
             self.leave_recorded(inner, q, stack, node, doubtful)
+        elif recording:
+            self.leave_bare(inner, doubtful)
+        return 0
+
+    cdef int leave_bare(self, Inner inner, list doubtful) except -1:
+        """As `leave_recorded` for a text without an end of its own, none of which is refused: tokens that go on behind it are tried."""
+        cdef int i, j, node
+        for i in range(inner.exits.size):
+            node = inner.exits.at[i]
+            draft_node(&self.draft, self.trie, self.ids, node)
+            for j in range(self.trie[node + 1].first, self.trie[self.trie[node].end].first):
+                if not draft_has(&self.draft, self.ids[j]):
+                    draft_token(&self.draft, self.ids[j])
+                    doubtful.append(self.ids[j])
         return 0
 
     cdef int leave_all(self, Inner inner, int behind, object apart) except -1:

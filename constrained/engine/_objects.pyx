@@ -10,7 +10,7 @@ instead of 10.  Objects with clauses or in schema order stay with the twin.
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
-from constrained.engine._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS
+from constrained.engine._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS, REFUSES
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix, pair
 from constrained.engine._languages cimport NONE
 
@@ -180,7 +180,7 @@ cdef class Objects(Machines):
         if kind == NAMED:
             m.flags = EXPANDED | DISPATCH
         elif kind == OTHER:
-            m.flags = EXPANDED | DISPATCH | RECORDS
+            m.flags = EXPANDED | DISPATCH | RECORDS | REFUSES
         map_put(&self.object_ids, a, b, 2 * known)
         return 2 * known
 

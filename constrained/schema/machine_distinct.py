@@ -37,14 +37,16 @@ class AfterText(Dispatch):
 
     records = True
 
-    def __init__(self, after: Position, used: Written, *, number: bool) -> None:
-        self._after, self._used, self._number = after, used, number
+    def __init__(self, after: Position, used: Written, *, number: bool, endless: bool = True) -> None:
+        self._after, self._used, self._number, self._endless = after, used, number, endless
+        # The language of numbers leaves the used ones out, but for those that are too long to write down.
+        self.refuses = not number or any(kind == "number" and not isinstance(value, Fraction) for kind, value in used)
         # One token can hold the empty string twice, so that "" has to be told from other strings.
         self.special = frozenset() if number else frozenset({"", *(str(value) for kind, value in used if kind == "string")})
 
     def after_text(self, text: str | None) -> State | None:
-        if text is None:
-            return self._after
+        if text is None:  # where strings run out, each one tells in what may come next
+            return self._after if self._endless else None
         item: Item = ("number", _value(text)) if self._number else ("string", text)
         return None if item in self._used else self._after._replace(written=self._after.written | {item})
 
@@ -121,9 +123,10 @@ class Distinct:
             if language.edges():
                 calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True)))
         texts = {str(text) for kind, text in used if kind == "string"}
-        strings = value.strings if never_runs_dry(value.strings) else cut(value.strings, texts)
+        endless = never_runs_dry(value.strings)
+        strings = value.strings if endless else cut(value.strings, texts)
         if strings is not None:
-            calls.append((self._values.string(strings), AfterText(after, used, number=False)))
+            calls.append((self._values.string(strings), AfterText(after, used, number=False, endless=endless)))
         return calls
 
     def _reserved(self, written: Written, index: int) -> Written:
