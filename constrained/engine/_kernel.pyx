@@ -221,7 +221,7 @@ cdef class Kernel(Masks):
         return self.bytes + 800 * self.texts.language_count > self.max_bytes
 
     def fill(self, int state, object bitmask, int row, bint empty):
-        """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words)."""
+        """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
         cdef Py_buffer view
         cdef Mask* mask = NULL if empty else self.mask_of(state)
         open_bitmask(bitmask, &view, self.words, row)
@@ -230,6 +230,7 @@ cdef class Kernel(Masks):
         else:
             unpack(mask, self.words, <uint32_t*>(<char*>view.buf + <long>row * view.strides[0]))
         PyBuffer_Release(&view)
+        return self.bytes + 800 * self.texts.language_count > self.max_bytes
 
 
 def fill_rows(list entries, object bitmask):

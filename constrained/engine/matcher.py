@@ -50,9 +50,8 @@ class Matcher:
         Cost: 0.5 µs where the state's mask is known; a few µs where only the vocabulary's part of it is.
         Raises: BitmaskError: wrong shape, dtype or layout.  LimitExceeded: see `compile`.
         """
-        if self._kernel.is_full():
+        if self._kernel.fill(self._states[-1], bitmask if type(bitmask) is np.ndarray else as_array(bitmask), row, self._finished):
             self._replay()
-        self._kernel.fill(self._states[-1], bitmask if type(bitmask) is np.ndarray else as_array(bitmask), row, self._finished)
 
     def accepts(self, token: int) -> bool:
         """Say whether a token may come next."""

@@ -114,11 +114,12 @@ class PlainKernel:
             self._masks[state] = self._walk(state)
         return self._masks[state]
 
-    def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, empty: bool) -> None:
-        """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words)."""
+    def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, empty: bool) -> bool:
+        """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
         if not fits(bitmask, row, self._vocabulary.words):
             raise misfit(bitmask, row, self._vocabulary.words)
         bitmask[row] = 0 if empty else self.mask(state).view(np.int32)
+        return self.is_full()
 
     def cached_bytes(self) -> int:
         """Return an estimate of the memory that the automaton holds."""
