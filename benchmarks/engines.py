@@ -27,6 +27,8 @@ def forget_grammars(vocabulary: Vocabulary) -> None:
     """Leave only what belongs to the vocabulary alone: the masks of text languages, not the states of grammars and schemas."""
     vocabulary.kernels.clear()
     forget()
+    for name in ChatFormat.names():
+        ChatFormat.load(name).forget()
 
 
 class Engine(Protocol):

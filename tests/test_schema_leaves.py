@@ -247,3 +247,25 @@ def test_deep_schemas_are_no_leaves(keyword: str) -> None:
     for _ in range(3000):
         schema = {keyword: {"a": schema} if keyword == "properties" else schema}
     assert leaf(load(schema)) is None
+
+
+def test_equal_tools_give_one_grammar() -> None:
+    """The second time it is held; what its caller changes afterwards is something else; wrong tools are told each time."""
+    chat = ChatFormat.load("hermes").respell({})
+
+    def tools(kind: str) -> list[dict[str, Any]]:
+        return [{"name": "look", "parameters": {"type": "object", "properties": {"a": {"type": kind}}}}]
+
+    given = tools("string")
+    first = chat.grammar(given)
+    assert chat.grammar(tools("string")) is first
+    given[0]["parameters"]["properties"]["a"]["type"] = "integer"
+    assert chat.grammar(given) is not first
+    assert chat.grammar(tools("string")) is first
+    assert chat.grammar(tools("string"), tool_choice="required") is not first
+    assert first.with_specials(["<|im_end|>", "<tool_call>"]) is first.with_specials(["<tool_call>", "<|im_end|>"])
+    for _ in range(2):
+        with pytest.raises(ConstrainedError):
+            chat.grammar([{"name": ""}])
+    chat.forget()
+    assert chat.grammar(tools("string")) is not first

@@ -31,7 +31,7 @@ import numpy as np
 
 cdef enum:
     DEAD = 0
-    MOST_LANGUAGES = 400_000    # that one mask or step may add; far more than a full cache holds
+    MOST_LANGUAGES = 100_000    # that one mask or step may add; more than a set of 10,000 texts takes
     ROOT = 1 << 14              # estimated bytes of the Python objects behind a root
 
 cdef extern from "Python.h":

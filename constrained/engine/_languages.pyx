@@ -48,7 +48,7 @@ cdef class Languages:
         cdef int fresh = self.language_count
         if fresh >= self.most:
             raise LimitExceeded(
-                "a text has too many states", because="its language was taken apart into 400,000 of them between two tokens",
+                "a text has too many states", because="its language was taken apart into 100,000 of them between two tokens",
                 instead="simplify the pattern, or drop some of its multiples",
             )
         if fresh == self.language_room:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GrammarError, VocabularyError
 from ..grammar import Grammar, Literal, Rule, Symbol
+from ..schema.recent import Recent, content
 from .bind import Writing, bind, shape
 from .definition import ENTRY, Definition, read_definition
 from .message import Message, ToolCall
@@ -110,11 +111,26 @@ class ChatFormat:
         property_order, whitespace, closed, unsupported: as in `schema.embed`; arguments are one line of canonical text in the order of
         the schema, and objects with declared properties have no others.  options: see `definition.options`.
 
-        Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.
+        Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found again by content.
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
         """
-        request = make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options)
-        return bind(self.generic, self.definition, request, Writing(whitespace, property_order, closed, unsupported))
+        writing = Writing(whitespace, property_order, closed, unsupported)
+        key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported)
+        known = None if key is None else self._recent.get(key)
+        if known is None:
+            request = make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options)
+            known = bind(self.generic, self.definition, request, writing)
+            if key is not None:
+                known = self._recent.put(key, known)
+        return known
+
+    @cached_property
+    def _recent(self) -> Recent[Grammar]:
+        return Recent(most=32, most_bytes=1 << 20)
+
+    def forget(self) -> None:
+        """Forget the grammars that were asked for lately; for measuring what tools cost that nobody has seen."""
+        self._recent.clear()
 
     def _request(
         self, tools: object, *, tool_choice: object = "auto", parallel_tool_calls: bool | None = None, max_calls: int | None = None,

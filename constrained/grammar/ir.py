@@ -169,7 +169,15 @@ class Grammar:
         frozenset({'<end>'})
         """
         found = self.specials | ({symbol.text for symbol in self.symbols() if isinstance(symbol, Literal)} & set(names))
-        return self if found == self.specials else Grammar(self.rules, self.start, found, self.widened, self.source)
+        if found == self.specials:
+            return self
+        known = self._read_with.get(found)
+        return known if known is not None else self._read_with.setdefault(found, Grammar(self.rules, self.start, found, self.widened, self.source))
+
+    @cached_property
+    def _read_with(self) -> dict[frozenset[str], Grammar]:
+        """Variants with more literals read as special tokens, by their set; a vocabulary always asks for the same one."""
+        return {}
 
     def without_specials(self, names: Collection[str]) -> Grammar:
         """Return this grammar with some special tokens spelled as text.
