@@ -75,13 +75,15 @@ class Dispatch:
     Behind `Text(surface, LiteralSet)` the kernel calls `after(label)`, the index of the text in the set.  With ``records`` set,
     behind any other language, it calls `after_text(text)` with the decoded text, or with None for "some text outside `special`".
 
-    Invariant: for every text t outside `special`, one token cannot tell after_text(t) from after_text(None).
+    Invariants: for every text t outside `special`, what after_text(t) reads is a part of what after_text(None) reads; and a token can only
+    tell them apart if it reads `tells_from` bytes behind the text, or the whole of a second such text.
     None as result: the text is refused.
     """
 
     records: bool = False
     refuses: bool = True  # False: every text of the language is taken, or can be continued to one that is
     special: frozenset[str] = frozenset()
+    tells_from: int | None = None  # None: any number of bytes will not do
 
     def after(self, label: int) -> State | None:
         raise AssertionError(f"{type(self).__name__} follows no literal set")

@@ -5,6 +5,7 @@ Import these from tests; they raise AssertionError with a reproducer.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import defaultdict
 from typing import Any
@@ -17,6 +18,7 @@ FRAGMENTS = (
     '"', "a", "b", "c", "ab", "abc", "hel", "lo wor", '": ', '":', '", "', '",', '"]', "[", '{"', "\\n", "\\u", "00", "e9", "\\u00e9", "\\ud83d", "\\ude00", "é", "日本",
     "日", "🎉", "12", "-", "0.", "}}", "},", 'a": "', '"a":', 'a": 1, "a": ', '"ab": 1, "ab', '@"abc"', '#"', '%"x-12"', '"""', "\\x41", "\\101", "\\", "'", "it's", "\\'", "<", "</", "<\\/",
 )
+SEPARATORS = ('"', '","', '":"', '":1,"', "a", "b", "ab", "aa", "1", '"a"', ',"a"', '":"","', '"a","b"', ",", '"]', '"}', ":", '""', ',""')
 
 
 def hard_vocabulary(seed: int = 1, pairs: int = 300) -> Vocabulary:
@@ -26,6 +28,17 @@ def hard_vocabulary(seed: int = 1, pairs: int = 300) -> Vocabulary:
     for fragment in (*FRAGMENTS, *("".join(picks.choice(FRAGMENTS) for _ in range(2)) for _ in range(pairs))):
         spelled = fragment.encode()
         texts += [spelled, *([spelled[1:], spelled[:-1]] if len(spelled) > 2 else [])]
+    return Vocabulary(texts, special={"<eos>": len(texts)}, stop=[len(texts)], size=len(texts) + 40)
+
+
+def separating_vocabulary(size: int = 1200) -> Vocabulary:
+    """Return a vocabulary whose tokens end one item or key and begin the next: where what was written tells in what may come."""
+    picks = random.Random(1)
+    texts = [bytes([byte]) for byte in range(256)]
+    texts += ["".join(pieces).encode() for length in (2, 3) for pieces in itertools.product('",:ab]}1', repeat=length)]
+    while len(texts) < size:
+        texts.append("".join(picks.choices(SEPARATORS, k=picks.randint(2, 4))).encode())
+    texts = list(dict.fromkeys(texts))
     return Vocabulary(texts, special={"<eos>": len(texts)}, stop=[len(texts)], size=len(texts) + 40)
 
 

@@ -19,7 +19,7 @@ from constrained.benchmarks.walks import FINISHED, Drawer, needed_names, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from laws import assert_kernels_agree, hard_vocabulary
+from laws import assert_kernels_agree, hard_vocabulary, separating_vocabulary
 from test_schema_normalise import ALL_FORMS, ATOMS, CHECKER, INSTANCES
 from test_schema_normalise import SCHEMAS as NESTED
 from value_texts import (
@@ -274,6 +274,23 @@ SCARCE = [  # what was written tells in what may come, and one token can write m
     {"patternProperties": {"^[ab]$": {"enum": [1, ""]}}, "properties": {"c": {}}, "additionalProperties": False, "type": "object"},
     {"propertyNames": {"enum": ["a", "b"]}, "additionalProperties": {"type": "string", "maxLength": 1}, "type": "object"},
 ]
+DISTINCT = [  # and where what runs out does so inside the texts
+    {"items": {"type": "string", "maxLength": 2}},
+    {"items": {"type": "string", "pattern": "^[ab]{1,2}$"}},
+    {"items": {"type": "string", "pattern": "^[ab]{1,2}$"}, "minItems": 5},
+    {"items": {"type": "string", "pattern": "^(a|b.*)$"}},
+    {"items": {"type": "string", "pattern": "^[ab]{3}$"}, "maxItems": 7},
+    {"items": {"type": "string", "minLength": 1, "maxLength": 40}},
+    {"prefixItems": [{"type": "string"}, {"enum": ["a", "b"]}], "items": False, "minItems": 2},
+    {"prefixItems": [{"type": "string"}, {"enum": ["a"]}], "items": {"type": "string", "pattern": "^b*$"}},
+    {"prefixItems": [{"type": "string"}, {"type": "string"}, {"enum": ["a", "b"]}], "items": False, "minItems": 3},
+]
+KEYED = [
+    {"patternProperties": {"^a(b.*)?$": {"type": "string"}}, "additionalProperties": False},
+    {"patternProperties": {"^(a|b|ab.*)$": {"enum": [1, "", "1"]}}, "additionalProperties": False, "minProperties": 2, "required": ["aba"]},
+    {"propertyNames": {"pattern": "^(a|ba*)$"}, "additionalProperties": {"enum": [1, ""]}, "maxProperties": 3},
+    {"properties": {"a": {"type": "string"}}, "patternProperties": {"^(b|aa*)$": {"enum": ["", 1]}}, "additionalProperties": False},
+]
 MASKED = [*random.Random(3).sample([*SMALL_SCHEMAS, *ALL_FORMS], 40), *SCARCE]
 
 
@@ -296,6 +313,17 @@ def test_kernels_have_the_same_masks():
                 assert_kernels_agree(HARD, places, steps=14 if schema in SCARCE else 8, seed=number + seed)
             compared += 1
     assert compared > 30
+
+
+@pytest.mark.parametrize(
+    "schema", [*({"type": "array", "uniqueItems": True, **schema} for schema in DISTINCT), *({"type": "object", **schema} for schema in KEYED)], ids=repr)
+def test_one_token_can_tell_what_the_text_before_used_up(schema):
+    pytest.importorskip("constrained.engine._kernel")
+    vocabulary = separating_vocabulary()
+    for number, options in enumerate(({}, {"whitespace": "compact"}, {"spelling": "canonical"}, {"surface": "python"})):
+        grammar = Grammar.from_json_schema(schema, **options)
+        places = [compile(grammar, vocabulary, kernel=name).place() for name in ("compiled", "plain")]
+        assert_kernels_agree(vocabulary, places, steps=12, seed=number)
 
 
 def test_walks_along_masks_reach_an_end():

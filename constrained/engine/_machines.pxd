@@ -60,6 +60,7 @@ cdef class Machines:
     cdef int fresh(self, object state) except -1
     cdef int following(self, int after, object text) except -2
     cdef object special(self, int after)
+    cdef int telling(self, int after) except -2
     cdef int expand(self, int at) except -1
     cdef int returned(self, int q, int after, int record) except -2
     cdef int settle_stack(self, int first) except -1

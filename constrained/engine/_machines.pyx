@@ -155,6 +155,11 @@ cdef class Machines:
         """Return the texts that a recording Dispatch treats apart."""
         return self.objects[after >> 1].special
 
+    cdef int telling(self, int after) except -2:
+        """Return its `tells_from`, -1 for None."""
+        tells_from = self.objects[after >> 1].tells_from
+        return -1 if tells_from is None else tells_from
+
     def recorded(self, int record, bytes closing=b""):
         """Return the text of a record; `closing` completes one that is still inside its text."""
         spelled = []

@@ -9,6 +9,7 @@ from constrained.engine._tables cimport Ints, Map
 
 cdef class Masks(Inners):
     cdef Ints deferred              # triples text position, stack, trie node: texts entered during a walk
+    cdef Ints doubtful              # tokens that are looked at again when all others are drafted
     cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
     cdef dict begun_texts           # record -> its text, see `begun`
     cdef dict ordered_texts         # set of texts -> sorted, for a few sets
@@ -25,11 +26,12 @@ cdef class Masks(Inners):
     cdef int walk_literals(self, int q, int stack, int at, int stop, int base) except -1
     cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept
     cdef int literal_state(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1
-    cdef int add_text(self, int q, int stack, int node, list doubtful) except -1
+    cdef int add_text(self, int q, int stack, int node) except -1
     cdef int leave_all(self, Inner inner, int behind, object apart) except -1
     cdef int popped_state(self, int stack) except -1
-    cdef int leave_bare(self, Inner inner, list doubtful) except -1
-    cdef int leave_recorded(self, Inner inner, int q, int stack, int node, list doubtful) except -1
+    cdef int leave_bare(self, Inner inner) except -1
+    cdef int leave_recorded(self, Inner inner, int q, int stack, int node) except -1
+    cdef int doubt(self, Inner inner, int tells_from) except -1
     cdef int leave_key(self, Inner inner, int after, int parent, object apart) except -1
     cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything)
     cdef object begun(self, int record, int closing)

@@ -38,6 +38,7 @@ cdef class Masks(Inners):
     def __dealloc__(self):
         free(self.ranges_path)
         free(self.deferred.at)
+        free(self.doubtful.at)
         free(self.generic.at)
         free(self.draft.bits)
         free(self.draft.touched)
@@ -46,8 +47,8 @@ cdef class Masks(Inners):
 
     cdef int fill_draft(self, int state) except -1:
         """Draft the mask of a state."""
-        cdef int token, q, stack, node, light = self.states[state].light
-        cdef list doubtful = []
+        cdef int i, token, q, stack, node, light = self.states[state].light
+        self.doubtful.size = 0
         if light == UNKNOWN:
             light = self.split(state)
         if light != state:
@@ -61,8 +62,9 @@ cdef class Masks(Inners):
             if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
                 self.add_literals(q, stack, node)
             else:
-                self.add_text(q, stack, node, doubtful)
-        for token in doubtful:
+                self.add_text(q, stack, node)
+        for i in range(self.doubtful.size):
+            token = self.doubtful.at[i]
             if draft_has(&self.draft, token) and self.after_token(state, token) == DEAD:
                 ints_add(&self.draft.removed, token)
         for token in self.named_tokens(state):
@@ -220,7 +222,7 @@ cdef class Masks(Inners):
 
     # -- texts and what lies behind them ------------------------------------------------------------------------------------
 
-    cdef int add_text(self, int q, int stack, int node, list doubtful) except -1:
+    cdef int add_text(self, int q, int stack, int node) except -1:
         """Add the mask of one text configuration, whole or below a trie node: its inner mask, and what lies behind it."""
         cdef Inner inner = self.part(q, node) if node >= 0 else self.inner(q)
         cdef bint recording = self.records(stack)
@@ -236,12 +238,12 @@ cdef class Masks(Inners):
         if behind != DEAD:
             self.leave_all(inner, behind, None)
         if recording and closing >= 0:
-            self.leave_recorded(inner, q, stack, node, doubtful)
+            self.leave_recorded(inner, q, stack, node)
         elif recording:
-            self.leave_bare(inner, doubtful)
+            self.leave_bare(inner)
         return 0
 
-    cdef int leave_bare(self, Inner inner, list doubtful) except -1:
+    cdef int leave_bare(self, Inner inner) except -1:
         """As `leave_recorded` for a text without an end of its own, none of which is refused: tokens that go on behind it are tried."""
         cdef int i, j, node
         for i in range(inner.exits.size):
@@ -250,7 +252,7 @@ cdef class Masks(Inners):
             for j in range(self.trie[node + 1].first, self.trie[self.trie[node].end].first):
                 if not draft_has(&self.draft, self.ids[j]):
                     draft_token(&self.draft, self.ids[j])
-                    doubtful.append(self.ids[j])
+                    ints_add(&self.doubtful, self.ids[j])
         return 0
 
     cdef int leave_all(self, Inner inner, int behind, object apart) except -1:
@@ -289,7 +291,7 @@ cdef class Masks(Inners):
         map_put(&self.popped, stack, 0, known)
         return known
 
-    cdef int leave_recorded(self, Inner inner, int q, int stack, int node, list doubtful) except -1:
+    cdef int leave_recorded(self, Inner inner, int q, int stack, int node) except -1:
         """As `leave`, where what follows depends on the text: ordinary texts have one state behind them, special ones their own."""
         cdef int behind, frame, after, parent, target, exit_
         cdef bint native
@@ -311,7 +313,24 @@ cdef class Masks(Inners):
                 if target != DEAD:
                     draft_node(&self.draft, self.trie, self.ids, exit_)
                     self.walk(target, exit_ + 1, self.trie[exit_].end, self.trie[exit_].depth)
-            doubtful.extend(inner.twice_keys if native else inner.twice)
+            for token in inner.twice_keys if native else inner.twice:
+                ints_add(&self.doubtful, token)
+            self.doubt(inner, self.telling(after))
+        return 0
+
+    cdef int doubt(self, Inner inner, int tells_from) except -1:
+        """Doubt the tokens that read `tells_from` bytes or more behind the text; a negative number stands for none."""
+        cdef int i, j, at, stop, depth
+        if not 0 <= tells_from <= self.longest:
+            return 0
+        for i in range(inner.exits.size):
+            at, stop = inner.exits.at[i] + 1, self.trie[inner.exits.at[i]].end
+            depth = self.trie[at - 1].depth + tells_from
+            while at < stop:
+                if self.trie[at].depth >= depth:
+                    for j in range(self.trie[at].first, self.trie[at + 1].first):
+                        ints_add(&self.doubtful, self.ids[j])
+                at += 1
         return 0
 
     cdef int leave_key(self, Inner inner, int after, int parent, object apart) except -1:

@@ -309,6 +309,9 @@ cdef class Objects(Machines):
         cdef int set_ = self.with_other(self.machines[after >> 1].set, None)
         return self.object_state(POSITION, set_, AFTER, self.tables[self.sets[set_].table].gap >= 0)
 
+    cdef int telling(self, int after) except -2:
+        return -1 if self.machines[after >> 1].kind == OTHER else Machines.telling(self, after)
+
     cdef object special(self, int after):
         cdef Machine m = self.machines[after >> 1]
         if m.kind != OTHER:

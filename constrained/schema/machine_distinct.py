@@ -12,12 +12,14 @@ pushdown), "not uniqueItems", and items under further conditions (contains, some
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
+from constrained.regex import NEVER
 from constrained.schema.distinct import values_below
-from constrained.schema.machine_texts import cut, never_runs_dry
+from constrained.schema.machine_texts import scarce_from, without_dead_ends
 from constrained.schema.numbers import number_language
 from constrained.schema.values import ArrayShape, Conj
 
@@ -37,16 +39,16 @@ class AfterText(Dispatch):
 
     records = True
 
-    def __init__(self, after: Position, used: Written, *, number: bool, endless: bool = True) -> None:
-        self._after, self._used, self._number, self._endless = after, used, number, endless
+    def __init__(self, after: Position, used: Written, *, number: bool, tells_from: int | None = None) -> None:
+        self._after, self._used, self._number, self.tells_from = after, used, number, tells_from
         # The language of numbers leaves the used ones out, but for those that are too long to write down.
         self.refuses = not number or any(kind == "number" and not isinstance(value, Fraction) for kind, value in used)
         # One token can hold the empty string twice, so that "" has to be told from other strings.
         self.special = frozenset() if number else frozenset({"", *(str(value) for kind, value in used if kind == "string")})
 
     def after_text(self, text: str | None) -> State | None:
-        if text is None:  # where strings run out, each one tells in what may come next
-            return self._after if self._endless else None
+        if text is None:
+            return self._after
         item: Item = ("number", _value(text)) if self._number else ("string", text)
         return None if item in self._used else self._after._replace(written=self._after.written | {item})
 
@@ -122,12 +124,20 @@ class Distinct:
             language = number_language(value.numbers, marks.numbers, frozenset(item for kind, item in used if isinstance(item, Fraction)))
             if language.edges():
                 calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True)))
-        texts = {str(text) for kind, text in used if kind == "string"}
-        endless = never_runs_dry(value.strings)
-        strings = value.strings if endless else cut(value.strings, texts)
+        strings = without_dead_ends(value.strings, _texts(used)) if value.strings is not NEVER else None
         if strings is not None:
-            calls.append((self._values.string(strings), AfterText(after, used, number=False, endless=endless)))
+            tells_from = self._tells_from(written, index + 1)
+            calls.append((self._values.string(strings), AfterText(after, used, number=False, tells_from=tells_from)))
         return calls
+
+    def _tells_from(self, written: Written, index: int) -> int | None:
+        """Return how many bytes it takes to tell at item `index` that one more string is used; see `Dispatch.tells_from`."""
+        conj = self._conj(index)
+        if conj in self._listed or self._may_lack:
+            return 1  # the comma
+        strings = self._values.value(conj).strings
+        characters = scarce_from(strings, len(_texts(written)) + 1) if strings is not NEVER else None
+        return None if characters is None else 2 + characters if characters else 1  # behind comma and quote
 
     def _reserved(self, written: Written, index: int) -> Written:
         """Return the values that a later item cannot do without."""
@@ -146,6 +156,11 @@ class Distinct:
         """Return the values of a position if they are few enough to run out, None otherwise."""
         return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]  # items, by its documentation
 
+    @cached_property
+    def _may_lack(self) -> bool:
+        """Whether some position can run out of values while more items are needed."""
+        return any(self._few(index) is not None for index in range(len(self._shape.prefix) + 1))
+
     def continues(self, written: Written, index: int) -> bool:
         """Say whether some value is left for the next item."""
         few = values_below(self._conj(index), len(written) + 1, self._values.value)
@@ -153,6 +168,10 @@ class Distinct:
 
     def _conj(self, index: int) -> Conj:
         return self._shape.prefix[index] if index < len(self._shape.prefix) else self._shape.rest
+
+
+def _texts(items: Written) -> frozenset[str]:
+    return frozenset(str(text) for kind, text in items if kind == "string")
 
 
 def _distinct_choice(domains: list[frozenset[Item] | None], used: Written) -> bool:

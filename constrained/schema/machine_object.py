@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from constrained.machine import END, Dispatch, Edges, LiteralSet, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
 from constrained.schema.machine_clauses import Clauses, Reading
-from constrained.schema.machine_texts import cut, identifiers, never_runs_dry
+from constrained.schema.machine_texts import identifiers, never_runs_dry, scarce_from, without_dead_ends
 from constrained.schema.punctuation import Punctuation
 from constrained.schema.values import Conj, ObjectShape
 
@@ -34,7 +34,7 @@ FIRST, AFTER, NEXT = range(3)
 
 
 class Cell(NamedTuple):
-    """Keys that are not named.  endless: `language` never runs dry, so that a written key is refused only at its end."""
+    """Keys that are not named.  endless: infinitely many of them follow every prefix, so that no set of written keys uses them up."""
 
     language: Expr
     value: Conj
@@ -117,6 +117,10 @@ class OtherKey(Dispatch):
 
     def __init__(self, at: Position, cell: int, special: frozenset[str]) -> None:
         self.at, self.cell, self.special = at, cell, special
+
+    @property
+    def tells_from(self) -> int | None:  # type: ignore[override]  # only asked for
+        return self.at.machine.tells_from(len(self.special) + 1)
 
     def after_text(self, text: str | None) -> State | None:
         if text in self.special:
@@ -257,16 +261,21 @@ class ObjectMachine:
             excluded = ~offers & ((1 << len(self.names)) - 1)
             calls.append((Text(surface, LiteralSet(self.names, excluded)), NamedKey(at)))
         if self._offers_other(at):
-            for number, cell in enumerate(self.cells):
+            for number in range(len(self.cells)):
                 language = self._language(at, number)
                 if language is not None and any(self._other_options(at, number)):
-                    special = self.special | at.others if cell.endless else frozenset()
-                    calls.append((Text(surface, language), OtherKey(at, number, special)))
+                    calls.append((Text(surface, language), OtherKey(at, number, self.special | at.others)))
         return calls
 
     def _language(self, at: Position, number: int) -> Expr | None:
         cell = self.cells[number]
-        return cell.language if cell.endless else cut(cell.language, self.special | at.others)
+        return cell.language if cell.endless else without_dead_ends(cell.language, self.special | at.others)
+
+    def tells_from(self, used: int) -> int | None:
+        """Return how many bytes it takes to tell whether a key of a cell is one of those that are used; see `Dispatch.tells_from`."""
+        numbers = [scarce_from(cell.language, used) for cell in self.cells if not cell.endless]
+        characters = min((number for number in numbers if number is not None), default=None)
+        return None if characters is None else 3 + characters  # behind colon, value and comma
 
     def named_entry(self, at: Position, bit: int) -> State | None:
         options = tuple(self._named_options(at, bit))

@@ -1,7 +1,8 @@
 """What is left of a text language when some texts are used up: keys that are written, items that must not come again.
 
-Cutting texts out gives a language of its own, with masks of its own.  Where infinitely many texts follow every prefix that is not
-needed: the language stays as it is, shares its masks with all others, and a used text is refused at its end.
+Cutting texts out gives a language of its own, with masks of its own.  As a rule that is not needed: the language stays as it is, shares
+its masks with all others, and a used text is refused at its end.  Only where nothing but used texts would go on must they be cut out
+before.  How many characters lead there (`scarce_from`) also says how much one token must read to tell whether a text was used.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import keyword
 from collections.abc import Collection
 from functools import lru_cache
 
-from constrained.regex import ANY_TEXT, Expr, complement, intersect, is_empty, is_finite, literals, parse_python
+from constrained.regex import ANY_TEXT, NEVER, Expr, complement, intersect, is_empty, is_finite, literals, parse_python
+from constrained.regex.expr import step
 
 _MOST_STATES = 100
+_MOST_STEPS = 1000
 
 
 @lru_cache(maxsize=4096)
@@ -37,6 +40,81 @@ def cut(language: Expr, used: Collection[str]) -> Expr | None:
     """Return the language without some texts, None if nothing is left."""
     left = intersect(language, complement(literals(sorted(used)))) if used else language
     return None if is_empty(left) else left
+
+
+def without_dead_ends(language: Expr, used: frozenset[str]) -> Expr | None:
+    """Return the language without those used texts behind which nothing but used ones follow; None if nothing is left.
+
+    All other used texts can be refused at their ends: something else goes on there.
+    """
+    scarce = scarce_from(language, len(used))
+    if scarce is None or all(len(text) < scarce for text in used):
+        return language
+    return cut(language, [text for text in used if _is_last(language, text, used)])
+
+
+def _is_last(language: Expr, text: str, used: frozenset[str]) -> bool:
+    """Say whether `text` is in the language and all texts that start with it are used."""
+    behind = _behind(language, text)
+    todo = [(text, behind)]
+    if not behind.accepts:
+        return False
+    while todo:  # no more often than used texts have characters
+        read, state = todo.pop()
+        if state.accepts and read not in used:
+            return False
+        for low, high, target in state.edges():
+            if high - low >= len(used) or not any(len(other) > len(read) and other.startswith(read) for other in used):
+                return False
+            todo += [(read + chr(point), target) for point in range(low, high + 1)]
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _behind(language: Expr, text: str) -> Expr:
+    """Return what may follow a text; the empty language if the text cannot stand there."""
+    for char in text:
+        point = ord(char)
+        language = step(language, point) if not 0xD800 <= point <= 0xDFFF else NEVER
+    return language
+
+
+def scarce_from(language: Expr, few: int) -> int | None:
+    """Return the least number of characters behind which there can be `few` texts or fewer, None if there are more behind any number.
+
+    It is exact for languages of few states, and otherwise less.
+    """
+    return None if language is ANY_TEXT else _scarce_from(language, (1 << few.bit_length()) - 1)  # rounded up to be found again
+
+
+@lru_cache(maxsize=4096)
+def _scarce_from(language: Expr, few: int) -> int | None:
+    seen, level = {language}, [language]
+    for depth in range(_MOST_STATES):
+        if any(_may_be_few(state, few) for state in level):
+            return depth
+        level = [target for target in dict.fromkeys(target for state in level for _, _, target in state.edges()) if target not in seen]
+        seen.update(level)
+        if not level:
+            return None
+        if len(seen) > _MOST_STATES:
+            return depth + 1
+    return _MOST_STATES
+
+
+def _may_be_few(language: Expr, few: int) -> bool:
+    """Say whether a language has `few` texts or fewer; also if that would take long to find out."""
+    found, todo = 0, [language]
+    for _ in range(_MOST_STEPS):
+        if found + len(todo) > few:  # every open state has a text of its own
+            return False
+        if not todo:
+            return True
+        state = todo.pop()
+        found += state.accepts
+        for low, high, target in state.edges():
+            todo += [target] * min(high - low + 1, few + 1)
+    return True
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,72 @@
+"""What is left of text languages whose texts are used up, against lists of all their texts."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+import pytest
+
+from constrained.regex import ANY_TEXT, Expr, matches, parse_ecma
+from constrained.schema.machine_texts import scarce_from, without_dead_ends
+
+LONGEST = 7
+FINITE = ["[ab]", "[ab]{1,2}", "a|b[ab]", "[ab]{0,3}", "a{1,7}", "", "abab?|[ab]b{0,4}", "(a|ab)(b|ba)?"]
+INFINITE = ["a|b.*", "a(ba*)?", "(aa)*", "[ab]*", "b{2}|(ab)+", "a|(ba|bb)*a"]
+
+
+def language(pattern: str) -> Expr:
+    return parse_ecma(f"^(?:{pattern})$")
+
+
+def texts(pattern: str) -> list[str]:
+    """Return the texts over "ab" with up to LONGEST characters; all others of the patterns above are longer."""
+    found = ("".join(text) for length in range(LONGEST + 1) for text in itertools.product("ab", repeat=length))
+    return [text for text in found if re.fullmatch(pattern, text)]
+
+
+@pytest.mark.parametrize("pattern", FINITE)
+@pytest.mark.parametrize("few", [0, 1, 3, 7])  # as it rounds up to such numbers
+def test_scarce_from_is_the_least_depth(pattern, few):
+    behind = {}
+    for text in texts(pattern):
+        for depth in range(len(text) + 1):
+            behind[text[:depth]] = behind.get(text[:depth], 0) + 1
+    expected = min((len(prefix) for prefix, number in behind.items() if number <= few), default=None)
+    assert scarce_from(language(pattern), few) == expected
+
+
+@pytest.mark.parametrize(("pattern", "few", "expected"), [
+    ("a|b.*", 0, None), ("a|b.*", 1, 1), ("a(ba*)?", 5, None), ("[ab]*", 1000, None), ("b{2}|(ab)+", 1, 1), (".{1,40}", 15, 40),
+    (".{1,40}", 1_000, 40), ("a{30}", 1, 0), ("a{5000}", 1, 0), ("[ab]{40}.{5000}", 3, 100),
+])
+def test_scarce_from_of_many_texts(pattern, few, expected):
+    assert scarce_from(language(pattern), few) == expected
+
+
+def test_nothing_is_scarce_in_any_text():
+    assert scarce_from(ANY_TEXT, 10**9) is None
+
+
+@pytest.mark.parametrize("pattern", [*FINITE, *INFINITE])
+def test_without_dead_ends_is_what_can_go_on(pattern):
+    """What is left has every unused text, and behind each prefix that is alive there is an unused text."""
+    everything, picks = texts(pattern), random.Random(pattern)
+    for size in range(min(6, len(everything)) + 1):
+        used = frozenset(picks.sample([text for text in everything if len(text) <= 4], min(size, 3))) | {"c", "\ud800", "aaaaaaaab"}
+        left = without_dead_ends(language(pattern), used)
+        unused = [text for text in everything if text not in used]
+        kept = [text for text in everything if left is not None and matches(left, text)]
+        assert set(unused) <= set(kept)
+        for text in kept:
+            longer = any(other.startswith(text) for other in unused)
+            assert longer or pattern in INFINITE and len(text) > 3, (pattern, used, text)
+        assert left is not None or not unused
+
+
+def test_languages_stay_as_they_are_where_more_goes_on():
+    words = language(".{1,40}")
+    assert without_dead_ends(words, frozenset({"red", "green", "x" * 39})) is words
+    assert not matches(without_dead_ends(words, frozenset({"red", "x" * 40})), "x" * 40)
+    assert without_dead_ends(ANY_TEXT, frozenset({"", "a"})) is ANY_TEXT
