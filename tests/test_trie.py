@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained import Vocabulary
+from constrained.engine.kinds import BITS, LEADS, MALFORMED
 from constrained.engine.trie import TokenTrie, _assembled, _grown
 
 ARRAYS = {"byte": np.uint8, "end": np.int32, "depth": np.int32, "first": np.int32, "ids": np.int32}
@@ -89,3 +93,60 @@ def test_arrays_are_frozen():
     for name in ARRAYS:
         with pytest.raises(ValueError, match="read-only"):
             getattr(trie, name)[0] = 0
+
+
+# -- kinds of bytes -----------------------------------------------------------------------------------------------------------
+
+MIXED_TEXTS = st.lists(st.one_of(
+    st.binary(min_size=1, max_size=4), st.text('a."é日\u2028🎉', min_size=1, max_size=4).map(str.encode),
+    st.tuples(st.sampled_from("é日🎉\ud7ff\U0010ffff"), st.integers(1, 4)).map(lambda cut: cut[0].encode()[: cut[1]]),
+), max_size=30)
+
+
+def well_formed(data: bytes) -> bool:
+    """Say whether bytes are UTF-8, but for a last character that may be incomplete."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        decoder.decode(data)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@given(MIXED_TEXTS)
+def test_kinds_below_a_node_are_those_of_all_bytes_below(texts):
+    trie = TokenTrie.build((text, token) for token, text in enumerate(texts))
+    for node in range(trie.nodes):
+        expected = 0
+        for below in trie.byte[node + 1 : trie.end[node]]:
+            expected |= int(BITS[below])
+        assert int(trie.below[node]) & ~(1 << MALFORMED) == expected & ~(1 << MALFORMED)
+
+
+@given(MIXED_TEXTS)
+def test_bytes_below_the_end_of_a_character_are_malformed_or_not(texts):
+    trie = TokenTrie.build((text, token) for token, text in enumerate(texts))
+    spelled = texts_of(trie)
+    for node in range(trie.nodes):
+        tokens = [spelled[token] for token in trie.ids[trie.first[node] : trie.first[trie.end[node]]].tolist()]
+        depth = int(trie.depth[node])
+        if tokens and well_formed(tokens[0][:depth]) and not is_cut(tokens[0][:depth]):  # where walks use the set
+            assert bool(int(trie.below[node]) >> MALFORMED) == (not all(well_formed(token[depth:]) for token in tokens))
+
+
+def is_cut(data: bytes) -> bool:
+    """Say whether well-formed bytes end in the middle of a character."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def test_bytes_of_one_kind_lead_to_the_same_code_points():
+    """Every leading byte belongs to one of LEADS, and has the kind of its first character."""
+    for low, high in LEADS:
+        points = [low, high, *range(low, high, 997)]
+        assert len({int(BITS[chr(point).encode()[0]]) for point in points}) == 1
+    assert all(low == before + 1 or (before, low) == (0xD7FF, 0xE000) for (_, before), (low, _) in itertools.pairwise(LEADS))
+    assert all(BITS[byte] for byte in (*range(0x80), *range(0xC0, 0x100))) and not BITS[0x80:0xC0].any()

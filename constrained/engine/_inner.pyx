@@ -136,17 +136,19 @@ cdef class Inners(InnerWalks):
         return level
 
     cdef Inner limited(self, Inner base, int least, int most):
-        cdef Inner level = Inner()
+        cdef Inner level = Inner(), within = self.within(most)
         cdef int i, token
         level.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         if level.bits == NULL:
             raise MemoryError
-        memcpy(level.bits, base.bits, 4 * self.words)
+        for i in range(self.words):
+            level.bits[i] = base.bits[i] & within.bits[i]
         for i in range(0, base.counted.size, 2):
-            if base.counted.at[i + 1] <= most:
-                break
             token = base.counted.at[i]
-            level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+            if base.counted.at[i + 1] <= most:
+                level.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+            else:
+                level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
         for i in range(base.exits.size):
             if least <= base.exit_counts.at[i] <= most:
                 ints_add(&level.exits, base.exits.at[i])
@@ -156,6 +158,25 @@ cdef class Inners(InnerWalks):
         self.note_words(level)
         self.note_bytes(level)
         return level
+
+    cdef Inner within(self, int most):
+        """Return the tokens of no more than `most` characters."""
+        cdef Inner found
+        cdef int i, token
+        key = ("within", most)
+        known = self.shared.get(key)
+        if known is not None:
+            return known
+        found = Inner()
+        found.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
+        if found.bits == NULL:
+            raise MemoryError
+        for i in range(self.trie[self.nodes].first):
+            if self.characters[i] <= most:
+                token = self.ids[i]
+                found.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        remember(self.shared, key, found, WHOLE)
+        return found
 
     cdef Inner behind_key(self, Inner key, int entry, object name):
         """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written keys.

@@ -18,8 +18,8 @@ cdef class Inner:
     cdef Ints tokens                # of a part: the tokens that stay inside
     cdef Ints exits                 # trie nodes at which a token leaves the text
     cdef Ints exit_counts           # characters read at each exit
-    cdef Ints counted               # pairs token, characters begun; most characters first
-    cdef int most                   # largest of those counts
+    cdef Ints counted               # pairs token, characters begun; of tokens that have another number of them, because of escapes
+    cdef int most                   # the largest number of characters that any token begins
     cdef Inner base                 # of a lasting inner mask: that of any text, and which of its exits each exit is
     cdef Ints base_exits
     cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept
@@ -33,7 +33,16 @@ cdef class Inner:
 
 
 cdef class InnerWalks(Automaton):
+    cdef uint64_t kinds[256]        # the set of each byte's kind
+    cdef int32_t leads[16]          # pairs: the code points of each kind of leading byte
+    cdef int lead_bytes[8]          # the first of each kind
+    cdef int lead_count
+
     cdef Inner build(self, int q, int node, bint counts)
+    cdef uint64_t leaving_state(self, int state) except 0
+    cdef uint64_t leaving(self, int position) except 0
+    cdef int keep_all(self, Inner made, int node, int at, bint counts, int characters) except -1
+    cdef int count(self, Inner made, int i, int begun) except -1
     cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1
     cdef int drop_covered(self, Inner inner) except -1
     cdef int32_t* count_outside(self, Inner inner) except NULL

@@ -2,15 +2,23 @@
 """Inner masks in the making: walks of the token trie that know nothing outside a text.  Which are made when is in `_inner`."""
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 from constrained.engine._automaton cimport Automaton, Row, successor
 from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
 from constrained.engine._packed cimport BLOCK
+from constrained.engine._languages cimport LanguageAt
 from constrained.engine._tables cimport Ints, ints_add
+from constrained.engine._text cimport BODY, Position, Spelling
+
+from constrained.engine.kinds import BITS, LEADS, MALFORMED
 
 cdef enum:
     DEAD = 0
     FEW = 64            # exits that are not worth a look at the whole vocabulary
+    SMALL = 4           # trie nodes: below this a look at the kinds of their bytes costs more than the walk
+
+cdef uint64_t ALL_KINDS = 0xFFFFFFFFFFFFFFFF
+cdef uint64_t MALFORMED_KIND = <uint64_t>1 << MALFORMED
 
 
 cdef class Inner:
@@ -33,6 +41,16 @@ cdef class Inner:
 
 cdef class InnerWalks(Automaton):
     """Builds inner masks; the base of `Inners`, split off for the reader's sake only."""
+
+    def __cinit__(self, *args, **options):
+        cdef int i = 0
+        for i in range(256):
+            self.kinds[i] = BITS[i]
+        i = 0
+        for low, high in LEADS:
+            self.leads[2 * i], self.leads[2 * i + 1], self.lead_bytes[i] = low, high, chr(low).encode()[0]
+            i += 1
+        self.lead_count = i
 
     cdef Inner build(self, int q, int node, bint counts):
         """Walk the trie, or the part below a node, from position q with nothing known outside the text.
@@ -83,17 +101,90 @@ cdef class InnerWalks(Automaton):
                 if node >= 0 or counts or self.states[after].flags & EXITS:
                     self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
                               characters[depth] + (not ended) if counts else -1)
+                if self.trie[at].end - at > SMALL and not self.below[at] & self.leaving_state(after):
+                    self.keep_all(made, node, at, counts, characters[depth])
+                    at = self.trie[at].end
+                    continue
                 at += 1
         finally:
             free(path)
         if node < 0 and made.exits.size > FEW and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
             self.drop_covered(made)
-        if counts:
-            sort_counts(&made.counted, made.most)
         if node < 0:
             self.note_words(made)
         self.note_bytes(made)
         return made
+
+    cdef uint64_t leaving_state(self, int state) except 0:
+        """Return the kinds of bytes that do not lead back to a state of a single position, all kinds for other states."""
+        cdef int q
+        if self.states[state].count != 2:
+            return ALL_KINDS
+        q = self.configs.at[self.states[state].first]
+        return self.leaving(q >> 1) if q & 1 else ALL_KINDS
+
+    cdef uint64_t leaving(self, int position) except 0:
+        """Return the kinds of bytes that do not lead from a position back to it; of a kind, the bytes of a whole character.
+
+        Invariant: after well-formed characters of other kinds, and after a part of one, tokens are where they were, or in the middle of a
+        character that leads there.
+        """
+        cdef Position p = self.texts.positions[position]
+        cdef LanguageAt* at = &self.texts.languages[p.language]
+        cdef Spelling* spelling = &self.texts.spellings[p.spelling]
+        cdef int i, byte
+        cdef bint back[128]
+        cdef uint64_t found
+        if p.place != BODY or at.texts >= 0:
+            return ALL_KINDS
+        if at.leaving and at.spelling == p.spelling:
+            return at.leaving
+        if at.first < 0:
+            self.texts.expand(p.language)
+            at = &self.texts.languages[p.language]
+        memset(back, 0, sizeof(back))
+        for i in range(at.first, at.last):
+            if self.texts.edge_target.at[i] == p.language:
+                for byte in range(self.texts.edge_low.at[i], min(self.texts.edge_high.at[i], 127) + 1):
+                    back[byte] = byte != spelling.closing and self.texts.in_table(spelling.raw, byte)
+        back[0x5C] = back[0x5C] and not spelling.escapes
+        back[0x3C] = back[0x3C] and not spelling.tag_safe
+        found = MALFORMED_KIND
+        for byte in range(128):
+            if not back[byte]:
+                found |= self.kinds[byte]
+        for i in range(self.lead_count):
+            if self.texts.probe(p.language, self.leads[2 * i], self.leads[2 * i + 1], spelling.raw) != p.language:
+                found |= self.kinds[self.lead_bytes[i]]
+        if at.spelling == p.spelling:
+            at.leaving = found
+        return found
+
+    cdef int keep_all(self, Inner made, int node, int at, bint counts, int characters) except -1:
+        """Note all tokens below a trie node, none of which leaves the text; `characters` have ended at the node."""
+        cdef int i, token, first = self.trie[at + 1].first, last = self.trie[self.trie[at].end].first
+        if node >= 0:
+            for i in range(first, last):
+                ints_add(&made.tokens, self.ids[i])
+            return 0
+        for i in range(first, last):
+            token = self.ids[i]
+            made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        if counts and first < last:
+            token = self.token_first[self.ids[first]]
+            for i in range(token, token + self.trie[at].depth):
+                characters -= self.token_bytes[i] & 0xC0 != 0x80
+            for i in range(first, last):
+                self.count(made, i, self.characters[i] + characters)
+        return 0
+
+    cdef int count(self, Inner made, int i, int begun) except -1:
+        """Note how many characters of a text the i-th token of the trie begins, if not as many as it has."""
+        made.most = max(made.most, begun)
+        if begun != self.characters[i]:
+            ints_add(&made.counted, self.ids[i])
+            ints_add(&made.counted, begun)
+        return 0
 
     cdef int note_words(self, Inner inner) except -1:
         """List the words of a whole inner mask where most have no bit, so that it is added without a look at all of them."""
@@ -133,10 +224,8 @@ cdef class InnerWalks(Automaton):
             for i in range(self.trie[at].first, self.trie[at + 1].first):
                 ints_add(&made.tokens, self.ids[i])
         elif begun >= 0:
-            made.most = max(made.most, begun)
             for i in range(self.trie[at].first, self.trie[at + 1].first):
-                ints_add(&made.counted, self.ids[i])
-                ints_add(&made.counted, begun)
+                self.count(made, i, begun)
         return 0
 
     cdef void clear_tokens(self, int node, uint32_t* bits) noexcept:
@@ -184,27 +273,3 @@ cdef class InnerWalks(Automaton):
             if not inner.bits[self.ids[i] >> 5] >> (self.ids[i] & 31) & 1:
                 return True
         return False
-
-
-cdef int sort_counts(Ints* pairs, int most) except -1:
-    """Sort pairs (token, count) by falling count, 0 <= count <= most: one counting sort."""
-    cdef int32_t* place = <int32_t*>calloc(most + 2, 4)
-    cdef int32_t* sorted_ = <int32_t*>malloc(4 * (pairs.size + 1))
-    cdef int i, count
-    if place == NULL or sorted_ == NULL:
-        free(place)
-        free(sorted_)
-        raise MemoryError
-    for i in range(0, pairs.size, 2):
-        place[most - pairs.at[i + 1] + 1] += 2
-    for i in range(most + 1):
-        place[i + 1] += place[i]
-    for i in range(0, pairs.size, 2):
-        count = most - pairs.at[i + 1]
-        sorted_[place[count]] = pairs.at[i]
-        sorted_[place[count] + 1] = pairs.at[i + 1]
-        place[count] += 2
-    memcpy(pairs.at, sorted_, 4 * pairs.size)
-    free(place)
-    free(sorted_)
-    return 0

@@ -16,7 +16,7 @@ Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.pythread cimport (
     NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from constrained.engine._automaton cimport Row, successor
@@ -82,10 +82,11 @@ cdef class Kernel(Masks):
 
     def _load(self, vocabulary):
         trie = vocabulary.trie
-        self.arrays = (trie, vocabulary.spelled)
+        self.arrays = (trie, vocabulary.spelled, vocabulary.characters)
         cdef const uint8_t[::1] bytes_ = vocabulary.spelled[1]
         cdef const int32_t[::1] i = vocabulary.spelled[0]
         cdef const int32_t[:, ::1] records = trie.records
+        cdef const uint64_t[::1] below
         self.nodes = len(trie.byte)
         self.words, self.longest = vocabulary.words, vocabulary.longest
         self.token_bytes, self.token_first = &bytes_[0], &i[0]
@@ -94,7 +95,10 @@ cdef class Kernel(Masks):
         self.roots = &i[0]
         if self.nodes:
             i = trie.ids
-            self.ids = &i[0]
+            below = trie.below
+            self.ids, self.below = &i[0], &below[0]
+            i = vocabulary.characters
+            self.characters = &i[0]
 
     # -- one thread at a time -----------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
 from constrained.engine._tables cimport Ints, Map
 
 cdef enum:
@@ -15,6 +15,7 @@ cdef struct LanguageAt:
     int32_t first, last         # edges, or -1: not asked yet
     int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
     int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
+    uint64_t leaving            # kinds of bytes that do not lead back to that position, see `InnerWalks.leaving`; 0: not asked yet
     uint8_t accepts
 
 cdef class Languages:

@@ -61,6 +61,7 @@ cdef class Languages:
         self.languages[fresh].last = -1
         self.languages[fresh].texts = -1
         self.languages[fresh].spelling = -1
+        self.languages[fresh].leaving = 0
         self.objects.append(None)
         return fresh
 

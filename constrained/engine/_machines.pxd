@@ -37,8 +37,10 @@ cdef class Machines:
     # the trie and the tokens' bytes
     cdef object arrays
     cdef const Node* trie           # (nodes + 1,)
+    cdef const uint64_t* below      # (nodes,) kinds of the bytes below each node
     cdef const int32_t* roots       # (256,) the root's child for each byte, -1: none
     cdef const int32_t* ids
+    cdef const int32_t* characters  # of the token at the same place of `ids`
     cdef const uint8_t* token_bytes
     cdef const int32_t* token_first
     # machine states: even q = machine q/2, odd q = text position q/2
