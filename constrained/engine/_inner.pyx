@@ -9,7 +9,7 @@ Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); 
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from constrained.engine._inner_walk cimport Inner, InnerWalks, set_tokens
 from constrained.engine._machines cimport EXITS, OUTSIDE
 from constrained.engine._packed cimport BLOCK
@@ -160,9 +160,9 @@ cdef class Inners(InnerWalks):
         return level
 
     cdef Inner within(self, int most):
-        """Return the tokens of no more than `most` characters."""
+        """Return the tokens of no more than `most` characters; bits of ids without a text mean nothing."""
         cdef Inner found
-        cdef int i, token
+        cdef int i, token, count, kept
         key = ("within", most)
         known = self.shared.get(key)
         if known is not None:
@@ -171,10 +171,16 @@ cdef class Inners(InnerWalks):
         found.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         if found.bits == NULL:
             raise MemoryError
-        for i in range(self.trie[self.nodes].first):
-            if self.characters[i] <= most:
-                token = self.ids[i]
+        count, kept = self.trie[self.nodes].first, self.with_at_most[min(most, self.longest)]
+        if 2 * kept < count:
+            for i in range(kept):
+                token = self.fewest_first[i]
                 found.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        else:
+            memset(found.bits, 0xFF, 4 * self.words)
+            for i in range(kept, count):
+                token = self.fewest_first[i]
+                found.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
         remember(self.shared, key, found, WHOLE)
         return found
 

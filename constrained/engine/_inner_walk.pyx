@@ -143,19 +143,21 @@ cdef class InnerWalks(Automaton):
             self.texts.expand(p.language)
             at = &self.texts.languages[p.language]
         memset(back, 0, sizeof(back))
+        found = ALL_KINDS
         for i in range(at.first, at.last):
             if self.texts.edge_target.at[i] == p.language:
+                found = MALFORMED_KIND
                 for byte in range(self.texts.edge_low.at[i], min(self.texts.edge_high.at[i], 127) + 1):
                     back[byte] = byte != spelling.closing and self.texts.in_table(spelling.raw, byte)
         back[0x5C] = back[0x5C] and not spelling.escapes
         back[0x3C] = back[0x3C] and not spelling.tag_safe
-        found = MALFORMED_KIND
-        for byte in range(128):
-            if not back[byte]:
-                found |= self.kinds[byte]
-        for i in range(self.lead_count):
-            if self.texts.probe(p.language, self.leads[2 * i], self.leads[2 * i + 1], spelling.raw) != p.language:
-                found |= self.kinds[self.lead_bytes[i]]
+        if found != ALL_KINDS:
+            for byte in range(128):
+                if not back[byte]:
+                    found |= self.kinds[byte]
+            for i in range(self.lead_count):
+                if self.texts.probe(p.language, self.leads[2 * i], self.leads[2 * i + 1], spelling.raw) != p.language:
+                    found |= self.kinds[self.lead_bytes[i]]
         if at.spelling == p.spelling:
             at.leaving = found
         return found

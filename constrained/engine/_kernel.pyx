@@ -82,7 +82,7 @@ cdef class Kernel(Masks):
 
     def _load(self, vocabulary):
         trie = vocabulary.trie
-        self.arrays = (trie, vocabulary.spelled, vocabulary.characters)
+        self.arrays = (trie, vocabulary.spelled, vocabulary.characters, vocabulary.by_characters)
         cdef const uint8_t[::1] bytes_ = vocabulary.spelled[1]
         cdef const int32_t[::1] i = vocabulary.spelled[0]
         cdef const int32_t[:, ::1] records = trie.records
@@ -99,6 +99,10 @@ cdef class Kernel(Masks):
             self.ids, self.below = &i[0], &below[0]
             i = vocabulary.characters
             self.characters = &i[0]
+            i = vocabulary.by_characters[0]
+            self.fewest_first = &i[0]
+            i = vocabulary.by_characters[1]
+            self.with_at_most = &i[0]
 
     # -- one thread at a time -----------------------------------------------------------------------------------------------
 
@@ -155,6 +159,15 @@ cdef class Kernel(Masks):
                 if state == DEAD:
                     break
             return state
+        finally:
+            self.leave()
+
+    def next_bytes(self, int state):
+        """Return the bytes that may come next, in ascending order."""
+        cdef int byte
+        self.enter()
+        try:
+            return bytes([byte for byte in range(256) if self.next_state(state, byte) != DEAD])
         finally:
             self.leave()
 

@@ -41,6 +41,8 @@ cdef class Machines:
     cdef const int32_t* roots       # (256,) the root's child for each byte, -1: none
     cdef const int32_t* ids
     cdef const int32_t* characters  # of the token at the same place of `ids`
+    cdef const int32_t* fewest_first    # the tokens by number of characters, and how many have at most so many of them
+    cdef const int32_t* with_at_most
     cdef const uint8_t* token_bytes
     cdef const int32_t* token_first
     # machine states: even q = machine q/2, odd q = text position q/2

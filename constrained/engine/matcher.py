@@ -73,11 +73,11 @@ class Matcher:
         """Return the bytes that every continuation starts with, at most 4,096; b"" where the sequence may also end."""
         found, state, kernel = bytearray(), self._states[-1], self._kernel
         while len(found) < FORCED_BYTES and not self._finished and not kernel.is_final(state) and not kernel.named_tokens(state):
-            options = [(byte, after) for byte in range(256) if (after := kernel.step_byte(state, byte)) != DEAD]
+            options = kernel.next_bytes(state)
             if len(options) != 1:
                 break
-            found.append(options[0][0])
-            state = options[0][1]
+            found += options
+            state = kernel.step_byte(state, options[0])
         return bytes(found)
 
     def forced_tokens(self) -> list[int]:
@@ -230,7 +230,7 @@ class Matcher:
     def _expected(self, state: int) -> str:
         """Describe the bytes and special tokens that may come in a state."""
         kernel, vocabulary = self._kernel, self.constraint.vocabulary
-        allowed = [byte for byte in range(256) if kernel.step_byte(state, byte) != DEAD]
+        allowed = kernel.next_bytes(state)
         words = [vocabulary.names.get(token, str(token)) for token in sorted(kernel.named_tokens(state))]
         if kernel.is_final(state):
             words.append("the end")

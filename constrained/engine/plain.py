@@ -79,6 +79,10 @@ class PlainKernel:
             known = self._steps[key] = self._close(self._moved(state, byte))
         return known
 
+    def next_bytes(self, state: int) -> bytes:
+        """Return the bytes that may come next, in ascending order."""
+        return bytes(byte for byte in range(256) if self.step_byte(state, byte) != DEAD)
+
     def step_bytes(self, state: int, data: bytes) -> int:
         for byte in data:
             state = self.step_byte(state, byte)

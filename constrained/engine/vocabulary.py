@@ -55,6 +55,7 @@ class Vocabulary:
     trie: TokenTrie  # of all text tokens; 0.1 s for 128,000 of them, which is most of what a vocabulary costs
     spelled: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]  # all texts one after another, (size + 1,) where each starts; their bytes
     characters: npt.NDArray[np.int32]  # (tokens,) how many characters begin in the text at the same place of trie.ids
+    by_characters: tuple[npt.NDArray[np.int32], ...]  # trie.ids, fewest characters first; (longest + 1,) how many have at most 0, 1, … characters
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
     shared_masks: dict[object, Any]  # the engine's masks of text languages, by language; bounded, may be cleared at any time
     shared_parts: dict[object, Any]  # the same below one trie node
@@ -73,12 +74,13 @@ class Vocabulary:
         stop = _checked_stop(stop, padded)
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
         trie, spelled = TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), _spelled(padded)
+        characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
         self.__dict__.update(
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
-            longest=max(map(len, filter(None, tokens)), default=0),
+            longest=longest,
             dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={}, kernels={},
-            trie=trie, spelled=spelled, characters=_characters(*spelled)[trie.ids],
+            trie=trie, spelled=spelled, characters=characters, by_characters=_by_characters(trie.ids, characters, longest),
         )
 
     @classmethod
@@ -298,6 +300,11 @@ def _characters(firsts: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> n
     begun = np.zeros(len(data) + 1, np.int32)
     np.cumsum((data & 0xC0) != 0x80, out=begun[1:])
     return begun[firsts[1:]] - begun[firsts[:-1]]
+
+
+def _by_characters(ids: npt.NDArray[np.int32], characters: npt.NDArray[np.int32], longest: int) -> tuple[npt.NDArray[np.int32], ...]:
+    order = np.argsort(characters, kind="stable")
+    return ids[order], np.cumsum(np.bincount(characters, minlength=longest + 1)).astype(np.int32)
 
 
 def _spelled(tokens: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
