@@ -1,5 +1,6 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint8_t
+from constrained.engine._machines cimport UNKNOWN
 from constrained.engine._objects cimport Objects
 from constrained.engine._packed cimport Mask
 from constrained.engine._tables cimport Arena, Ints, Map
@@ -14,11 +15,20 @@ cdef struct State:
     Row* row                        # or NULL
     Mask* mask                      # or NULL
     int32_t light                   # the state without its text configurations, or UNKNOWN
+    int32_t only                    # without a row: the one successor that has been asked for, or UNKNOWN, and its byte
+    uint8_t only_byte
     uint8_t flags
 
 
 cdef inline int successor(const Row* row, int byte) noexcept nogil:
     return row.block[byte >> 4][byte & 15]
+
+
+cdef inline int known_successor(const State* state, int byte) noexcept nogil:
+    """Return the successor of a state if it has been asked for before or its row says so, else UNKNOWN."""
+    if state.row != NULL:
+        return successor(state.row, byte)
+    return state.only if state.only_byte == byte else UNKNOWN
 
 
 cdef class Automaton(Objects):

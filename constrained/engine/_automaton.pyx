@@ -2,7 +2,7 @@
 """The automaton of the compiled kernel: closing configurations under calls and returns, states, steps.
 
 PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15 µs per KB, and walks
-of the trie make some thirty states per mask.
+of the trie make some thirty states per mask.  A state that is only passed through, as most are inside a token, has no row at all.
 """
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -187,7 +187,7 @@ cdef class Automaton(Objects):
             if self.states == NULL:
                 raise MemoryError
         memset(&self.states[candidate], 0, sizeof(State))
-        self.states[candidate].light = UNKNOWN
+        self.states[candidate].light = self.states[candidate].only = UNKNOWN
         self.states[candidate].first, self.states[candidate].count, self.states[candidate].flags = self.configs.size, count, flags
         for i in range(count):
             ints_add(&self.configs, self.closed.at[i])
@@ -230,6 +230,8 @@ cdef class Automaton(Objects):
             memset(marks + 16 * i, 0, 64)
         self.states[state].row = row
         self.bytes += sizeof(Row)
+        if self.states[state].only != UNKNOWN:
+            self.set_successor(row, self.states[state].only_byte, self.states[state].only)
         return row
 
     cdef int32_t* own_block(self, const int32_t* block) except NULL:
@@ -246,7 +248,7 @@ cdef class Automaton(Objects):
         return 0
 
     cdef int step(self, int state, int byte) except -1:
-        """Compute the successor over one byte and keep it in the row."""
+        """Compute the successor over one byte and keep it: the first one with the state, more of them in a row."""
         cdef int i, j, q, stack, target, first = self.states[state].first, last = first + self.states[state].count
         cdef Machine* m
         for i in range(first, last, 2):
@@ -265,15 +267,14 @@ cdef class Automaton(Objects):
                 ints_add(&self.work, target)
                 ints_add(&self.work, self.record_step(stack, byte) if self.records(stack) else stack)
         target = self.close(0) if self.work.size else DEAD
-        self.set_successor(self.states[state].row, byte, target)
+        if self.states[state].row == NULL and self.states[state].only == UNKNOWN:
+            self.states[state].only, self.states[state].only_byte = target, byte
+        else:
+            self.set_successor(self.row(state), byte, target)
         return target
 
     cdef int next_state(self, int state, int byte) except -1:
-        cdef Row* row = self.states[state].row
-        cdef int after
-        if row == NULL:
-            row = self.row(state)
-        after = successor(row, byte)
+        cdef int after = known_successor(&self.states[state], byte)
         return after if after != UNKNOWN else self.step(state, byte)
 
     cdef int after_token(self, int state, int token) except -1:

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
-from constrained.engine._automaton cimport Automaton, Row, successor
+from constrained.engine._automaton cimport Automaton, known_successor
 from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
 from constrained.engine._packed cimport BLOCK
 from constrained.engine._languages cimport LanguageAt
@@ -65,7 +65,6 @@ cdef class InnerWalks(Automaton):
         cdef int32_t* trail = characters + self.longest + 2
         cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
         cdef int depth, after, begin, less, way
-        cdef Row* row
         cdef bint ended = False
         if path == NULL:
             raise MemoryError
@@ -80,10 +79,9 @@ cdef class InnerWalks(Automaton):
         try:
             while at < stop:
                 depth = self.trie[at].depth - base
-                row = self.states[path[depth - 1]].row
-                after = successor(row, self.trie[at].byte) if row != NULL else UNKNOWN
+                after = known_successor(&self.states[path[depth - 1]], self.trie[at].byte)
                 if after == UNKNOWN:
-                    after = self.next_state(path[depth - 1], self.trie[at].byte)
+                    after = self.step(path[depth - 1], self.trie[at].byte)
                 if after == DEAD:
                     at = self.trie[at].end
                     continue

@@ -19,7 +19,7 @@ from cpython.pythread cimport (
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
-from constrained.engine._automaton cimport Row, successor
+from constrained.engine._automaton cimport known_successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
 from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, mask_bytes, pack, unpack
@@ -174,12 +174,10 @@ cdef class Kernel(Masks):
     def step_token(self, int state, int token):
         """Return the state after a token id: its bytes, or the edges of the machine that name it."""
         cdef int i, last = self.token_first[token + 1], after = state
-        cdef Row* row
         for i in range(self.token_first[token], last):
-            row = self.states[after].row
-            if row == NULL or successor(row, self.token_bytes[i]) == UNKNOWN:
+            after = known_successor(&self.states[after], self.token_bytes[i])
+            if after == UNKNOWN:
                 break
-            after = successor(row, self.token_bytes[i])
             if after == DEAD or i == last - 1:
                 return after
         self.enter()
