@@ -207,7 +207,7 @@ cdef class Kernel(Masks):
             self.fill_draft(state)
             mask = pack(&self.draft, &self.masks)
         except BaseException:
-            self.work.size = self.deferred.size = 0
+            self.work.size = self.deferred.size = self.names.size = 0
             raise
         finally:
             draft_clear(&self.draft)

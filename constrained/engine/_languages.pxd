@@ -28,6 +28,7 @@ cdef class Languages:
     cdef LiteralTexts* sets
     cdef int set_count, set_room
     cdef dict set_ids           # id(tuple) -> (tuple, set)
+    cdef list set_objects       # the tuple of each set
     cdef int32_t** excluded     # next index that is not excluded, (count + 1,)
     cdef int excluded_count, excluded_room
     cdef dict excluded_ids
@@ -37,6 +38,7 @@ cdef class Languages:
     cdef object language_object(self, int language)
     cdef int expand(self, int language) except -1
     cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1
+    cdef int length(self, int texts, int index) noexcept
     cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept
     cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept
     cdef int literal_range(self, int language, int low, int high) except -3

@@ -15,7 +15,7 @@ cdef class Languages:
     """The base of `Texts`, split off for the reader's sake only."""
 
     def __cinit__(self):
-        self.objects, self.ids, self.set_ids, self.excluded_ids = [], {}, {}, {}
+        self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
         self.most = 1 << 30
 
     def __dealloc__(self):
@@ -91,6 +91,7 @@ cdef class Languages:
             self.sets = <LiteralTexts*>realloc(self.sets, self.set_room * sizeof(LiteralTexts))
         self.sets[self.set_count] = entry
         self.set_ids[id(texts)] = (texts, self.set_count)
+        self.set_objects.append(texts)
         self.set_count += 1
         return self.set_count - 1
 
@@ -144,6 +145,9 @@ cdef class Languages:
         at.accepts = self.ends(at, depth, low)
         map_put(&self.literal_ids, a, b, known)
         return known
+
+    cdef int length(self, int texts, int index) noexcept:
+        return self.sets[texts].offset[index + 1] - self.sets[texts].offset[index]
 
     cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept:
         """Say whether the first of some texts, which agree on `depth` characters, ends there and is not excluded."""

@@ -9,6 +9,8 @@ from constrained.engine._tables cimport Ints, Map
 
 cdef class Masks(Inners):
     cdef Ints deferred              # triples text position, stack, trie node: texts entered during a walk
+    cdef Ints names                 # covering position, text position, stack, trie node: see `add_names`
+    cdef int any_text               # the language of all texts
     cdef Ints doubtful              # tokens that are looked at again when all others are drafted
     cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
     cdef dict begun_texts           # record -> its text, see `begun`
@@ -24,6 +26,10 @@ cdef class Masks(Inners):
     cdef bint is_heavy(self, int q, int stack) except -1
     cdef int add_literals(self, int q, int stack, int node) except -1
     cdef int walk_literals(self, int q, int stack, int at, int stop, int base) except -1
+    cdef int covering(self, int state) except -2
+    cdef bint is_covered(self, int q, int cover) noexcept
+    cdef int add_names(self, int cover, int q, int stack, int node) except -1
+    cdef int leave_name(self, list exits, LanguageAt* start, int i, int q, int stack) except -1
     cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept
     cdef int literal_state(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1
     cdef int add_text(self, int q, int stack, int node) except -1

@@ -20,6 +20,8 @@ from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spellin
 from bisect import bisect_left
 from itertools import islice
 
+from constrained.regex import ANY_TEXT
+
 cdef enum:
     DEAD = 0
     SMALL = 3           # trie nodes: below this a part costs more than the walk
@@ -34,11 +36,13 @@ cdef class Masks(Inners):
         if self.ranges_path == NULL:
             raise MemoryError
         self.begun_texts, self.ordered_texts = {}, {}
+        self.any_text = self.texts.language(ANY_TEXT)
 
     def __dealloc__(self):
         free(self.ranges_path)
         free(self.deferred.at)
         free(self.doubtful.at)
+        free(self.names.at)
         free(self.generic.at)
         free(self.draft.bits)
         free(self.draft.touched)
@@ -55,7 +59,12 @@ cdef class Masks(Inners):
             self.put_off(state, -1)
         if light != DEAD:
             self.walk_all(light)
-        while self.deferred.size:
+        while self.deferred.size or self.names.size:    # and what is put off meanwhile
+            if self.names.size:
+                self.names.size -= 4
+                i = self.names.size
+                self.add_names(self.names.at[i], self.names.at[i + 1], self.names.at[i + 2], self.names.at[i + 3])
+                continue
             self.deferred.size -= 3
             q, stack, node = (
                 self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1], self.deferred.at[self.deferred.size + 2])
@@ -138,13 +147,38 @@ cdef class Masks(Inners):
         return light
 
     cdef int put_off(self, int state, int node) except -1:
-        cdef int i
+        """Note the text configurations of a state for later, at a trie node or at the start (-1)."""
+        cdef int i, q, cover = self.covering(state)
         for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
-            if self.is_heavy(self.configs.at[i], self.configs.at[i + 1]):
-                ints_add(&self.deferred, self.configs.at[i])
+            q = self.configs.at[i]
+            if not self.is_heavy(q, self.configs.at[i + 1]):
+                continue
+            if cover >= 0 and self.is_covered(q, cover):
+                ints_add(&self.names, cover)
+                ints_add(&self.names, q)
+                ints_add(&self.names, self.configs.at[i + 1])
+                ints_add(&self.names, node)
+            else:
+                ints_add(&self.deferred, q)
                 ints_add(&self.deferred, self.configs.at[i + 1])
                 ints_add(&self.deferred, node)
         return 0
+
+    cdef int covering(self, int state) except -2:
+        """Return a configuration's position in any text that is recorded, such as a key without a name; -1 if there is none."""
+        cdef int i, q
+        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
+            q = self.configs.at[i]
+            if (q & 1 and self.texts.positions[q >> 1].language == self.any_text and self.texts.positions[q >> 1].place == BODY
+                    and self.configs.at[i + 1] != OUTSIDE and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
+                    and self.records(self.configs.at[i + 1])):
+                return q
+        return -1
+
+    cdef bint is_covered(self, int q, int cover) noexcept:
+        """Say whether all that stays inside the text at q, of a finite set, stays inside the text that covers it."""
+        cdef Position* p = &self.texts.positions[q >> 1]
+        return self.texts.languages[p.language].texts >= 0 and p.place == BODY and p.spelling == self.texts.positions[cover >> 1].spelling
 
     cdef bint is_heavy(self, int q, int stack) except -1:
         """Say whether a configuration gets its mask in another way than by steps: between the characters of a text."""
@@ -205,6 +239,46 @@ cdef class Masks(Inners):
                 at += 1
             else:
                 at = self.trie[at].end
+        return 0
+
+    cdef int add_names(self, int cover, int q, int stack, int node) except -1:
+        """Add the tokens that complete a text of a finite set where any text can stand: all others are drafted for that one.
+
+        PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can be completed.
+        """
+        cdef Inner inner = self.part(cover, node) if node >= 0 else self.inner(cover)
+        cdef LanguageAt start = self.texts.languages[self.texts.positions[q >> 1].language]
+        cdef const int32_t* offered = self.texts.excluded[start.excluded]   # for each index the next one that is
+        cdef int i
+        cdef tuple texts = self.texts.set_objects[start.texts]
+        cdef dict groups
+        if inner.groups is None:
+            self.group(inner, cover, node)
+        groups = inner.groups
+        if start.high - start.low <= len(groups):
+            i = offered[start.low]
+            while i < start.high:
+                self.leave_name(groups.get(texts[i][start.depth:]), &start, i, q, stack)
+                i = offered[i + 1]
+            return 0
+        so_far = texts[start.low][:start.depth]
+        for end, exits in groups.items():
+            text = so_far + end
+            i = bisect_left(texts, text, start.low, start.high)
+            if i < start.high and offered[i] == i and texts[i] == text:
+                self.leave_name(exits, &start, i, q, stack)
+        return 0
+
+    cdef int leave_name(self, list exits, LanguageAt* start, int i, int q, int stack) except -1:
+        """Add the tokens that complete the i-th text of a set at some exits, if any, and go on behind it."""
+        cdef int exit_, behind, spelling = self.texts.positions[q >> 1].spelling
+        if exits is None:
+            return 0
+        behind = self.literal_state(spelling, start, i, i + 1, self.texts.length(start.texts, i), stack)
+        behind = self.next_state(behind, self.texts.spellings[spelling].closing)
+        for exit_ in exits:
+            draft_node(&self.draft, self.trie, self.ids, exit_)
+            self.walk(behind, exit_ + 1, self.trie[exit_].end, self.trie[exit_].depth)
         return 0
 
     cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept:
