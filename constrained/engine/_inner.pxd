@@ -14,6 +14,7 @@ cdef class Inners(InnerWalks):
     cdef Inner counted_inner(self, int q, object spelling, object counted)
     cdef Inner limited(self, Inner base, int least, int most)
     cdef Inner within(self, int most)
+    cdef int list_words(self, Inner made) except -1
     cdef uint32_t* inside(self, Inner inner) except NULL
     cdef int group(self, Inner inner, int q, int node) except -1
     cdef Inner behind_key(self, Inner key, int entry, object name)

@@ -230,11 +230,27 @@ cdef class Inners(InnerWalks):
             free(path)
         ints_add(&made.token_starts, made.tokens.size)
         ints_add(&made.exit_starts, made.exits.size)
+        self.list_words(made)
         self.behind_keys[id(key), entry] = (key, made)
         if name is not None:
             remember(self.parts, (id(key), name), (key, made), PARTS)
         self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
         return made
+
+    cdef int list_words(self, Inner made) except -1:
+        """List the tokens of a part as pairs (word, its bits)."""
+        cdef int i, word
+        cdef uint32_t* bits = <uint32_t*>calloc(self.words, 4)
+        if bits == NULL:
+            raise MemoryError
+        for i in range(made.tokens.size):
+            bits[made.tokens.at[i] >> 5] |= <uint32_t>1 << (made.tokens.at[i] & 31)
+        for word in range(self.words):
+            if bits[word]:
+                ints_add(&made.words, word)
+                ints_add(&made.words, <int32_t>bits[word])
+        free(bits)
+        return 0
 
     cdef uint32_t* inside(self, Inner inner) except NULL:
         """Return the tokens that stay inside, without those that end where they leave."""

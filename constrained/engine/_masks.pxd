@@ -9,6 +9,7 @@ from constrained.engine._tables cimport Ints, Map
 
 cdef class Masks(Inners):
     cdef Ints deferred              # triples text position, stack, trie node: texts entered during a walk
+    cdef Ints apart                 # exits behind which not all is as behind the others
     cdef Ints names                 # covering position, text position, stack, trie node: see `add_names`
     cdef int any_text               # the language of all texts
     cdef Ints doubtful              # tokens that are looked at again when all others are drafted
@@ -33,13 +34,14 @@ cdef class Masks(Inners):
     cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept
     cdef int literal_state(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1
     cdef int add_text(self, int q, int stack, int node) except -1
-    cdef int leave_all(self, Inner inner, int behind, object apart) except -1
+    cdef int leave_all(self, Inner inner, int behind) except -1
+    cdef bint is_apart(self, int node) noexcept
     cdef int popped_state(self, int stack) except -1
     cdef int leave_bare(self, Inner inner) except -1
     cdef int leave_recorded(self, Inner inner, int q, int stack, int node) except -1
     cdef int doubt(self, Inner inner, int tells_from) except -1
-    cdef int leave_key(self, Inner inner, int after, int parent, object apart) except -1
-    cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything)
+    cdef int leave_key(self, Inner inner, int after, int parent) except -1
+    cdef dict special_exits(self, Inner inner, int q, int after, int record, bint everything)
     cdef object begun(self, int record, int closing)
     cdef list starting(self, object texts, str start)
     cdef int generic_state(self, int after, int parent) except -1

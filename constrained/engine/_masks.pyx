@@ -13,7 +13,7 @@ from constrained.engine._inner_walk cimport Inner
 from constrained.engine._languages cimport LanguageAt
 from constrained.engine._machines cimport FINAL, OUTSIDE, UNKNOWN
 from constrained.engine._objects cimport OTHER
-from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole
+from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spelling
 
@@ -43,6 +43,7 @@ cdef class Masks(Inners):
         free(self.deferred.at)
         free(self.doubtful.at)
         free(self.names.at)
+        free(self.apart.at)
         free(self.generic.at)
         free(self.draft.bits)
         free(self.draft.touched)
@@ -310,7 +311,8 @@ cdef class Masks(Inners):
                 draft_whole(&self.draft, inner.bits, &inner.words if inner.words.size else NULL)
         behind = self.popped_state(stack)
         if behind != DEAD:
-            self.leave_all(inner, behind, None)
+            self.apart.size = 0
+            self.leave_all(inner, behind)
         if recording and closing >= 0:
             self.leave_recorded(inner, q, stack, node)
         elif recording:
@@ -329,7 +331,7 @@ cdef class Masks(Inners):
                     ints_add(&self.doubtful, self.ids[j])
         return 0
 
-    cdef int leave_all(self, Inner inner, int behind, object apart) except -1:
+    cdef int leave_all(self, Inner inner, int behind) except -1:
         """Set the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
         cdef int i, node
         cdef uint64_t follow[4]
@@ -343,7 +345,7 @@ cdef class Masks(Inners):
                     follow[i >> 6] |= <uint64_t>1 << (i & 63)
         for i in range(inner.exits.size):
             node, below = inner.exits.at[i], inner.next_bytes + 4 * i
-            if apart is not None and node in apart:
+            if self.is_apart(node):
                 continue
             draft_node(&self.draft, self.trie, self.ids, node)
             if (below[0] & follow[0]) | (below[1] & follow[1]) | (below[2] & follow[2]) | (below[3] & follow[3]):
@@ -377,12 +379,15 @@ cdef class Masks(Inners):
                 continue
             native = self.machines[after >> 1].kind == OTHER
             behind = DEAD if native else self.generic_state(after, parent)
-            apart = self.special_exits(inner, q, after, self.frames.at[frame + 1], behind == DEAD and not native)
+            specials = self.special_exits(inner, q, after, self.frames.at[frame + 1], behind == DEAD and not native)
+            self.apart.size = 0
+            for exit_ in specials:
+                ints_add(&self.apart, exit_)
             if native:
-                self.leave_key(inner, after, parent, apart)
+                self.leave_key(inner, after, parent)
             elif behind != DEAD:
-                self.leave_all(inner, behind, apart)
-            for exit_, text in apart.items() if apart is not None else ():
+                self.leave_all(inner, behind)
+            for exit_, text in specials.items():
                 target = self.after_text(after, text, parent)
                 if target != DEAD:
                     draft_node(&self.draft, self.trie, self.ids, exit_)
@@ -407,17 +412,29 @@ cdef class Masks(Inners):
                 at += 1
         return 0
 
-    cdef int leave_key(self, Inner inner, int after, int parent, object apart) except -1:
+    cdef bint is_apart(self, int node) noexcept:
+        """Say whether an exit is among the few in `apart`."""
+        cdef int i
+        for i in range(self.apart.size):
+            if self.apart.at[i] == node:
+                return True
+        return False
+
+    cdef int leave_key(self, Inner inner, int after, int parent) except -1:
         """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is known."""
         cdef Inner key = inner if inner.base is None else inner.base
         cdef Inner behind = self.behind_key(key, self.lonely_entry(after), self.shared_name(after))
         cdef int at, i, j, first, node, ended = UNKNOWN
+        cdef bint whole = inner.base is None and not self.apart.size
+        if whole:
+            draft_words(&self.draft, &behind.words)
         for at in range(inner.exits.size):
             i = at if inner.base is None else inner.base_exits.at[at]
-            if apart is not None and inner.exits.at[at] in apart:
+            if self.is_apart(inner.exits.at[at]):
                 continue
             first = behind.token_starts.at[i]
-            draft_tokens(&self.draft, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
+            if not whole:
+                draft_tokens(&self.draft, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
             for j in range(behind.exit_starts.at[i], behind.exit_starts.at[i + 1]):
                 node = behind.exits.at[j]
                 if ended == UNKNOWN:
@@ -427,12 +444,12 @@ cdef class Masks(Inners):
                 self.walk(ended, node + 1, self.trie[node].end, self.trie[node].depth)
         return 0
 
-    cdef object special_exits(self, Inner inner, int q, int after, int record, bint everything):
+    cdef dict special_exits(self, Inner inner, int q, int after, int record, bint everything):
         """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are refused."""
         cdef dict groups = inner.groups
         special = self.special(after)
         if not (special or everything) or not groups:
-            return None
+            return {}
         so_far = self.begun(record, self.texts.spellings[self.texts.positions[q >> 1].spelling].closing) if record >= 8 else ""
         if everything or len(groups) < len(special):
             ends = [(end, so_far + end) for end in groups if everything or so_far + end in special]

@@ -89,7 +89,7 @@ cdef inline bint draft_has(const Draft* draft, int token) noexcept nogil:
 
 
 cdef inline void draft_clear(Draft* draft) noexcept nogil:
-    cdef int eight, block
+    cdef int eight
     for eight in range(0, draft.blocks, 8):
         if (<uint64_t*>(draft.touched + eight))[0]:
             memset(draft.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
