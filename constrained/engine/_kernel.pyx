@@ -208,9 +208,8 @@ cdef class Kernel(Masks):
             mask = pack(&self.draft, &self.masks)
         except BaseException:
             self.work.size = self.deferred.size = self.names.size = 0
-            raise
-        finally:
             draft_clear(&self.draft)
+            raise
         self.bytes += mask_bytes(mask, self.words)
         return mask
 

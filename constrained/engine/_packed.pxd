@@ -111,9 +111,10 @@ cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
 
 
 cdef inline Mask* pack(Draft* draft, Arena* arena) except NULL:
-    """Return the finished mask; the draft is to be cleared."""
+    """Return the finished mask; the draft is left clear."""
     cdef int eight, block, i, token, count = 0, words = draft.words
     cdef int32_t* record = draft.records.at
+    cdef const uint32_t* base = draft.base
     cdef Mask* mask
     for i in range(draft.removed.size):
         token = draft.removed.at[i]
@@ -127,16 +128,19 @@ cdef inline Mask* pack(Draft* draft, Arena* arena) except NULL:
                 merge_base(draft, block)
                 record[0] = block
                 memcpy(record + 1, draft.bits + BLOCK * block, 4 * BLOCK)
+                memset(draft.bits + BLOCK * block, 0, 4 * BLOCK)
                 record += RECORD
                 count += 1
+        (<uint64_t*>(draft.touched + eight))[0] = 0
+    draft.base, draft.base_words, draft.removed.size = NULL, NULL, 0
     if 2 * RECORD * count <= words:
         mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * RECORD * <size_t>count)
-        mask.base, mask.count = draft.base, count
+        mask.base, mask.count = base, count
         memcpy(listed(mask), draft.records.at, 4 * RECORD * <size_t>count)
         return mask
     mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * <size_t>words)
     mask.base, mask.count = NULL, -1
-    write_blocks(draft.base, draft.records.at, count, words, <uint32_t*>listed(mask))
+    write_blocks(base, draft.records.at, count, words, <uint32_t*>listed(mask))
     return mask
 
 
