@@ -30,7 +30,7 @@ class Matcher:
     `finished` is set by a stop token that ends a word; nothing may follow then.
     """
 
-    __slots__ = ("constraint", "_kernel", "_states", "_tokens", "_finished", "_stop")
+    __slots__ = ("constraint", "_kernel", "_states", "_tokens", "_finished", "_stop", "_size")
 
     def __init__(self, constraint: Constraint) -> None:
         self.constraint = constraint
@@ -38,7 +38,7 @@ class Matcher:
         self._states = [start]
         self._tokens: list[int] = []
         self._finished = False
-        self._stop = frozenset(constraint.vocabulary.stop)
+        self._stop, self._size = frozenset(constraint.vocabulary.stop), constraint.vocabulary.size
 
     # -- what may come ----------------------------------------------------------------------------------------------------
 
@@ -123,7 +123,8 @@ class Matcher:
         if kernel.is_full():
             self._replay()
             kernel = self._kernel
-        self._check(token)
+        if not 0 <= token < self._size:  # PERF: a call would be a tenth of an advance
+            self._check(token)
         if self._finished:
             raise Rejected(
                 f"token {token} {self._name(token)} comes after the end", because="a stop token has ended the sequence", instead="rollback(1) or reset()",
@@ -152,7 +153,8 @@ class Matcher:
     def copy(self) -> Matcher:
         """Return an independent cursor at the same place."""
         twin = object.__new__(Matcher)
-        twin.constraint, twin._kernel, twin._stop, twin._finished = self.constraint, self._kernel, self._stop, self._finished
+        twin.constraint, twin._kernel, twin._finished = self.constraint, self._kernel, self._finished
+        twin._stop, twin._size = self._stop, self._size
         twin._states, twin._tokens = self._states.copy(), self._tokens.copy()
         return twin
 
@@ -187,8 +189,8 @@ class Matcher:
         return self._kernel, self._states[-1], self._finished
 
     def _check(self, token: int) -> None:
-        if not 0 <= token < self.constraint.vocabulary.size:
-            raise Rejected(f"no token {token}", because=f"ids go from 0 to {self.constraint.vocabulary.size - 1}")
+        if not 0 <= token < self._size:
+            raise Rejected(f"no token {token}", because=f"ids go from 0 to {self._size - 1}")
 
     def _next(self, token: int) -> int | None:
         state = self._states[-1]

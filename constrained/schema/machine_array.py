@@ -100,9 +100,11 @@ class ArrayMachine:
 
     def closable(self, progress: Progress) -> bool:
         shape = self.shape
-        return progress.length >= shape.min and all(
-            number >= count.min for number, count in zip(progress.counts, shape.counts, strict=True)
-        ) and (not progress.clauses or all(
+        if progress.length < shape.min:
+            return False
+        if not shape.counts and not progress.clauses:  # PERF: as nearly always
+            return True
+        return all(number >= count.min for number, count in zip(progress.counts, shape.counts, strict=True)) and (not progress.clauses or all(
             any(isinstance(part, LengthBelow) and progress.length < part.length for part in clause)
             for number, clause in enumerate(shape.clauses) if progress.clauses >> number & 1))
 
@@ -120,6 +122,8 @@ class ArrayMachine:
         """Say whether one more item may come."""
         if self._distinct is not None:
             return self._may_grow(at.progress) and self._distinct.continues(at.written, at.progress.length)
+        if not self.shape.counts and not at.progress.clauses:
+            return self._may_grow(at.progress) and self.completable(at.progress)
         return bool(self._options(at.progress))
 
     def _may_grow(self, progress: Progress) -> bool:
