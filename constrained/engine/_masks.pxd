@@ -20,6 +20,7 @@ cdef class Masks(Inners):
     cdef int32_t* ranges_path       # for each depth the texts that are left, see `walk_literals`
 
     cdef int fill_draft(self, int state) except -1
+    cdef int add_named(self, int state) except -1
     cdef int walk(self, int state, int at, int stop, int base) except -1
     cdef int walk_all(self, int state) except -1
     cdef int split(self, int state) except -1

@@ -6,7 +6,7 @@ vocabulary; tokens that leave the text are walked from the state behind it, each
 """
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 from constrained.engine._automaton cimport Row, successor
 from constrained.engine._inner cimport Inners
 from constrained.engine._inner_walk cimport Inner
@@ -77,11 +77,20 @@ cdef class Masks(Inners):
             token = self.doubtful.at[i]
             if draft_has(&self.draft, token) and self.after_token(state, token) == DEAD:
                 ints_add(&self.draft.removed, token)
-        for token in self.named_tokens(state):
-            draft_token(&self.draft, token)
+        self.add_named(state)
         if self.states[state].flags & FINAL:
             for token in self.stop:
                 draft_token(&self.draft, token)
+        return 0
+
+    cdef int add_named(self, int state) except -1:
+        """Add the special tokens that may come next."""
+        cdef int i, j, q
+        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
+            q = self.configs.at[i]
+            if not q & 1:
+                for j in range(self.machines[q >> 1].tokens, self.machines[q >> 1].tokens_end, 2):
+                    draft_token(&self.draft, self.tokens.at[j])
         return 0
 
     # -- walks ------------------------------------------------------------------------------------------------------------
@@ -125,11 +134,14 @@ cdef class Masks(Inners):
     cdef int walk_all(self, int state) except -1:
         """Walk the whole trie, but only below the bytes that the state reads."""
         cdef Row* row = self.row(state)
-        cdef int byte, at
-        for byte in range(256):
-            at = self.roots[byte]
-            if at >= 0 and successor(row, byte) != DEAD:
-                self.walk(state, at, self.trie[at].end, 0)
+        cdef int block, byte, at
+        for block in range(16):
+            if row.block[block] == self.dead_block:
+                continue
+            for byte in range(16 * block, 16 * block + 16):
+                at = self.roots[byte]
+                if at >= 0 and successor(row, byte) != DEAD:
+                    self.walk(state, at, self.trie[at].end, 0)
         return 0
 
     cdef int split(self, int state) except -1:
@@ -203,17 +215,21 @@ cdef class Masks(Inners):
         PERF: a node costs two binary searches instead of a language, a position, a state and a row.  Only where a text ends, or a character
         is not written as itself in ASCII, is there a state, and steps from it.
         """
-        cdef int byte
+        cdef int byte, block, count = 0
         cdef uint8_t possible[256]
         if node >= 0:
             return self.walk_literals(q, stack, node + 1, self.trie[node].end, self.trie[node].depth)
         self.texts.mark(q >> 1, self.marks)
-        for byte in range(256):     # all at once: a walk marks rows of its own
-            possible[byte] = self.marks[byte] != 0
-            self.marks[byte] = 0
-        for byte in range(256):
-            if possible[byte] and self.roots[byte] >= 0:
-                self.walk_literals(q, stack, self.roots[byte], self.trie[self.roots[byte]].end, 0)
+        for block in range(16):     # all at once: a walk marks rows of its own
+            if not memcmp(self.marks + 16 * block, self.dead_block, 64):
+                continue
+            for byte in range(16 * block, 16 * block + 16):
+                if self.marks[byte] and self.roots[byte] >= 0:
+                    possible[count] = byte
+                    count += 1
+            memset(self.marks + 16 * block, 0, 64)
+        for byte in possible[:count]:
+            self.walk_literals(q, stack, self.roots[byte], self.trie[self.roots[byte]].end, 0)
         return 0
 
     cdef int walk_literals(self, int q, int stack, int at, int stop, int base) except -1:
@@ -333,16 +349,19 @@ cdef class Masks(Inners):
 
     cdef int leave_all(self, Inner inner, int behind) except -1:
         """Set the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
-        cdef int i, node
+        cdef int i, block, node
         cdef uint64_t follow[4]
         cdef uint64_t* below
         cdef Row* row
         memset(follow, 0, sizeof(follow))
         if self.states[behind].count:
             row = self.row(behind)
-            for i in range(256):
-                if successor(row, i) != DEAD:
-                    follow[i >> 6] |= <uint64_t>1 << (i & 63)
+            for block in range(16):
+                if row.block[block] == self.dead_block:
+                    continue
+                for i in range(16 * block, 16 * block + 16):
+                    if successor(row, i) != DEAD:
+                        follow[i >> 6] |= <uint64_t>1 << (i & 63)
         for i in range(inner.exits.size):
             node, below = inner.exits.at[i], inner.next_bytes + 4 * i
             if self.is_apart(node):
