@@ -15,6 +15,7 @@ from functools import cache
 import pytest
 
 from constrained.machine import Language
+from constrained.schema import number_states
 from constrained.schema.number_exponents import Spelling
 from constrained.schema.numbers import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, canonical_text, number_language
 from constrained.schema.values import NumberRange
@@ -265,3 +266,14 @@ def test_far_bounds_cost_few_states() -> None:
     assert len(reached(number_language((some(integer=True),), CANONICAL_NUMBERS), "-0123456789", 30)) < 10
     ten_thousand = tuple(NumberRange(low=Fraction(value), high=Fraction(value)) for value in range(10_000))
     assert len(reached(number_language(ten_thousand, JSON_NUMBERS), "0123456789", 1)) < 20
+
+
+def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(number_states, "MOST_STATES", 5)
+    ranges = (NumberRange(low=Fraction(1), not_multiples=(Fraction(8),)), NumberRange(multiples=(Fraction(21),), high=Fraction(2_345_678)))
+    number_language.cache_clear()
+    language = number_language(ranges, JSON_NUMBERS)
+    for text, value in texts(JSON_NUMBERS, 5):
+        state = run(language, text)
+        assert (state is not None and state.accepts) == any(holds(numbers, value) for numbers in ranges), text
+    number_language.cache_clear()

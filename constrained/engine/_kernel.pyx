@@ -33,6 +33,7 @@ cdef enum:
     DEAD = 0
     MOST_LANGUAGES = 100_000    # that one mask or step may add; more than a set of 10,000 texts takes
     ROOT = 1 << 14              # estimated bytes of the Python objects behind a root
+    LANGUAGE = 800              # and behind a language
 
 cdef extern from "Python.h":
     int PyGC_Disable() noexcept
@@ -223,16 +224,19 @@ cdef class Kernel(Masks):
 
     def cached_bytes(self):
         """Return an estimate of the memory that the automaton holds, the vocabulary's shared masks not counted."""
-        return self.bytes + 8 * self.frames.size + 60 * self.texts.position_count + 800 * self.texts.language_count
+        return self.bytes + 8 * self.frames.size + 60 * self.texts.position_count + LANGUAGE * self.texts.language_count
 
     def sizes(self):
         """Return how much the automaton holds, by kind; for reports."""
         return {"states": self.state_count, "machines": self.machine_count, "stacks": self.stack_first.size - 1,
                 "positions": self.texts.position_count, "languages": self.texts.language_count, "records": self.record_parent.size}
 
+    cdef bint full(self) noexcept:
+        return self.bytes + LANGUAGE * self.texts.language_count > self.max_bytes
+
     def is_full(self):
         """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
-        return self.bytes + 800 * self.texts.language_count > self.max_bytes
+        return self.full()
 
     def fill(self, int state, object bitmask, int row, bint empty):
         """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
@@ -244,7 +248,7 @@ cdef class Kernel(Masks):
         else:
             unpack(mask, self.words, <uint32_t*>(<char*>view.buf + <long>row * view.strides[0]))
         PyBuffer_Release(&view)
-        return self.bytes + 800 * self.texts.language_count > self.max_bytes
+        return self.full()
 
 
 def fill_rows(list entries, object bitmask):

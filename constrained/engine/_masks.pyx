@@ -4,51 +4,35 @@
 What tokens do inside a text depends only on the vocabulary and the text's language.  That part, the *inner* mask, is kept with the
 vocabulary; tokens that leave the text are walked from the state behind it, each from the trie node where it leaves.
 """
-from libc.stdint cimport int32_t, uint64_t, uint8_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memset
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
 from constrained.engine._automaton cimport Row, successor
-from constrained.engine._inner cimport Inners
 from constrained.engine._inner_walk cimport Inner
-from constrained.engine._languages cimport LanguageAt
-from constrained.engine._machines cimport FINAL, OUTSIDE, UNKNOWN
+from constrained.engine._literals cimport Literals
+from constrained.engine._machines cimport FINAL, UNKNOWN
 from constrained.engine._objects cimport OTHER
 from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
-from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spelling
 
 from bisect import bisect_left
 from itertools import islice
 
-from constrained.regex import ANY_TEXT
-
 cdef enum:
     DEAD = 0
-    SMALL = 3           # trie nodes: below this a part costs more than the walk
     RECENT = 32
 
 
-cdef class Masks(Inners):
+cdef class Masks(Literals):
     """Fills masks; the base of `Kernel`, split off for the reader's sake only."""
 
-    def __cinit__(self, vocabulary, *args, **options):
-        self.ranges_path = <int32_t*>malloc(8 * (vocabulary.longest + 2))
-        if self.ranges_path == NULL:
-            raise MemoryError
+    def __cinit__(self, *args, **options):
         self.begun_texts, self.ordered_texts = {}, {}
-        self.any_text = self.texts.language(ANY_TEXT)
 
     def __dealloc__(self):
-        free(self.ranges_path)
-        free(self.deferred.at)
         free(self.doubtful.at)
-        free(self.names.at)
         free(self.apart.at)
         free(self.generic.at)
-        free(self.draft.bits)
-        free(self.draft.touched)
-        free(self.draft.records.at)
-        free(self.draft.removed.at)
 
     cdef int fill_draft(self, int state) except -1:
         """Draft the mask of a state."""
@@ -82,234 +66,6 @@ cdef class Masks(Inners):
             for token in self.stop:
                 draft_token(&self.draft, token)
         return 0
-
-    cdef int add_named(self, int state) except -1:
-        """Add the special tokens that may come next."""
-        cdef int i, j, q
-        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
-            q = self.configs.at[i]
-            if not q & 1:
-                for j in range(self.machines[q >> 1].tokens, self.machines[q >> 1].tokens_end, 2):
-                    draft_token(&self.draft, self.tokens.at[j])
-        return 0
-
-    # -- walks ------------------------------------------------------------------------------------------------------------
-
-    cdef int walk(self, int state, int at, int stop, int base) except -1:
-        """Set the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies above them.
-
-        Where a walk enters a text, the rest is a part of the text's inner mask: it is put off to `deferred`.
-        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what was put off.
-        """
-        cdef int32_t* path = self.path
-        cdef Row* row
-        cdef int depth, after, last, light
-        path[0] = state
-        while at < stop:
-            depth = self.trie[at].depth - base
-            row = self.states[path[depth - 1]].row
-            if row == NULL:
-                row = self.row(path[depth - 1])
-            after = successor(row, self.trie[at].byte)
-            if after == UNKNOWN:
-                after = self.step(path[depth - 1], self.trie[at].byte)
-            if after == DEAD:
-                at = self.trie[at].end
-                continue
-            draft_node(&self.draft, self.trie, self.ids, at)
-            if self.trie[at].end - at > SMALL:
-                light = self.states[after].light
-                if light == UNKNOWN:
-                    light = self.split(after)
-                if light != after:
-                    self.put_off(after, at)
-                    if light == DEAD:
-                        at = self.trie[at].end
-                        continue
-                    after = light
-            path[depth] = after
-            at += 1
-        return 0
-
-    cdef int walk_all(self, int state) except -1:
-        """Walk the whole trie, but only below the bytes that the state reads."""
-        cdef Row* row = self.row(state)
-        cdef int block, byte, at
-        for block in range(16):
-            if row.block[block] == self.dead_block:
-                continue
-            for byte in range(16 * block, 16 * block + 16):
-                at = self.roots[byte]
-                if at >= 0 and successor(row, byte) != DEAD:
-                    self.walk(state, at, self.trie[at].end, 0)
-        return 0
-
-    cdef int split(self, int state) except -1:
-        """Return the state without its text configurations (DEAD if nothing is left), kept as its `light`."""
-        cdef int i, light, first = self.states[state].first, last = first + self.states[state].count
-        self.closed.size = 0
-        for i in range(first, last, 2):
-            if not self.is_heavy(self.configs.at[i], self.configs.at[i + 1]):
-                ints_add(&self.closed, self.configs.at[i])
-                ints_add(&self.closed, self.configs.at[i + 1])
-        if self.closed.size == last - first:
-            light = state
-        else:
-            light = self.intern_state(0)
-        self.states[state].light = light
-        return light
-
-    cdef int put_off(self, int state, int node) except -1:
-        """Note the text configurations of a state for later, at a trie node or at the start (-1)."""
-        cdef int i, q, cover = self.covering(state)
-        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
-            q = self.configs.at[i]
-            if not self.is_heavy(q, self.configs.at[i + 1]):
-                continue
-            if cover >= 0 and self.is_covered(q, cover):
-                ints_add(&self.names, cover)
-                ints_add(&self.names, q)
-                ints_add(&self.names, self.configs.at[i + 1])
-                ints_add(&self.names, node)
-            else:
-                ints_add(&self.deferred, q)
-                ints_add(&self.deferred, self.configs.at[i + 1])
-                ints_add(&self.deferred, node)
-        return 0
-
-    cdef int covering(self, int state) except -2:
-        """Return a configuration's position in any text that is recorded, such as a key without a name; -1 if there is none."""
-        cdef int i, q
-        for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
-            q = self.configs.at[i]
-            if (q & 1 and self.texts.positions[q >> 1].language == self.any_text and self.texts.positions[q >> 1].place == BODY
-                    and self.configs.at[i + 1] != OUTSIDE and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
-                    and self.records(self.configs.at[i + 1])):
-                return q
-        return -1
-
-    cdef bint is_covered(self, int q, int cover) noexcept:
-        """Say whether all that stays inside the text at q, of a finite set, stays inside the text that covers it."""
-        cdef Position* p = &self.texts.positions[q >> 1]
-        return self.texts.languages[p.language].texts >= 0 and p.place == BODY and p.spelling == self.texts.positions[cover >> 1].spelling
-
-    cdef bint is_heavy(self, int q, int stack) except -1:
-        """Say whether a configuration gets its mask in another way than by steps: between the characters of a text."""
-        cdef int place
-        cdef Spelling* spelling
-        if not q & 1 or stack == OUTSIDE:
-            return False
-        place = self.texts.positions[q >> 1].place
-        spelling = &self.texts.spellings[self.texts.positions[q >> 1].spelling]
-        if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
-            return place == BODY and spelling.closing >= 0 and not spelling.tag_safe and not self.records(stack)
-        if self.records(stack):
-            return place <= BODY_LESS and (spelling.closing >= 0 or not self.refuses(stack))
-        return place <= BODY_LESS or place == ESCAPE
-
-    # -- finite sets of texts ---------------------------------------------------------------------------------------------
-
-    cdef int add_literals(self, int q, int stack, int node) except -1:
-        """Add the mask of a text of a finite set, whole or below a trie node: the trie of tokens against the sorted texts.
-
-        PERF: a node costs two binary searches instead of a language, a position, a state and a row.  Only where a text ends, or a character
-        is not written as itself in ASCII, is there a state, and steps from it.
-        """
-        cdef int byte, block, count = 0
-        cdef uint8_t possible[256]
-        if node >= 0:
-            return self.walk_literals(q, stack, node + 1, self.trie[node].end, self.trie[node].depth)
-        self.texts.mark(q >> 1, self.marks)
-        for block in range(16):     # all at once: a walk marks rows of its own
-            if not memcmp(self.marks + 16 * block, self.dead_block, 64):
-                continue
-            for byte in range(16 * block, 16 * block + 16):
-                if self.marks[byte] and self.roots[byte] >= 0:
-                    possible[count] = byte
-                    count += 1
-            memset(self.marks + 16 * block, 0, 64)
-        for byte in possible[:count]:
-            self.walk_literals(q, stack, self.roots[byte], self.trie[self.roots[byte]].end, 0)
-        return 0
-
-    cdef int walk_literals(self, int q, int stack, int at, int stop, int base) except -1:
-        """Add the tokens of trie nodes [at, stop); `base` = depth of what lies above them."""
-        cdef Position p = self.texts.positions[q >> 1]
-        cdef LanguageAt start = self.texts.languages[p.language]
-        cdef int closing = self.texts.spellings[p.spelling].closing, raw = self.texts.spellings[p.spelling].raw
-        cdef int depth, byte, low, high, behind
-        cdef int32_t* lows = self.ranges_path
-        cdef int32_t* highs = self.ranges_path + self.longest + 2
-        lows[0], highs[0] = start.low, start.high
-        while at < stop:
-            depth, byte = self.trie[at].depth - base, self.trie[at].byte
-            low, high = lows[depth - 1], highs[depth - 1]
-            if byte == closing or byte == 0x5C or byte >= 0x80:
-                if self.leaves_literals(&start, byte == closing, byte == 0x5C, low, high, start.depth + depth - 1):
-                    behind = self.literal_state(p.spelling, &start, low, high, start.depth + depth - 1, stack)
-                    self.walk(behind, at, self.trie[at].end, base + depth - 1)
-                at = self.trie[at].end
-                continue
-            if self.texts.in_table(raw, byte) and self.texts.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high):
-                draft_node(&self.draft, self.trie, self.ids, at)
-                lows[depth], highs[depth] = low, high
-                at += 1
-            else:
-                at = self.trie[at].end
-        return 0
-
-    cdef int add_names(self, int cover, int q, int stack, int node) except -1:
-        """Add the tokens that complete a text of a finite set where any text can stand: all others are drafted for that one.
-
-        PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can be completed.
-        """
-        cdef Inner inner = self.part(cover, node) if node >= 0 else self.inner(cover)
-        cdef LanguageAt start = self.texts.languages[self.texts.positions[q >> 1].language]
-        cdef const int32_t* offered = self.texts.excluded[start.excluded]   # for each index the next one that is
-        cdef int i
-        cdef tuple texts = self.texts.set_objects[start.texts]
-        cdef dict groups
-        if inner.groups is None:
-            self.group(inner, cover, node)
-        groups = inner.groups
-        if start.high - start.low <= len(groups):
-            i = offered[start.low]
-            while i < start.high:
-                self.leave_name(groups.get(texts[i][start.depth:]), &start, i, q, stack)
-                i = offered[i + 1]
-            return 0
-        so_far = texts[start.low][:start.depth]
-        for end, exits in groups.items():
-            text = so_far + end
-            i = bisect_left(texts, text, start.low, start.high)
-            if i < start.high and offered[i] == i and texts[i] == text:
-                self.leave_name(exits, &start, i, q, stack)
-        return 0
-
-    cdef int leave_name(self, list exits, LanguageAt* start, int i, int q, int stack) except -1:
-        """Add the tokens that complete the i-th text of a set at some exits, if any, and go on behind it."""
-        cdef int exit_, behind, spelling = self.texts.positions[q >> 1].spelling
-        if exits is None:
-            return 0
-        behind = self.literal_state(spelling, start, i, i + 1, self.texts.length(start.texts, i), stack)
-        behind = self.next_state(behind, self.texts.spellings[spelling].closing)
-        for exit_ in exits:
-            draft_node(&self.draft, self.trie, self.ids, exit_)
-            self.walk(behind, exit_ + 1, self.trie[exit_].end, self.trie[exit_].depth)
-        return 0
-
-    cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept:
-        """Say whether the texts [low, high) may go on with their end, an escape, or else a character beyond ASCII."""
-        if closes:
-            return self.texts.ends(start, depth, low)
-        return escapes or self.texts.narrow(start, depth, 0x80, 0x10FFFF, &low, &high)
-
-    cdef int literal_state(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1:
-        """Return the state in which the texts [low, high) of a set are left, which agree on `depth` characters."""
-        cdef int language = self.texts.literal_language(start.texts, start.excluded, low, high, depth)
-        ints_add(&self.work, 2 * self.texts.body(spelling, language) + 1)
-        ints_add(&self.work, stack)
-        return self.close(0)
 
     # -- texts and what lies behind them ------------------------------------------------------------------------------------
 

@@ -116,13 +116,8 @@ class ChatFormat:
         """
         writing = Writing(whitespace, property_order, closed, unsupported)
         key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported)
-        known = None if key is None else self._recent.get(key)
-        if known is None:
-            request = make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options)
-            known = bind(self.generic, self.definition, request, writing)
-            if key is not None:
-                known = self._recent.put(key, known)
-        return known
+        return self._recent.found(key, lambda: bind(
+            self.generic, self.definition, make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options), writing))
 
     @cached_property
     def _recent(self) -> Recent[Grammar]:

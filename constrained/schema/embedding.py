@@ -95,12 +95,7 @@ def embed(
     """
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     key = content(schema, documents, *written)
-    if key is None:
-        return EmbeddedSchema(schema, Options(*written), documents)
-    known = _recent.get(key)
-    if known is None:
-        known = _recent.put(key, EmbeddedSchema(schema, Options(*written), documents, key))
-    return known
+    return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written), documents, key))
 
 
 class EmbeddedSchema:

@@ -38,9 +38,10 @@ class Interned:
     accepts: bool
 
     def edges(self) -> tuple[Edge, ...]:
-        if self._edges is None:
-            self._edges = joined(self.targets())
-        return self._edges
+        edges = self._edges
+        if edges is None:
+            edges = self._edges = joined(self.targets())
+        return edges  # which another thread may have forgotten by now
 
     def targets(self) -> Iterable[tuple[str, Language | None]]:
         """Return the state after each character, in ascending order of characters."""

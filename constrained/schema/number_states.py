@@ -2,13 +2,16 @@
 
 A `Reader` interns the states of one sign of one set: two readings are one state if they differ only in what the set never asks about.
 Each state keeps one of its readings exactly, and computes from that; so what is shared can never be wrong in its details.
+
+Bounds: at MOST_STATES a reader forgets its states and what they lead to, and so does a union.  Whoever holds a state keeps it; what it
+leads to is made again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from constrained.machine import Language
 from constrained.schema.number_exponents import LEAST_MINUS, LEAST_PLUS, Interned, Spelling, exponent
@@ -16,6 +19,7 @@ from constrained.schema.number_points import Points, outside
 from constrained.schema.number_sets import ABOVE, BELOW, Interval, Magnitudes
 
 ZERO, WHOLE, POINT, FRACTION = range(4)
+MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple of this nor that makes 10,000 a digit
 _ALL = (0, 0)  # the span before the first digit > 0, and where there are no points
 
 
@@ -67,6 +71,8 @@ class Reader:
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
+        if len(self._states) >= MOST_STATES:
+            _forget(self._states)
         state: Mantissa | None = Mantissa(self, key, digits)
         if state is not None and not state.live():
             state = None
@@ -300,10 +306,21 @@ class Both(Interned):
             yield char, union(tuple(found[char]), self._table)
 
 
+def _forget(states: dict[Any, Any]) -> None:
+    """Empty a table of states; without their edges they hold nothing but themselves."""
+    for state in states.values():
+        if state is not None:
+            state._edges = None
+    states.clear()
+
+
 def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> Language:
     if len(members) == 1:
         return members[0]
     key = frozenset(members)
-    if key not in table:
-        table[key] = Both(members, table)
-    return table[key]
+    found = table.get(key)
+    if found is None:
+        if len(table) >= MOST_STATES:
+            _forget(table)
+        found = table[key] = Both(members, table)
+    return found

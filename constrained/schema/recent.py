@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import marshal
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import ref
@@ -65,7 +66,14 @@ class Recent(Generic[Made]):
             self._made.clear()
             self._held.clear()
 
-    def get(self, key: bytes) -> Made | None:
+    def found(self, key: bytes | None, make: Callable[[], Made]) -> Made:
+        """Return what was made for a key, or make it; what has no key is made every time."""
+        if key is None:
+            return make()
+        known = self._get(key)
+        return known if known is not None else self._put(key, make())
+
+    def _get(self, key: bytes) -> Made | None:
         with self._lock:
             known = self._made.get(key)
             found = None if known is None else known()
@@ -74,7 +82,7 @@ class Recent(Generic[Made]):
                 self._held[key] = found
             return found
 
-    def put(self, key: bytes, made: Made) -> Made:
+    def _put(self, key: bytes, made: Made) -> Made:
         """Keep what was made; return what is kept."""
         if len(key) > self._longest:
             return made
