@@ -70,10 +70,10 @@ class Recent(Generic[Made]):
         """Return what was made for a key, or make it; what has no key is made every time."""
         if key is None:
             return make()
-        known = self._get(key)
-        return known if known is not None else self._put(key, make())
+        known = self.get(key)
+        return known if known is not None else self.put(key, make())
 
-    def _get(self, key: bytes) -> Made | None:
+    def get(self, key: bytes) -> Made | None:
         with self._lock:
             known = self._made.get(key)
             found = None if known is None else known()
@@ -82,7 +82,7 @@ class Recent(Generic[Made]):
                 self._held[key] = found
             return found
 
-    def _put(self, key: bytes, made: Made) -> Made:
+    def put(self, key: bytes, made: Made) -> Made:
         """Keep what was made; return what is kept."""
         if len(key) > self._longest:
             return made
