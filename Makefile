@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 	$(BIN)/constrained demo
 
 test: $(VENV)/.tested
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.linted
 	$(BIN)/ruff check .
