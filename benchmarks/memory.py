@@ -21,8 +21,10 @@ from .cases import format_cases, text_of
 
 
 def vocabulary_bytes(vocabulary: Vocabulary) -> tuple[int, int]:
-    """Return the bytes of the table of texts and those of the trie."""
+    """Return the bytes of the table of texts, in Python and in flat arrays, and those of the trie."""
+    arrays = (*vocabulary.spelled, vocabulary.characters, *vocabulary.by_characters)
     table = sys.getsizeof(vocabulary.tokens) + sum(sys.getsizeof(text) for text in vocabulary.tokens if text is not None)
+    table += sum(array.nbytes for array in arrays)
     trie = sum(getattr(vocabulary.trie, field.name).nbytes for field in fields(vocabulary.trie))
     return table, trie
 

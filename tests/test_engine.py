@@ -61,6 +61,27 @@ def test_kernels_agree_on_texts(surface, seed):
         assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 14, 100 * seed + walk)
 
 
+def vocabulary_of_characters():
+    """Return a vocabulary in which many characters begin with one byte, and words of them with one character."""
+    points = [*range(0x3000, 0x3030), *range(0x2020, 0x2030), 0xD7FF, 0xE000, *range(0x1F600, 0x1F610), *range(0xC0, 0xE0)]
+    texts = [bytes([byte]) for byte in range(256)] + [chr(point).encode() for point in points]
+    texts += [(chr(0x3042) + chr(point)).encode() for point in points] + [("ab" + chr(point) + "c").encode() for point in points]
+    texts += [text[:-1] for text in texts if len(text) > 4] + [b"abc", b"abcd", b"ab.cd", b"abc1", b'abc"', b"abc\\"]
+    return c.Vocabulary(list(dict.fromkeys(texts)), special={"<eos>": 2000}, stop=[2000])
+
+
+@pytest.mark.parametrize("pattern", [
+    "", "^[^\\u3000-\\u3005]*$", "^.{0,7}$", "^[^.]*[.]md$", "^[\\u3000-\\u9fff]*$", "^[a-z]+\\u3001?[a-z\\u0080-\\uffff]*$", "^[^\\ud800-\\udfff]{2,4}$", "\\u3042"])
+@pytest.mark.parametrize("surface", ["json", "python"])
+@pytest.mark.parametrize("spelling", ["any", "canonical"])
+def test_kernels_agree_on_characters_that_change_nothing(pattern, surface, spelling):
+    pytest.importorskip("constrained.engine._kernel")
+    vocabulary = vocabulary_of_characters()
+    grammar = c.Grammar.from_json_schema({"type": "string", "pattern": pattern}, surface=surface, spelling=spelling)
+    for seed in range(2):
+        assert_kernels_agree(vocabulary, [c.compile(grammar, vocabulary, kernel=kind).place() for kind in KERNELS], 7, seed)
+
+
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_kernels_agree_on_grammars(name):
     pytest.importorskip("constrained.engine._kernel")

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-MALFORMED = 63  # the kind of a byte that is not well-formed UTF-8 after those before it; other bytes inside a character have none
+MALFORMED = 63  # the kind of a byte that is not well-formed UTF-8 after those before it
+INSIDE = 62  # of any other byte inside a character: one that leads back to nowhere in the middle of a character
 
 LEADS = (  # the code points of the leading bytes of one kind, surrogates left out; "\u2028" and "\u2029" have few companions
     (0x80, 0x7FF), (0x800, 0x1FFF), (0x2000, 0x2FFF), (0x3000, 0xCFFF), (0xD000, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x10FFFF))
@@ -25,10 +26,11 @@ def _bits() -> npt.NDArray[np.uint64]:
     groups = [group.encode() for group in (*_ALONE, *_TOGETHER)]
     groups.append(bytes(set(range(0x80)) - set(b"".join(groups))))  # control characters
     groups += [bytes(range(chr(low).encode()[0], chr(high).encode()[0] + 1)) for low, high in LEADS]
-    assert len(groups) <= MALFORMED
+    assert len(groups) <= INSIDE
     bits = np.zeros(256, np.uint64)
     for kind, group in enumerate(groups):
         bits[list(group)] |= np.uint64(1 << kind)
+    bits[0x80:0xC0] = np.uint64(1 << INSIDE)
     bits[[0xC0, 0xC1, *range(0xF5, 0x100)]] = np.uint64(1 << MALFORMED)
     return bits
 
