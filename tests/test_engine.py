@@ -82,6 +82,19 @@ def test_kernels_agree_on_characters_that_change_nothing(pattern, surface, spell
         assert_kernels_agree(vocabulary, [c.compile(grammar, vocabulary, kernel=kind).place() for kind in KERNELS], 7, seed)
 
 
+@pytest.mark.parametrize("texts", [["été", "日本", "日", "🎉", "a", "\\u2028"], ["é"], ["\u3042", "\u3043x", "ab"]])
+@pytest.mark.parametrize("surface", ["json", "python"])
+@pytest.mark.parametrize("spelling", ["any", "canonical"])
+def test_kernels_agree_on_listed_texts_beyond_ascii(texts, surface, spelling):
+    pytest.importorskip("constrained.engine._kernel")
+    named = {"type": "object", "properties": {key: {"enum": texts} for key in texts}, "additionalProperties": False}
+    for number, schema in enumerate(({"enum": texts}, named, {**named, "additionalProperties": True})):
+        grammar = c.Grammar.from_json_schema(schema, surface=surface, spelling=spelling)
+        for vocabulary in (VOCABULARY, vocabulary_of_characters()):
+            places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in KERNELS]
+            assert_kernels_agree(vocabulary, places, 7, number)
+
+
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_kernels_agree_on_grammars(name):
     pytest.importorskip("constrained.engine._kernel")

@@ -30,7 +30,7 @@ cdef class Literals(Walks):
 
     cdef int add_literals(self, int q, int stack, int node) except -1:
         """Add the mask of a text of a finite set, whole or below a trie node."""
-        cdef int byte, block, count = 0
+        cdef int i, at, byte, block, count = 0
         cdef uint8_t possible[256]
         if node >= 0:
             return self.walk_literals(q, stack, node + 1, self.trie[node].end, self.trie[node].depth)
@@ -43,8 +43,9 @@ cdef class Literals(Walks):
                     possible[count] = byte
                     count += 1
             memset(self.marks + 16 * block, 0, 64)
-        for byte in possible[:count]:
-            self.walk_literals(q, stack, self.roots[byte], self.trie[self.roots[byte]].end, 0)
+        for i in range(count):
+            at = self.roots[possible[i]]
+            self.walk_literals(q, stack, at, self.trie[at].end, 0)
         return 0
 
     cdef int walk_literals(self, int q, int stack, int at, int stop, int base) except -1:
