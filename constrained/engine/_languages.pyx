@@ -40,6 +40,7 @@ cdef class Languages:
         else:
             known = self._new_language()
             self.languages[known].accepts = bool(language.accepts)
+            self.languages[known].goes_on = getattr(language, "goes_on", False)
             self.objects[known] = language
         self.ids[language] = known
         return known
@@ -62,6 +63,7 @@ cdef class Languages:
         self.languages[fresh].texts = -1
         self.languages[fresh].spelling = -1
         self.languages[fresh].leaving = 0
+        self.languages[fresh].goes_on = False
         self.objects.append(None)
         return fresh
 

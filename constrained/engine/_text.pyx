@@ -142,7 +142,7 @@ cdef class Texts(Languages):
             return False
         if p.place != BODY or self.spellings[p.spelling].closing >= 0:
             return True
-        return self.language_range(p.language, 0, 0x10FFFF) != NONE
+        return self.languages[p.language].goes_on or self.language_range(p.language, 0, 0x10FFFF) != NONE
 
     cdef int label(self, int position) noexcept:
         return self.languages[self.positions[position].language].low

@@ -31,9 +31,13 @@ class Spelling:
 
 
 class Interned:
-    """A language state that is the only one of its kind: compared by identity, keeps its edges."""
+    """A language state that is the only one of its kind: compared by identity, keeps its edges.
+
+    goes_on: True only if there are edges, so that kernels need not list those of a state where a token ends.
+    """
 
     __slots__ = ("_edges", "accepts")
+    goes_on = False
     _edges: tuple[Edge, ...] | None
     accepts: bool
 

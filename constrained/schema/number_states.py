@@ -153,6 +153,11 @@ class Mantissa(Interned):
         self._edges = None
         self.accepts = self._complete()
 
+    @property
+    def goes_on(self) -> bool:  # type: ignore[override]
+        """Some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more."""
+        return not self.reader.plain and not self.reader.spelling.canonical
+
     def targets(self) -> Iterable[tuple[str, Language | None]]:
         phase, gap, spelling = self.key.phase, self.key.gap, self.reader.spelling
         if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
@@ -290,11 +295,12 @@ class Start(Interned):
 class Both(Interned):
     """The union of several number languages: what each of them still allows.  Invariant: two members or more, interned."""
 
-    __slots__ = ("members", "_table")
+    __slots__ = ("members", "goes_on", "_table")
 
     def __init__(self, members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> None:
         self.members, self._table = members, table
         self._edges, self.accepts = None, any(member.accepts for member in members)
+        self.goes_on = any(getattr(member, "goes_on", False) for member in members)
 
     def targets(self) -> Iterable[tuple[str, Language | None]]:
         found: dict[str, dict[Language, None]] = {}
