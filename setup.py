@@ -5,6 +5,7 @@
 
 from pathlib import Path
 
+import numpy
 from setuptools import Extension, setup
 
 ENGINE = Path("constrained/engine")
@@ -13,7 +14,8 @@ SHARED = [str(path) for pattern in ("*.pxd", "*.pxi") for path in sorted(ENGINE.
 setup(
     ext_modules=[
         Extension(
-            f"constrained.engine.{source.stem}", sources=[str(source)], depends=SHARED, extra_compile_args=["-O3"], optional=True
+            f"constrained.engine.{source.stem}", sources=[str(source)], depends=SHARED, include_dirs=[numpy.get_include()],
+            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")], extra_compile_args=["-O3"], optional=True
         )
         for source in sorted(ENGINE.glob("*.pyx"))
     ]

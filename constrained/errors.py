@@ -15,6 +15,9 @@ A message answers four questions: *what* failed, *where*, *because* of what, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 
 def compose(what: str, where: str | None = None, because: str | None = None, instead: str | None = None) -> str:
     """Return the message in the house form; absent parts leave no trace.
@@ -82,7 +85,34 @@ class Rejected(ConstrainedError):
     """A text or token is not in the language.
 
     `position` counts bytes from the start of the text (tokens: of what was generated); `expected` says what could have come.
+
+    PERF: to find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the answers; so a
+    rejection may know its `reasons` only when it is asked, see `worded_later`.
     """
+
+    @classmethod
+    def worded_later(cls, reasons: Callable[[], dict[str, Any]]) -> Rejected:
+        """Return a rejection that finds its attributes and message, the arguments of the class, when they are first read."""
+        error = cls.__new__(cls)
+        error.__dict__["_reasons"] = reasons
+        return error
+
+    def __getattr__(self, name: str) -> Any:
+        reasons = self.__dict__.pop("_reasons", None)
+        if reasons is None:
+            raise AttributeError(f"Rejected has no attribute {name!r}", name=name, obj=self)
+        self.__init__(**reasons())  # type: ignore[misc]
+        return getattr(self, name)
+
+    def __str__(self) -> str:
+        return compose(self.what, self.where, self.because, self.instead)
+
+    def __repr__(self) -> str:
+        return f"Rejected({str(self)!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        str(self)
+        return super().__reduce__()
 
     def __init__(
         self, what: str, *, where: str | None = None, because: str | None = None, instead: str | None = None,

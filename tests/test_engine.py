@@ -294,3 +294,21 @@ def test_wrong_use(case, kernel):
         for line in case["do"].strip().splitlines():
             exec(line, scope)
     assert f"{type(caught.value).__name__}: {caught.value}" == case["message"].strip()
+
+
+def test_a_rejection_says_what_was_so_when_it_was_raised(kernel):
+    """It is worded when it is read; by then the matcher may have gone on, or it may be in another process."""
+    matcher = constraint_of('start: "ab" ("c" | "d")', kernel).matcher()
+    matcher.advance(ord("a"))
+    with pytest.raises(c.Rejected) as caught:
+        matcher.advance(ord("x"))
+    for byte in b"bc":
+        matcher.advance(byte)
+    matcher.reset()
+    error = caught.value
+    copied = pickle.loads(pickle.dumps(error))
+    assert error.position == copied.position == 1 and error.expected == copied.expected == "'b'"
+    assert str(error) == str(copied) and str(error).startswith("token 120 'x' is not allowed at byte 1, after 1 tokens\n")
+    assert repr(copied) == f"Rejected({str(error)!r})" and type(error) is type(copied) is c.Rejected
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        _ = error.colour

@@ -1,11 +1,15 @@
 # cython: language_level=3
 from libc.stdint cimport uint32_t
 from constrained.engine._inner_walk cimport Inner, InnerWalks
+from constrained.engine._tables cimport Map
 
 
 cdef class Inners(InnerWalks):
-    cdef dict inners                # text position, or (text position, trie node) -> Inner
-    cdef dict behind_keys           # (id of a key's Inner, entry) -> (the Inner of the key, Inner behind it)
+    cdef dict inners                # text position -> Inner
+    cdef list parts_known           # Inner of each (text position, trie node)
+    cdef Map part_ids
+    cdef list behind_keys           # (the Inner of a key, Inner behind it) of each (that Inner's address, entry)
+    cdef Map behind_ids
 
     cdef Inner inner(self, int q)
     cdef Inner part(self, int q, int node)
@@ -17,4 +21,5 @@ cdef class Inners(InnerWalks):
     cdef int list_words(self, Inner made) except -1
     cdef uint32_t* inside(self, Inner inner) except NULL
     cdef int group(self, Inner inner, int q, int node) except -1
+    cdef Inner keep_behind(self, tuple pair, int entry)
     cdef Inner behind_key(self, Inner key, int entry, object name)

@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset
 from constrained.engine._inner_walk cimport Inner, InnerWalks, set_tokens
 from constrained.engine._machines cimport EXITS, OUTSIDE
 from constrained.engine._packed cimport BLOCK
-from constrained.engine._tables cimport Ints, ints_add
+from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 from constrained.engine._text cimport BODY
 
 from constrained.engine.spelling import decode
@@ -27,6 +27,13 @@ cdef enum:
 
 cdef class Inners(InnerWalks):
     """Builds inner masks and keeps them; the base of `Kernel`, split off for the reader's sake only."""
+
+    def __cinit__(self, *args, **options):
+        self.inners, self.parts_known, self.behind_keys = {}, [], []
+
+    def __dealloc__(self):
+        free(self.part_ids.at)
+        free(self.behind_ids.at)
 
     cdef Inner inner(self, int q):
         """Return what tokens do inside the text at position q, from the vocabulary's cache where its language is known there."""
@@ -65,9 +72,9 @@ cdef class Inners(InnerWalks):
     cdef Inner part(self, int q, int node):
         """Return the inner mask below a trie node."""
         cdef Inner found
-        known = self.inners.get((q, node))
-        if known is not None:
-            return known
+        cdef int known = map_get(&self.part_ids, q, node)
+        if known >= 0:
+            return self.parts_known[known]
         language = self.texts.language_object(self.texts.positions[q >> 1].language)
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         key = (spelling, self.texts.positions[q >> 1].place, language.mask_key(self.longest), node)
@@ -75,7 +82,8 @@ cdef class Inners(InnerWalks):
         if found is None:
             found = self.build(self.walked(q, language, key[2]), node, False)
             remember(self.parts, key, found, PARTS)
-        self.inners[q, node] = found
+        map_put(&self.part_ids, q, node, len(self.parts_known))
+        self.parts_known.append(found)
         return found
 
     cdef Inner lasting_inner(self, int q, object spelling):
@@ -193,13 +201,12 @@ cdef class Inners(InnerWalks):
         cdef Inner made
         cdef int i, at, j, depth, base, after
         cdef int32_t* path
-        known = self.behind_keys.get((id(key), entry))
-        if known is None and name is not None:
-            known = self.parts.get((id(key), name))
-            if known is not None:
-                self.behind_keys[id(key), entry] = known
+        cdef int at_hand = map_get(&self.behind_ids, <size_t><void*>key, entry)
+        if at_hand >= 0:
+            return self.behind_keys[at_hand][1]
+        known = self.parts.get((id(key), name)) if name is not None else None
         if known is not None:
-            return known[1]
+            return self.keep_behind(known, entry)
         made, path = Inner(), <int32_t*>malloc(4 * (self.longest + 2))
         if path == NULL:
             raise MemoryError
@@ -231,11 +238,15 @@ cdef class Inners(InnerWalks):
         ints_add(&made.token_starts, made.tokens.size)
         ints_add(&made.exit_starts, made.exits.size)
         self.list_words(made)
-        self.behind_keys[id(key), entry] = (key, made)
         if name is not None:
             remember(self.parts, (id(key), name), (key, made), PARTS)
         self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
-        return made
+        return self.keep_behind((key, made), entry)
+
+    cdef Inner keep_behind(self, tuple pair, int entry):
+        map_put(&self.behind_ids, <size_t><void*>pair[0], entry, len(self.behind_keys))
+        self.behind_keys.append(pair)
+        return pair[1]
 
     cdef int list_words(self, Inner made) except -1:
         """List the tokens of a part as pairs (word, its bits)."""

@@ -52,6 +52,7 @@ cdef class Machines:
     cdef dict machine_ids
     cdef Ints ranges, calls, tokens
     cdef Map dispatched, recorded_after
+    cdef dict ordered_texts         # set of texts -> sorted, for a few sets
     # stacks: frames (after, record, parent), sorted by (after, record)
     cdef Ints frames, stack_first
     cdef Map stack_ids, unions, pushed, stepped, popped
@@ -63,7 +64,9 @@ cdef class Machines:
     cdef int machine(self, object state) except -1
     cdef int fresh(self, object state) except -1
     cdef int following(self, int after, object text) except -2
-    cdef object special(self, int after)
+    cdef bint is_special(self, int after, object text) except -1
+    cdef list special_texts(self, int after, str start, int most)
+    cdef list starting(self, tuple texts, str start, int most)
     cdef int telling(self, int after) except -2
     cdef int expand(self, int at) except -1
     cdef int returned(self, int q, int after, int record) except -2

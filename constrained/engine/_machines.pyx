@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Machine states, stacks and records of the compiled kernel, interned as ints."""
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
@@ -11,7 +12,12 @@ from constrained.engine.spelling import decode, variants
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Bytes, Dispatch, Surface, Text
 
-import numpy as np
+from bisect import bisect_left
+
+SURFACES = tuple(Surface)
+
+cdef enum:
+    RECENT = 32
 
 
 cdef class Machines:
@@ -19,7 +25,7 @@ cdef class Machines:
 
     def __cinit__(self, *args, **options):
         cdef int surface
-        self.texts, self.objects, self.machine_ids = Texts(), [], {}
+        self.texts, self.objects, self.machine_ids, self.ordered_texts = Texts(), [], {}, {}
         for surface in range(8):
             ints_add(&self.record_parent, -1)
             ints_add(&self.record_byte, -1)
@@ -151,9 +157,31 @@ cdef class Machines:
         target = self.objects[after >> 1].after_text(text)
         return self.machine(target) if target is not None else NONE
 
-    cdef object special(self, int after):
-        """Return the texts that a recording Dispatch treats apart."""
-        return self.objects[after >> 1].special
+    cdef bint is_special(self, int after, object text) except -1:
+        """Say whether a recording Dispatch treats a text apart."""
+        return text in self.objects[after >> 1].special
+
+    cdef list special_texts(self, int after, str start, int most):
+        """Return the texts that start so and that a recording Dispatch treats apart, None if these are more than `most`."""
+        texts = self.objects[after >> 1].special
+        ordered = self.ordered_texts.get(texts)
+        if ordered is None:
+            if len(self.ordered_texts) >= RECENT:
+                self.ordered_texts.clear()
+            ordered = self.ordered_texts[texts] = tuple(sorted(texts))
+        return self.starting(ordered, start, most)
+
+    cdef list starting(self, tuple texts, str start, int most):
+        """Return those of some sorted texts that start so, None if these are more than `most`."""
+        cdef int first = bisect_left(texts, start) if start else 0, last = first
+        cdef int count = len(texts)
+        if not start:
+            return list(texts) if count <= most else None
+        while last < count and (<str>texts[last]).startswith(start):
+            last += 1
+            if last - first > most:
+                return None
+        return list(texts[first:last])
 
     cdef int telling(self, int after) except -2:
         """Return its `tells_from`, -1 for None."""
@@ -162,11 +190,17 @@ cdef class Machines:
 
     def recorded(self, int record, bytes closing=b""):
         """Return the text of a record; `closing` completes one that is still inside its text."""
-        spelled = []
-        while record >= 8:
-            spelled.append(self.record_byte.at[record])
+        cdef int size = 0, at = record
+        while at >= 8:
+            at = self.record_parent.at[at]
+            size += 1
+        cdef bytes spelled = PyBytes_FromStringAndSize(NULL, size)
+        cdef char* byte = spelled
+        while size:
+            size -= 1
+            byte[size] = <char>self.record_byte.at[record]
             record = self.record_parent.at[record]
-        return decode(Surface(record), bytes(spelled[::-1]) + closing)
+        return decode(SURFACES[record], spelled + closing)
 
     # -- stacks ---------------------------------------------------------------------------------------------------------
 

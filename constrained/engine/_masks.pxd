@@ -9,7 +9,6 @@ cdef class Masks(Literals):
     cdef Ints doubtful              # tokens that are looked at again when all others are drafted
     cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
     cdef dict begun_texts           # record -> its text, see `begun`
-    cdef dict ordered_texts         # set of texts -> sorted, for a few sets
 
     cdef int fill_draft(self, int state) except -1
     cdef int add_text(self, int q, int stack, int node) except -1
@@ -22,6 +21,5 @@ cdef class Masks(Literals):
     cdef int leave_key(self, Inner inner, int after, int parent) except -1
     cdef dict special_exits(self, Inner inner, int q, int after, int record, bint everything)
     cdef object begun(self, int record, int closing)
-    cdef list starting(self, object texts, str start)
     cdef int generic_state(self, int after, int parent) except -1
     cdef int after_text(self, int after, text, int parent) except -1

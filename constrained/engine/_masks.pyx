@@ -15,19 +15,15 @@ from constrained.engine._objects cimport OTHER
 from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 
-from bisect import bisect_left
-from itertools import islice
-
 cdef enum:
     DEAD = 0
-    RECENT = 32
 
 
 cdef class Masks(Literals):
     """Fills masks; the base of `Kernel`, split off for the reader's sake only."""
 
     def __cinit__(self, *args, **options):
-        self.begun_texts, self.ordered_texts = {}, {}
+        self.begun_texts = {}
 
     def __dealloc__(self):
         free(self.doubtful.at)
@@ -222,14 +218,14 @@ cdef class Masks(Literals):
     cdef dict special_exits(self, Inner inner, int q, int after, int record, bint everything):
         """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are refused."""
         cdef dict groups = inner.groups
-        special = self.special(after)
-        if not (special or everything) or not groups:
+        if not groups:
             return {}
         so_far = self.begun(record, self.texts.spellings[self.texts.positions[q >> 1].spelling].closing) if record >= 8 else ""
-        if everything or len(groups) < len(special):
-            ends = [(end, so_far + end) for end in groups if everything or so_far + end in special]
+        special = None if everything else self.special_texts(after, so_far, len(groups))
+        if special is not None:
+            ends = [(text[len(so_far):], text) for text in special]
         else:
-            ends = [(text[len(so_far):], text) for text in self.starting(special, so_far)]
+            ends = [(end, so_far + end) for end in groups if everything or self.is_special(after, so_far + end)]
         return {node: text for end, text in ends for node in groups.get(end, ())}
 
     cdef object begun(self, int record, int closing):
@@ -237,20 +233,6 @@ cdef class Masks(Literals):
         found = self.begun_texts.get(record)
         if found is None:
             found = self.begun_texts[record] = self.recorded(record, bytes((closing,)))
-        return found
-
-    cdef list starting(self, object texts, str start):
-        """Return those of some texts that start so."""
-        ordered = self.ordered_texts.get(texts)
-        if ordered is None:
-            if len(self.ordered_texts) >= RECENT:
-                self.ordered_texts.clear()
-            ordered = self.ordered_texts[texts] = sorted(texts)
-        found = []
-        for text in islice(ordered, bisect_left(ordered, start), None):
-            if not text.startswith(start):
-                break
-            found.append(text)
         return found
 
     cdef int generic_state(self, int after, int parent) except -1:

@@ -35,7 +35,7 @@ cdef class Objects(Machines):
     cdef Ints set_next
     cdef list others                # written keys without a name: (those before, the last); others[0] is none
     cdef dict others_ids
-    cdef dict specials_of           # set -> names and others, for a few sets
+    cdef dict others_of             # entry of `others` -> all texts up to it, for a few of them
 
     cdef int table(self, object table) except -1
     cdef int settle_set(self, int table, int others, int count) except -1
@@ -50,3 +50,4 @@ cdef class Objects(Machines):
     cdef object shared_name(self, int after)
     cdef int position_behind(self, int after) except -1
     cdef int entry(self, int set_, int which) except -1
+    cdef object written_others(self, int set_)

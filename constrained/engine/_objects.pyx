@@ -15,7 +15,7 @@ from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, m
 from constrained.engine._languages cimport NONE
 
 from constrained.engine.spelling import spellings
-from constrained.machine import END, Surface, Text
+from constrained.machine import END, Text
 
 
 cdef enum:
@@ -38,7 +38,7 @@ cdef class Objects(Machines):
 
     def __cinit__(self, *args, **options):
         self.table_objects, self.table_ids = [], {}
-        self.others, self.others_ids, self.specials_of = [(-1, None)], {}, {}
+        self.others, self.others_ids, self.others_of = [(-1, None)], {}, {}
 
     def __dealloc__(self):
         cdef int i
@@ -88,7 +88,7 @@ cdef class Objects(Machines):
         for i in range(count + t.cells):
             t.values[i] = -1
         for i in range(t.cells):
-            t.languages[i] = self.machine(Text(Surface(t.surface), table.cells[i]))
+            t.languages[i] = self.machine(Text(table.surface, table.cells[i]))
         self.tables = <Table*>realloc(self.tables, (self.table_count + 1) * sizeof(Table))
         self.tables[self.table_count] = t
         self.table_objects.append(table)
@@ -264,7 +264,7 @@ cdef class Objects(Machines):
         self.machines[at].surface = t.surface
         self.machines[at].flags = EXPANDED
         self.machines[at].ranges = self.ranges.size
-        for spelling in spellings(Surface(t.surface)):
+        for spelling in spellings(self.table_objects[table].surface):
             known = 2 * self.texts.body(self.texts.spelling(spelling), language) + 1
             ints_add(&self.ranges, spelling.opening[0])
             ints_add(&self.ranges, spelling.opening[0])
@@ -288,7 +288,7 @@ cdef class Objects(Machines):
         cdef Machine m = self.machines[after >> 1]
         if m.kind != OTHER:
             return Machines.following(self, after, text)
-        if text is not None and text in self.special(after):
+        if text is not None and self.is_special(after, text):
             return NONE
         return self.entry(self.with_other(m.set, text), self.tables[self.sets[m.set].table].names + m.extra)
 
@@ -312,22 +312,36 @@ cdef class Objects(Machines):
     cdef int telling(self, int after) except -2:
         return -1 if self.machines[after >> 1].kind == OTHER else Machines.telling(self, after)
 
-    cdef object special(self, int after):
-        cdef Machine m = self.machines[after >> 1]
+    cdef bint is_special(self, int after, object text) except -1:
+        cdef Machine* m = &self.machines[after >> 1]
         if m.kind != OTHER:
-            return Machines.special(self, after)
-        cdef int others = self.sets[m.set].others
+            return Machines.is_special(self, after, text)
+        return text in self.table_objects[self.sets[m.set].table].special or text in self.written_others(m.set)
+
+    cdef list special_texts(self, int after, str start, int most):
+        cdef Machine* m = &self.machines[after >> 1]
+        if m.kind != OTHER:
+            return Machines.special_texts(self, after, start, most)
+        found = self.starting(self.table_objects[self.sets[m.set].table].names, start, most)
+        if found is not None:
+            found += [text for text in self.written_others(m.set) if text.startswith(start)]
+        return found
+
+    cdef object written_others(self, int set_):
+        """Return the written keys without a name."""
+        cdef int others = self.sets[set_].others
         if not others:
-            return self.table_objects[self.sets[m.set].table].special
-        found = self.specials_of.get(m.set)
+            return ()
+        found = self.others_of.get(others)
         if found is None:
-            texts = set(self.table_objects[self.sets[m.set].table].special)
-            while others:
-                others, text = self.others[others]
-                texts.add(text)
-            if len(self.specials_of) >= RECENT:     # each holds all keys so far: kept for all sets they would fill the memory
-                self.specials_of.clear()
-            found = self.specials_of[m.set] = frozenset(texts)
+            if len(self.others_of) >= RECENT:       # each holds all keys so far: kept for all sets they would fill the memory
+                self.others_of.clear()
+            texts = []
+            at = others
+            while at:
+                at, text = self.others[at]
+                texts.append(text)
+            found = self.others_of[others] = frozenset(texts)
         return found
 
 

@@ -15,7 +15,7 @@ _INSTEAD = "pass an int32 array or CPU tensor of shape (rows, ceil(vocabulary si
 
 
 def as_array(bitmask: Any) -> Any:
-    """Return a bitmask as something with the buffer protocol: CPU tensors share their memory."""
+    """Return a bitmask as an array: CPU tensors share their memory."""
     if type(bitmask).__module__.partition(".")[0] != "torch":
         return bitmask
     if bitmask.device.type != "cpu":
@@ -24,8 +24,10 @@ def as_array(bitmask: Any) -> Any:
 
 
 def fits(bitmask: Any, row: int, words: int) -> bool:
-    """Say whether a row of `words` words can be written.  The compiled kernel makes the same test on the buffer itself."""
+    """Say whether a row of `words` words can be written.  The compiled kernel makes the same test."""
     if not isinstance(bitmask, np.ndarray) or bitmask.ndim != 2 or bitmask.dtype.kind not in "iu" or bitmask.itemsize != 4:
+        return False
+    if not bitmask.dtype.isnative:
         return False
     return bitmask.shape[1] == words and 0 <= row < len(bitmask) and bitmask.flags.writeable and bitmask.strides[1] == 4
 

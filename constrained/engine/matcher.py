@@ -15,6 +15,7 @@ import numpy as np
 
 from constrained.engine.bitmask import as_array
 from constrained.engine.plain import DEAD
+from constrained.engine.rejection import rejection, token_name
 from constrained.errors import ConstrainedError, Rejected
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Matcher:
     def explain(self, token: int) -> str:
         """Return in words why a token may or may not come next."""
         self._check(token)
-        name = self._name(token)
+        name = token_name(self.constraint.vocabulary, token)
         if self._finished:
             return f"token {token} {name} is not allowed: a stop token has ended the sequence"
         if self._next(token) is not None:
@@ -127,7 +128,8 @@ class Matcher:
             self._check(token)
         if self._finished:
             raise Rejected(
-                f"token {token} {self._name(token)} comes after the end", because="a stop token has ended the sequence", instead="rollback(1) or reset()",
+                f"token {token} {token_name(self.constraint.vocabulary, token)} comes after the end",
+                because="a stop token has ended the sequence", instead="rollback(1) or reset()",
             )
         state = self._states[-1]
         after = kernel.step_token(state, token)
@@ -199,47 +201,8 @@ class Matcher:
             return state
         return after if after != DEAD else None
 
-    def _name(self, token: int) -> str:
-        vocabulary = self.constraint.vocabulary
-        text = vocabulary.tokens[token]
-        if text is not None:
-            return repr(text.decode("utf-8", "backslashreplace"))
-        return vocabulary.names.get(token, "(unused)")
-
     def _rejection(self, token: int) -> Rejected:
-        """Word why a token is refused: how far its bytes got, and what could have come there."""
-        vocabulary, state, read = self.constraint.vocabulary, self._states[-1], 0
-        text = vocabulary.tokens[token] or b""
-        for byte in text:
-            after = self._kernel.step_byte(state, byte)
-            if after == DEAD:
-                break
-            state, read = after, read + 1
-        expected = self._expected(state)
-        position = len(self.text()) + read
-        if text:
-            known, wrong = text[:read].decode("utf-8", "backslashreplace"), text[read : read + 1]
-            fits = f"after {known!r} the byte {wrong!r} cannot follow" if read else f"no word goes on with {wrong!r}"
-        elif token in self._stop:
-            fits = "the text is not complete"
-        else:
-            fits = "special and unused tokens come only where the grammar names them"
-        return Rejected(
-            f"token {token} {self._name(token)} is not allowed", where=f"byte {position}, after {len(self._tokens)} tokens",
-            because=fits, instead=f"expected: {expected}", position=position, expected=expected,
-        )
-
-    def _expected(self, state: int) -> str:
-        """Describe the bytes and special tokens that may come in a state."""
-        kernel, vocabulary = self._kernel, self.constraint.vocabulary
-        allowed = kernel.next_bytes(state)
-        words = [vocabulary.names.get(token, str(token)) for token in sorted(kernel.named_tokens(state))]
-        if kernel.is_final(state):
-            words.append("the end")
-        if len(allowed) > 40:
-            return ", ".join([*words, f"any of {len(allowed)} bytes"])
-        shown = [repr(chr(byte)) if 0x20 < byte < 0x7F else f"byte 0x{byte:02x}" for byte in allowed[:12]]
-        return ", ".join([*words, *shown, *(["…"] if len(allowed) > 12 else [])]) or "nothing"
+        return rejection(self.constraint.vocabulary, self._kernel, self._states[-1], self._tokens, token)
 
     def _extends(self, rest: bytes) -> bool:
         """Say whether some token starts with `rest` and is longer."""

@@ -34,9 +34,9 @@ class HexForm:
     pairs: bool = False  # code points above U+FFFF as two surrogate escapes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # PERF: a part of many keys, and there is one of each, see `spellings`
 class Spelling:
-    """One way to write texts: what stands raw, what is escaped and how.
+    """One way to write texts: what stands raw, what is escaped and how.  Compared by identity.
 
     Invariant: every code point that the surface can express has at least one spelling.
     """

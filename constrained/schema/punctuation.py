@@ -75,9 +75,9 @@ class Keys:
     identifiers: bool = False  # bare Python identifiers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # PERF: a part of keys, and surfaces keep those that they make
 class Punctuation:
-    """How a surface writes values.  `gap` is a run of whitespace, at least one character; None: none is allowed."""
+    """How a surface writes values.  Compared by identity.  `gap` is a run of whitespace, at least one character; None: none is allowed."""
 
     null: bytes
     false: bytes

@@ -1,0 +1,67 @@
+"""Why a token was refused, worded when somebody asks.
+
+Whoever tries tokens (speculative decoding, beams, tests of a tokenizer) catches most rejections and reads none.  To ask a state for all
+bytes that could have come costs as much as ten masks; so a rejection holds what it needs to answer, and answers on first sight.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from constrained.engine.plain import DEAD
+from constrained.errors import Rejected
+
+if TYPE_CHECKING:
+    from constrained.engine.vocabulary import Vocabulary
+
+_MOST_SHOWN = 12  # bytes that a message lists
+_MANY = 40  # bytes from which on it only counts them
+
+
+def rejection(vocabulary: Vocabulary, kernel: Any, state: int, before: list[int], token: int) -> Rejected:
+    """Return why a token is refused in a state of a kernel, `before` it the tokens so far; nothing the matcher does later changes it."""
+    return Rejected.worded_later(partial(_reasons, vocabulary, kernel, state, tuple(before), token))
+
+
+def token_name(vocabulary: Vocabulary, token: int) -> str:
+    """Return how messages name a token."""
+    text = vocabulary.tokens[token]
+    if text is not None:
+        return repr(text.decode("utf-8", "backslashreplace"))
+    return vocabulary.names.get(token, "(unused)")
+
+
+def _reasons(vocabulary: Vocabulary, kernel: Any, state: int, before: tuple[int, ...], token: int) -> dict[str, Any]:
+    """Say how far the bytes of a refused token got, and what could have come there."""
+    text, read = vocabulary.tokens[token] or b"", 0
+    for byte in text:
+        after = kernel.step_byte(state, byte)
+        if after == DEAD:
+            break
+        state, read = after, read + 1
+    expected = _expected(vocabulary, kernel, state)
+    position = len(vocabulary.decode(before)) + read
+    if text:
+        known, wrong = text[:read].decode("utf-8", "backslashreplace"), text[read : read + 1]
+        fits = f"after {known!r} the byte {wrong!r} cannot follow" if read else f"no word goes on with {wrong!r}"
+    elif token in vocabulary.stop:
+        fits = "the text is not complete"
+    else:
+        fits = "special and unused tokens come only where the grammar names them"
+    return {
+        "what": f"token {token} {token_name(vocabulary, token)} is not allowed", "where": f"byte {position}, after {len(before)} tokens",
+        "because": fits, "instead": f"expected: {expected}", "position": position, "expected": expected,
+    }
+
+
+def _expected(vocabulary: Vocabulary, kernel: Any, state: int) -> str:
+    """Describe the bytes and special tokens that may come in a state."""
+    allowed = kernel.next_bytes(state)
+    words = [vocabulary.names.get(token, str(token)) for token in sorted(kernel.named_tokens(state))]
+    if kernel.is_final(state):
+        words.append("the end")
+    if len(allowed) > _MANY:
+        return ", ".join([*words, f"any of {len(allowed)} bytes"])
+    shown = [repr(chr(byte)) if 0x20 < byte < 0x7F else f"byte 0x{byte:02x}" for byte in allowed[:_MOST_SHOWN]]
+    return ", ".join([*words, *shown, *(["…"] if len(allowed) > _MOST_SHOWN else [])]) or "nothing"
