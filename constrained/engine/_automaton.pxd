@@ -3,7 +3,8 @@ from libc.stdint cimport int32_t, uint8_t
 from constrained.engine._machines cimport UNKNOWN
 from constrained.engine._objects cimport Objects
 from constrained.engine._packed cimport Mask
-from constrained.engine._tables cimport Arena, Ints, Map
+from constrained.engine._arena cimport Arena
+from constrained.engine._tables cimport Ints, Map
 
 
 cdef struct Row:                    # 256 successors: DEAD, UNKNOWN or a state each

@@ -9,7 +9,8 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 from constrained.engine._machines cimport ACCEPTING, EXITS, EXPANDED, FINAL, Machine, RECORDS, TAIL, UNKNOWN
 from constrained.engine._objects cimport Objects
-from constrained.engine._tables cimport Ints, Map, arena_free, arena_take, ints_add, map_get, map_put, mix
+from constrained.engine._arena cimport arena_free, arena_take
+from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix
 from constrained.engine._languages cimport NONE
 
 from constrained.errors import LimitExceeded

@@ -7,7 +7,8 @@ mask lists the blocks in which it may differ from its base.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
-from constrained.engine._tables cimport Arena, Ints, Node, arena_take
+from constrained.engine._arena cimport Arena, arena_take
+from constrained.engine._tables cimport Ints, Node
 
 cdef enum:
     BLOCK = 4                   # words of a block

@@ -1,28 +1,12 @@
 # cython: language_level=3
 """Growing arrays and hash tables of the compiled kernel: plain C, header only, so that every module inlines them.
 
-`Ints` is a vector of int32.  `Map` is an open addressing table from 128-bit keys to int32; absent is -1.  `Arena` gives blocks of memory
-that are freed all at once.  All only grow; their owner frees them.  Running out of memory raises MemoryError at the owner (`ok` turns 0).
+`Ints` is a vector of int32.  `Map` is an open addressing table from 128-bit keys to int32; absent is -1.  Both only grow;
+their owner frees them.  Running out of memory raises MemoryError at the owner (`ok` turns 0).
 """
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
-
-cdef extern from "stdlib.h" nogil:
-    void* aligned_alloc(size_t alignment, size_t size)
-
-cdef extern from *:
-    """
-    #if defined(__linux__)
-    #include <sys/mman.h>
-    #endif
-    #if !defined(MADV_HUGEPAGE)
-    #define MADV_HUGEPAGE 0
-    #define madvise(address, length, advice) 0
-    #endif
-    """
-    int madvise(void* address, size_t length, int advice) noexcept nogil
-    int MADV_HUGEPAGE
 
 
 cdef struct Node:
@@ -46,44 +30,6 @@ cdef inline int ints_add(Ints* v, int32_t x) except -1:
     v.at[v.size] = x
     v.size += 1
     return v.size - 1
-
-
-cdef enum:
-    CHUNK = 1 << 16     # bytes of the first chunk; each is twice as large as the one before, until they are HUGE
-    HUGE = 1 << 21
-    LINE = 64           # bytes of a cache line; a chunk begins with one that holds the address of the chunk before
-
-
-cdef struct Arena:
-    char* chunk
-    size_t used, size
-
-
-cdef inline void* arena_take(Arena* arena, size_t count) except NULL:
-    """Return `count` bytes, 16-byte aligned, not zeroed; a multiple of 64 bytes right after others of that kind fills whole cache lines."""
-    cdef char* fresh
-    cdef size_t size = (count + 15) & ~<size_t>15
-    if arena.chunk == NULL or arena.used + size > arena.size:
-        arena.size = min(max(2 * arena.size, <size_t>CHUNK), <size_t>HUGE)
-        if LINE + size > arena.size:
-            arena.size = (LINE + size + LINE - 1) & ~<size_t>(LINE - 1)
-        fresh = <char*>aligned_alloc(HUGE if arena.size == HUGE else LINE, arena.size)
-        if fresh == NULL:
-            raise MemoryError
-        if arena.size == HUGE:
-            madvise(fresh, HUGE, MADV_HUGEPAGE)     # PERF: 512 small pages are cleared one by one, 0.6 µs each
-        (<char**>fresh)[0] = arena.chunk
-        arena.chunk, arena.used = fresh, LINE
-    arena.used += size
-    return arena.chunk + arena.used - size
-
-
-cdef inline void arena_free(Arena* arena) noexcept:
-    cdef char* before
-    while arena.chunk != NULL:
-        before = (<char**>arena.chunk)[0]
-        free(arena.chunk)
-        arena.chunk = before
 
 
 cdef struct Entry:
