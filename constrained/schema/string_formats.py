@@ -58,10 +58,10 @@ _FRACTION = r"(?:\.[0-9]+)?"
 
 
 @dataclass(frozen=True, slots=True)
-class _LeapSecond:
-    """The rest of a time whose second is 60, after the characters `read` of ``HH:MM:60``.
+class _TimeOfDay:
+    """The rest of a time after the characters `read` of ``HH:MM``.
 
-    Lazy, because each of the 1,440 times of day has its own pair of offsets.
+    Lazy, because each of the 1,440 times of day has its own pair of offsets that let its second be 60.
     """
 
     read: str = ""
@@ -71,20 +71,20 @@ class _LeapSecond:
 
     @property
     def short(self) -> int:
-        return len("HH:MM:60Z") - len(self.read) if self.read in "23:59:60" else len("HH:MM:60+00:00") - len(self.read)
+        return len("HH:MM:SSZ") - len(self.read)
 
     def edges(self) -> RawEdges:
-        found = []
-        for char in self._next():
-            read = self.read + char
-            found.append((ord(char), ord(char), lazy(_LeapSecond(read)) if len(read) < 8 else _leap_rest(int(read[:2]), int(read[3:5]))))
-        return tuple(found)
-
-    def _next(self) -> str:
         at = len(self.read)
-        if at == 1:
-            return "0123" if self.read == "2" else "0123456789"
-        return ("012", "", ":", "012345", "0123456789", ":", "6", "0")[at]
+        if at == len("HH:MM"):
+            leap = concat(literal("60"), _leap_rest(int(self.read[:2]), int(self.read[3:])))
+            return ((ord(":"), ord(":"), union(_seconds(), leap)),)
+        hour = "0123" if self.read == "2" else "0123456789"
+        return tuple((ord(char), ord(char), lazy(_TimeOfDay(self.read + char))) for char in ("012", hour, ":", "012345", "0123456789")[at])
+
+
+@lru_cache(maxsize=1)
+def _seconds() -> Expr:
+    return parse_python(f"[0-5][0-9]{_FRACTION}(?:[zZ]|[-+](?:[01][0-9]|2[0-3]):[0-5][0-9])")
 
 
 def _leap_rest(hour: int, minute: int) -> Expr:
@@ -97,11 +97,9 @@ def _leap_rest(hour: int, minute: int) -> Expr:
     return concat(parse_python(_FRACTION), union(*offsets))
 
 
-@lru_cache(maxsize=1)
 def _time() -> Expr:
     """SPEC: RFC 3339 §5.6 full-time; "T" and "Z" in either case; §5.7 a leap second is 23:59:60 in UTC."""
-    hour_minute = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-    return union(parse_python(f"{hour_minute}:[0-5][0-9]{_FRACTION}(?:[zZ]|[-+]{hour_minute})"), lazy(_LeapSecond()))
+    return lazy(_TimeOfDay())
 
 
 def _date_time() -> Expr:
