@@ -53,8 +53,9 @@ class Node:
         if schema is False:
             return NOTHING
         where: Where = (self.where, keyword) if step is None else ((self.where, keyword), step)
-        resource = self.document.library.embedded.get(id(schema), self.resource)
-        return self.document.follow(self.document.node(schema, resource, self.scope, where))
+        document = self.document
+        node = document.node(schema, document.library.embedded.get(id(schema), self.resource), self.scope, where)
+        return document.follow(node) if "$ref" in node.schema else node.conj
 
     def referent(self, keyword: str) -> Conj:
         """Return what a reference keyword of this node points to, in the node's dynamic scope."""
@@ -108,7 +109,7 @@ class Document:
     def follow(self, node: Node) -> Conj:
         """Return the node, or what it refers to if it is nothing but a reference."""
         seen: set[Node] = set()
-        while isinstance(node.schema, dict) and "$ref" in node.schema:
+        while "$ref" in node.schema:
             dialect = node.resource.dialect
             if not dialect.reference_stands_alone and any(keyword in dialect.rules and keyword != "$ref" for keyword in node.schema):
                 break
