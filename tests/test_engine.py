@@ -312,3 +312,17 @@ def test_a_rejection_says_what_was_so_when_it_was_raised(kernel):
     assert repr(copied) == f"Rejected({str(error)!r})" and type(error) is type(copied) is c.Rejected
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = error.colour
+
+
+def test_equal_masks_are_kept_once():
+    """Each item of a bounded array leads to a state of its own, but the same tokens may follow."""
+    pytest.importorskip("constrained.engine._kernel")
+    schema = {"type": "array", "items": {"type": "integer"}, "maxItems": 1000}
+    matcher = c.compile(c.Grammar.from_json_schema(schema), VOCABULARY, kernel="compiled").matcher()
+    bitmask, masks = np.zeros((1, VOCABULARY.words), np.int32), set()
+    for byte in b"[" + b"12345," * 100:
+        matcher.advance(byte)
+        matcher.fill_mask(bitmask)
+        masks.add(bitmask.tobytes())
+    sizes = matcher._kernel.sizes()
+    assert sizes["states"] > 200 and sizes["masks"] == len(masks) < 10

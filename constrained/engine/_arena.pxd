@@ -23,3 +23,8 @@ cdef inline void* arena_take(Arena* arena, size_t count) except NULL:
         arena_chunk(arena, size)
     arena.used += size
     return arena.chunk + arena.used - size
+
+
+cdef inline void arena_undo(Arena* arena, size_t count) noexcept:
+    """Take back the last `count` bytes that were taken."""
+    arena.used -= (count + 15) & ~<size_t>15

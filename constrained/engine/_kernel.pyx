@@ -5,7 +5,7 @@ Three things differ from the twin, none of them in meaning.
 *Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine state share one
 configuration, so an ambiguous grammar costs as many configurations as it has machine states.
 *Rows*: every automaton state has 256 successors, filled on demand; rows share the blocks that are empty.
-*Shared masks*: what tokens do inside a text is kept with the vocabulary; see `_masks`.
+*Shared masks*: what tokens do inside a text is kept with the vocabulary, see `_masks`; of finished masks that are equal one is kept.
 
 Invariant: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.
 Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when `is_full`.
@@ -22,8 +22,9 @@ from libc.string cimport memset
 from constrained.engine._automaton cimport known_successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
-from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, mask_bytes, pack, unpack
-from constrained.engine._tables cimport Node, ints_add
+from constrained.engine._arena cimport arena_undo
+from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
+from constrained.engine._tables cimport Map, Node, ints_add, map_get, map_put
 
 from constrained.engine.bitmask import misfit
 
@@ -61,6 +62,7 @@ cdef class Kernel(Masks):
 
     cdef PyThread_type_lock lock
     cdef dict roots_known           # (root, nullable) -> state
+    cdef Map mask_ids               # digest -> a state with such a mask
     cdef bint collects              # whether the holder of the lock found the garbage collector at work
 
     def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000, max_bytes=1 << 28):
@@ -83,6 +85,7 @@ cdef class Kernel(Masks):
     def __dealloc__(self):
         if self.lock != NULL:
             PyThread_free_lock(self.lock)
+        free(self.mask_ids.at)
 
     def _load(self, vocabulary):
         trie = vocabulary.trie
@@ -207,13 +210,21 @@ cdef class Kernel(Masks):
 
     cdef Mask* computed(self, int state) except NULL:
         cdef Mask* mask
+        cdef uint64_t digest
+        cdef int twin
         try:
             self.fill_draft(state)
-            mask = pack(&self.draft, &self.masks)
+            mask = pack(&self.draft, &self.masks, &digest)
         except BaseException:
             self.work.size = self.deferred.size = self.names.size = 0
             draft_clear(&self.draft)
             raise
+        twin = map_get(&self.mask_ids, digest, 0)
+        if twin >= 0 and is_same_mask(mask, self.states[twin].mask, self.words):
+            arena_undo(&self.masks, mask_bytes(mask, self.words))
+            return self.states[twin].mask
+        if twin < 0:
+            map_put(&self.mask_ids, digest, 0, state)
         self.bytes += mask_bytes(mask, self.words)
         return mask
 
@@ -232,7 +243,7 @@ cdef class Kernel(Masks):
     def sizes(self):
         """Return how much the automaton holds, by kind; for reports."""
         return {"states": self.state_count, "machines": self.machine_count, "stacks": self.stack_first.size - 1,
-                "positions": self.texts.position_count, "languages": self.texts.language_count, "records": self.record_parent.size}
+                "positions": self.texts.position_count, "languages": self.texts.language_count, "records": self.record_parent.size, "masks": self.mask_ids.size}
 
     cdef bint full(self) noexcept:
         return self.bytes + LANGUAGE * self.texts.language_count > self.max_bytes

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
 # New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
-YOUNG_BYTES = 1 << 24
+YOUNG_BYTES = 1 << 23
 
 
 class Kernel(Protocol):
