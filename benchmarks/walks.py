@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained import ConstrainedError, Grammar, Matcher, Vocabulary, compile
+from constrained.regex import parse_ecma
 
 from . import vocabularies
 from .json_schema_suite import bytes_vocabulary
@@ -41,6 +42,7 @@ from .laws import bits
 
 PATIENCE, PATIENCE_PER_NAME = 4_000, 20  # tokens of the way to the end
 MOST_STATES = 20_000  # of a search for an end
+MOST_MATCHED = 1_000  # states of a pattern that are searched for a text
 QUOTES = b"\"'"
 # First bytes in the order in which a steered walk prefers them outside strings: what closes, what is short, what opens something new last.
 PREFERENCE = (b"}", b"]", b")", QUOTES, b",", b":", b"ntfNTF", b"eE", b"0123456789", b"-", b"[", b"{")
@@ -225,7 +227,7 @@ _PLAIN = bytes(byte for byte in _PRINTABLE if byte not in b"\"'\\")
 
 
 def needed_names(schema: Any) -> list[str]:
-    """Return the keys that some part of a schema requires."""
+    """Return the keys that some part of a schema requires, and for each of its patterns a shortest text."""
     found: dict[str, None] = {}
     todo = [schema]
     while todo:
@@ -233,10 +235,29 @@ def needed_names(schema: Any) -> list[str]:
         if isinstance(part, dict):
             lists = [part.get("required"), *(part["dependentRequired"].values() if isinstance(part.get("dependentRequired"), dict) else ())]
             found.update((name, None) for names in lists if isinstance(names, list) for name in names if isinstance(name, str))
+            patterns = [part.get("pattern"), *(part["patternProperties"] if isinstance(part.get("patternProperties"), dict) else ())]
+            found.update((text, None) for pattern in patterns if isinstance(pattern, str) and (text := _shortest_match(pattern)))
             todo += part.values()
         elif isinstance(part, list):
             todo += part
     return list(found)
+
+
+def _shortest_match(pattern: str) -> str:
+    """Return a shortest text in which a pattern finds a match, "" if none is found soon."""
+    try:
+        start = parse_ecma(pattern)
+    except ConstrainedError:
+        return ""
+    came = {start: ""}
+    for state in (queue := [start]):
+        if state.accepts or len(queue) > MOST_MATCHED:
+            return came[state] if state.accepts else ""
+        for low, high, after in state.edges():
+            if after not in came and low < 0x80:
+                came[after] = came[state] + chr(max(low, min(high, ord("a"))))
+                queue.append(after)
+    return ""
 
 
 _COMPLETE = re.compile(rb"(?:[^\"']|\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+')*+", re.DOTALL)
