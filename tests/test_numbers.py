@@ -173,6 +173,7 @@ def test_every_state_is_live(group: int, spelling: Spelling) -> None:
         known: set[Language] = set()
         for state in reached(number_language((numbers,), spelling), ALPHABETS[spelling] + "3", 5, most=120):
             assert ends(state, known), numbers
+            assert state.edges() or not getattr(state, "goes_on", False), numbers
 
 
 def spelled(value: Fraction, rng: random.Random) -> str:
