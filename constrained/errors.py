@@ -98,11 +98,13 @@ class Rejected(ConstrainedError):
         return error
 
     def __getattr__(self, name: str) -> Any:
-        reasons = self.__dict__.pop("_reasons", None)
-        if reasons is None:
+        reasons = self.__dict__.get("_reasons")
+        if reasons is not None and not name.startswith("_"):  # of two threads, both may find them
+            self.__init__(**reasons())  # type: ignore[misc]
+            self.__dict__.pop("_reasons", None)
+        if name not in self.__dict__:
             raise AttributeError(f"Rejected has no attribute {name!r}", name=name, obj=self)
-        self.__init__(**reasons())  # type: ignore[misc]
-        return getattr(self, name)
+        return self.__dict__[name]
 
     def __str__(self) -> str:
         return compose(self.what, self.where, self.because, self.instead)
