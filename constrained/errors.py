@@ -106,6 +106,14 @@ class Rejected(ConstrainedError):
             raise AttributeError(f"Rejected has no attribute {name!r}", name=name, obj=self)
         return self.__dict__[name]
 
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return (str(self),)
+
+    @args.setter
+    def args(self, value: tuple[Any, ...]) -> None:
+        """The message is worded from the attributes."""
+
     def __str__(self) -> str:
         return compose(self.what, self.where, self.because, self.instead)
 
