@@ -317,9 +317,10 @@ def test_a_rejection_says_what_was_so_when_it_was_raised(kernel):
 def test_equal_masks_are_kept_once():
     """Each item of a bounded array leads to a state of its own, but the same tokens may follow."""
     pytest.importorskip("constrained.engine._kernel")
+    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)  # its own, with no masks of other tests
     schema = {"type": "array", "items": {"type": "integer"}, "maxItems": 1000}
-    matcher = c.compile(c.Grammar.from_json_schema(schema), VOCABULARY, kernel="compiled").matcher()
-    bitmask, masks = np.zeros((1, VOCABULARY.words), np.int32), set()
+    matcher = c.compile(c.Grammar.from_json_schema(schema), vocabulary, kernel="compiled").matcher()
+    bitmask, masks = np.zeros((1, vocabulary.words), np.int32), set()
     for byte in b"[" + b"12345," * 100:
         matcher.advance(byte)
         matcher.fill_mask(bitmask)
