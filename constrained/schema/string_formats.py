@@ -59,7 +59,7 @@ _FRACTION = r"(?:\.[0-9]+)?"
 
 @dataclass(frozen=True, slots=True)
 class _TimeOfDay:
-    """The rest of a time after the characters `read` of ``HH:MM``.
+    """The rest of a time after the characters `read` of ``HH:MM:``.
 
     Lazy, because each of the 1,440 times of day has its own pair of offsets that let its second be 60.
     """
@@ -75,11 +75,12 @@ class _TimeOfDay:
 
     def edges(self) -> RawEdges:
         at = len(self.read)
-        if at == len("HH:MM"):
-            leap = concat(literal("60"), _leap_rest(int(self.read[:2]), int(self.read[3:])))
-            return ((ord(":"), ord(":"), union(_seconds(), leap)),)
+        if at == len("HH:MM:"):
+            leap = concat(literal("60"), _leap_rest(int(self.read[:2]), int(self.read[3:5])))
+            return union(_seconds(), leap).edges()
         hour = "0123" if self.read == "2" else "0123456789"
-        return tuple((ord(char), ord(char), lazy(_TimeOfDay(self.read + char))) for char in ("012", hour, ":", "012345", "0123456789")[at])
+        following = ("012", hour, ":", "012345", "0123456789", ":")[at]
+        return tuple((ord(char), ord(char), lazy(_TimeOfDay(self.read + char))) for char in following)
 
 
 @lru_cache(maxsize=1)
