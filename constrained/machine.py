@@ -53,7 +53,10 @@ class State(Protocol):
 
 @runtime_checkable
 class Language(Protocol):
-    """A state of a text language over code points; surrogates never occur."""
+    """A state of a text language over code points; surrogates never occur.
+
+    What a kernel may also ask, to be faster: `literal_set`, `counted`, `everlasting` (see `regex.Expr`), `goes_on` (see number states).
+    """
 
     @property
     def accepts(self) -> bool: ...

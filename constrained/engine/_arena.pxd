@@ -4,7 +4,7 @@
 cdef enum:
     CHUNK = 1 << 16     # bytes of the first chunk; each is twice as large as the one before, until they are HUGE
     HUGE = 1 << 21
-    LINE = 64           # bytes of a cache line; a chunk begins with one that holds the address of the chunk before
+    LINE = 64           # bytes of a cache line; a chunk begins with one that holds the address of the chunk before and the size
 
 
 cdef struct Arena:

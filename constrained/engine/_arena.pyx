@@ -34,21 +34,21 @@ cdef void* arena_chunk(Arena* arena, size_t size) except NULL:
     """Give an arena a new chunk with room for `size` bytes."""
     global spares
     cdef char* fresh
-    arena.size = min(max(2 * arena.size, <size_t>CHUNK), <size_t>HUGE)
-    if LINE + size > arena.size:
-        arena.size = (LINE + size + LINE - 1) & ~<size_t>(LINE - 1)
-    if arena.size == HUGE and spares:
+    cdef size_t room = min(max(2 * arena.size, <size_t>CHUNK), <size_t>HUGE)
+    if LINE + size > room:
+        room = (LINE + size + LINE - 1) & ~<size_t>(LINE - 1)
+    if room == HUGE and spares:
         spares -= 1
         fresh = <char*>spare[spares]
     else:
-        fresh = <char*>aligned_alloc(HUGE if arena.size == HUGE else LINE, arena.size)
-        if fresh == NULL:
+        fresh = <char*>aligned_alloc(HUGE if room == HUGE else LINE, room)
+        if fresh == NULL:       # the arena stays as it was
             raise MemoryError
-        if arena.size == HUGE:
+        if room == HUGE:
             madvise(fresh, HUGE, MADV_HUGEPAGE)
     (<char**>fresh)[0] = arena.chunk
-    (<size_t*>fresh)[1] = arena.size
-    arena.chunk, arena.used = fresh, LINE
+    (<size_t*>fresh)[1] = room
+    arena.chunk, arena.used, arena.size = fresh, LINE, room
     return fresh
 
 

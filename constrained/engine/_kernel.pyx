@@ -13,16 +13,16 @@ Threads: everything runs under the GIL, but machine states are asked for their e
 add to the automaton holds `lock`.  What is known is read without it; finished masks are immutable and copied without the GIL.
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
 """
-cimport numpy
 from cpython.pythread cimport (
     NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
+cimport numpy
+from constrained.engine._arena cimport arena_undo
 from constrained.engine._automaton cimport known_successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
-from constrained.engine._arena cimport arena_undo
 from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
 from constrained.engine._tables cimport Map, Node, ints_add, map_get, map_put
 

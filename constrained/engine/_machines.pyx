@@ -173,10 +173,7 @@ cdef class Machines:
 
     cdef list starting(self, tuple texts, str start, int most):
         """Return those of some sorted texts that start so, None if these are more than `most`."""
-        cdef int first = bisect_left(texts, start) if start else 0, last = first
-        cdef int count = len(texts)
-        if not start:
-            return list(texts) if count <= most else None
+        cdef int first = bisect_left(texts, start), last = first, count = len(texts)
         while last < count and (<str>texts[last]).startswith(start):
             last += 1
             if last - first > most:

@@ -163,7 +163,7 @@ cdef inline uint64_t digest_of(const int32_t* words, int count) noexcept nogil:
 
 
 cdef inline bint is_same_mask(const Mask* one, const Mask* other, int words) noexcept nogil:
-    return one.count == other.count and one.base == other.base and not memcmp(one, other, mask_bytes(one, words))
+    return one.count == other.count and not memcmp(one, other, mask_bytes(one, words))
 
 
 cdef inline void write_blocks(const uint32_t* base, const int32_t* record, int count, int words, uint32_t* bits) noexcept nogil:

@@ -20,7 +20,7 @@ _MANY = 40  # bytes from which on it only counts them
 
 
 def rejection(vocabulary: Vocabulary, kernel: Any, state: int, before: list[int], token: int) -> Rejected:
-    """Return why a token is refused in a state of a kernel, `before` it the tokens so far; nothing the matcher does later changes it."""
+    """Return why a token is refused in a state of a kernel; `before` are the tokens so far.  Nothing the matcher does later changes it."""
     return Rejected.worded_later(partial(_reasons, vocabulary, kernel, state, tuple(before), token))
 
 

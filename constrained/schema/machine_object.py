@@ -152,11 +152,8 @@ class ObjectMachine:
     @cached_property
     def usable(self) -> int:
         """The named keys that may be written at all."""
-        found, never = 0, self.values.never
-        for at, conj in enumerate(self.conjs):  # PERF: no generator; objects with many properties ask for all of them
-            if not (conj and never(conj)):
-                found |= 1 << at
-        return found
+        never = self.values.never
+        return sum(1 << at for at, conj in enumerate(self.conjs) if not (conj and never(conj)))
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
