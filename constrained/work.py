@@ -1,0 +1,126 @@
+"""Work units: the bound on what one constraint may compute, the same on every machine.
+
+Whoever computes something whose size the input decides calls `spend`: a derivative, a node of a normal form, a conjunction tried, a
+thousand nodes of a trie.  One unit stands for about a microsecond of one core.  The budget is that of the innermost `metered` block of
+the thread; outside of any block work is free, so that the modules below need not know who asks.
+
+What counts is work that is done: results that a cache already holds cost nothing, and what was published before a budget ran out stays
+valid, so that a second try with more units goes on where the first one stopped.
+
+A `Budget` may also carry a deadline (wall time) and a `cancelled` callback for callers that need them; both are asked every
+`CHECK` units.  Left out on purpose: a bound on memory, which the caches themselves keep.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from .errors import LimitExceeded
+
+MAX_WORK = 1_000_000  # units; about one second of one core
+CHECK = 2_000  # units between two looks at the clock
+
+
+class Budget:
+    """Units of work that may still be done.
+
+    limit: units (None: no bound).  deadline: seconds from now.  cancelled: asked now and then; true ends the work.
+    Invariant: `left` only falls, but for `refill`.
+    """
+
+    __slots__ = ("limit", "left", "cancelled", "_until", "_next_check")
+
+    def __init__(self, limit: int | None = MAX_WORK, *, deadline: float | None = None, cancelled: Callable[[], bool] | None = None) -> None:
+        self.limit = limit
+        self.left: float = float("inf") if limit is None else limit
+        self.cancelled = cancelled
+        self._until = None if deadline is None else time.monotonic() + deadline
+        self._next_check: float = self.left - CHECK if deadline is not None or cancelled is not None else float("-inf")
+
+    def refill(self, units: int) -> None:
+        """Give units back, up to the limit."""
+        if self.limit is not None:
+            self.left = min(self.left + units, self.limit)
+
+    def spend(self, units: int) -> None:
+        """Take units off.
+
+        Raises: LimitExceeded: there were not as many left, the deadline has passed, or the caller has cancelled.
+        """
+        self.left -= units
+        if self.left < 0:
+            raise LimitExceeded(
+                "too much work", where=place(), because=f"it takes more than {self.limit:,} units of work, about {self.limit / MAX_WORK:.3g} s"
+                if self.limit else "no work is allowed", instead="simplify it there, or compile(…, max_work=…) with more units",
+            )
+        if self.left < self._next_check or units >= CHECK and self._next_check > float("-inf"):
+            self._check()
+
+    def _check(self) -> None:
+        self._next_check = self.left - CHECK
+        if self._until is not None and time.monotonic() > self._until:
+            raise LimitExceeded("out of time", where=place(), because="the deadline has passed", instead="allow more time; what is done stays done")
+        if self.cancelled is not None and self.cancelled():
+            raise LimitExceeded("cancelled", where=place(), because="the caller cancelled the work")
+
+
+class _Thread(threading.local):
+    """What this thread works on: its budget, and the names of the places, outermost first."""
+
+    def __init__(self) -> None:
+        self.budget: Budget | None = None
+        self.places: list[str] = []
+
+
+_thread = _Thread()
+
+
+def spend(units: int = 1) -> None:
+    """Take units off the thread's budget, if it has one.
+
+    Cost: 0.1 µs.
+    Raises: LimitExceeded: the budget is spent; `where` names the place that was being worked on.
+    """
+    budget = _thread.budget
+    if budget is not None:
+        budget.spend(units)
+
+
+def current() -> Budget | None:
+    """Return the thread's budget."""
+    return _thread.budget
+
+
+def place() -> str | None:
+    """Return the places being worked on, outermost first, as an error names them."""
+    return " ".join(_thread.places) or None
+
+
+@contextmanager
+def metered(budget: Budget | None = None) -> Iterator[Budget]:
+    """Count the work of the block against a budget: this one, else the one that already counts, else a new one of `MAX_WORK` units."""
+    outer = _thread.budget
+    mine = budget or outer or Budget()
+    _thread.budget = mine
+    try:
+        yield mine
+    finally:
+        _thread.budget = outer
+
+
+@contextmanager
+def working_on(what: str) -> Iterator[None]:
+    """Name the place of the work in the block: a JSON pointer, a rule, a pattern.
+
+    >>> with working_on("rule start"), working_on("pattern 'a+'"):
+    ...     place()
+    "rule start pattern 'a+'"
+    """
+    _thread.places.append(what if len(what) <= 200 else what[:199] + "…")
+    try:
+        yield
+    finally:
+        _thread.places.pop()

@@ -1,0 +1,46 @@
+"""Budgets of work units."""
+
+from __future__ import annotations
+
+import pytest
+
+from constrained.errors import LimitExceeded
+from constrained.work import Budget, current, metered, spend, working_on
+
+
+def test_work_outside_of_any_block_is_free():
+    assert current() is None
+    spend(10**9)
+
+
+def test_the_innermost_budget_counts_and_comes_back():
+    with metered(Budget(10)) as outer:
+        spend(4)
+        with metered() as same, metered(Budget(3)) as inner:
+            assert same is outer
+            spend(3)
+        assert (outer.left, inner.left, current()) == (6, 0, outer)
+    assert current() is None
+
+
+def test_a_spent_budget_names_the_place():
+    with metered(Budget(10)), working_on("#/properties/a"), working_on("pattern 'x+'"), pytest.raises(LimitExceeded) as caught:
+        spend(11)
+    assert caught.value.where == "#/properties/a pattern 'x+'"
+    assert "max_work" in str(caught.value)
+
+
+def test_refills_stop_at_the_limit():
+    budget = Budget(10)
+    budget.spend(8)
+    budget.refill(3)
+    assert budget.left == 5
+    budget.refill(100)
+    assert budget.left == 10
+
+
+@pytest.mark.parametrize(("budget", "what"), [(Budget(None, deadline=-1), "out of time"), (Budget(None, cancelled=lambda: True), "cancelled")])
+def test_deadlines_and_cancelling(budget, what):
+    with metered(budget), pytest.raises(LimitExceeded, match=what):
+        for _ in range(10_000):
+            spend()
