@@ -22,6 +22,7 @@ from .errors import LimitExceeded
 
 MAX_WORK = 1_000_000  # units; about one second of one core
 CHECK = 2_000  # units between two looks at the clock
+NO_LIMIT = 1 << 62
 
 
 class Budget:
@@ -35,10 +36,10 @@ class Budget:
 
     def __init__(self, limit: int | None = MAX_WORK, *, deadline: float | None = None, cancelled: Callable[[], bool] | None = None) -> None:
         self.limit = limit
-        self.left: float = float("inf") if limit is None else limit
+        self.left = NO_LIMIT if limit is None else limit
         self.cancelled = cancelled
         self._until = None if deadline is None else time.monotonic() + deadline
-        self._next_check: float = self.left - CHECK if deadline is not None or cancelled is not None else float("-inf")
+        self._next_check = self.left - CHECK if deadline is not None or cancelled is not None else -NO_LIMIT
 
     def refill(self, units: int) -> None:
         """Give units back, up to the limit."""
@@ -56,7 +57,7 @@ class Budget:
                 "too much work", where=place(), because=f"it takes more than {self.limit:,} units of work, about {self.limit / MAX_WORK:.3g} s"
                 if self.limit else "no work is allowed", instead="simplify it there, or compile(…, max_work=…) with more units",
             )
-        if self.left < self._next_check or units >= CHECK and self._next_check > float("-inf"):
+        if self.left < self._next_check:
             self._check()
 
     def _check(self) -> None:
