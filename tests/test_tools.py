@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import enum
+import typing
+from functools import reduce
+
 import pytest
 
 from constrained import SchemaError
 from constrained.formats import Tool, read_tools
 from constrained.formats.tools import parse_relaxed
-from constrained.formats.types import from_python, standard_types
+from constrained.formats.tools.type_names import from_python, standard_types
+from constrained.schema.python_types import schema_of
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 READ = {
@@ -50,12 +57,42 @@ READ = {
             "e": {"type": "array", "items": {"type": "string", "enum": ["x"]}},
         }}),
     ),
+    "Responses": ({"type": "function", "name": "f", "description": "d", "parameters": CITY, "strict": True}, Tool("f", "d", CITY)),
+    "Anthropic": ({"name": "f", "description": "d", "input_schema": CITY, "cache_control": {"type": "ephemeral"}}, Tool("f", "d", CITY)),
+    "MCP": ({"name": "f", "title": "F", "inputSchema": CITY, "outputSchema": {}, "annotations": {}}, Tool("f", "", CITY)),
+    "MCP's listing": ({"tools": [{"name": "f", "inputSchema": CITY}], "nextCursor": "x"}, Tool("f", "", CITY)),
+    "Bedrock": ({"toolSpec": {"name": "f", "description": "d", "inputSchema": {"json": CITY}}}, Tool("f", "d", CITY)),
+    "Bedrock's toolConfig": ({"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": CITY}}}], "toolChoice": {}}, Tool("f", "", CITY)),
+    "Gemini": (
+        {"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]}}]},
+        Tool("f", "", CITY),
+    ),
+    "Gemini's JSON Schema": ({"function_declarations": [{"name": "f", "parametersJsonSchema": CITY}]}, Tool("f", "", CITY)),
+    "LangChain": ({"title": "f", "description": "d", **CITY}, Tool("f", "d", CITY)),
+    "ChatGLM3's dict of parameters": (
+        {"name": "f", "params": {"a": {"type": "int", "required": True}}},
+        Tool("f", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
+    ),
+    "nullable": (
+        {"name": "f", "parameters": {"type": "object", "properties": {
+            "a": {"type": "string", "nullable": True}, "b": {"type": "string", "enum": ["x"], "nullable": True, "description": "d"},
+            "c": {"type": "integer", "nullable": False}, "d": {"nullable": True},
+        }}},
+        Tool("f", "", {"type": "object", "properties": {
+            "a": {"type": ["string", "null"]}, "b": {"description": "d", "anyOf": [{"type": "string", "enum": ["x"]}, {"type": "null"}]},
+            "c": {"type": "integer"}, "d": {},
+        }}),
+    ),
+    "YAML": ("- name: f\n  description: d\n  parameters:\n    type: object\n    properties: {city: {type: string}}\n    required: [city]\n", Tool("f", "d", CITY)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("definition", "tool"), READ.values(), ids=READ)
 def test_read(definition, tool):
-    assert read_tools([definition]) == (tool,)
+    if isinstance(definition, str):
+        pytest.importorskip("yaml")
+    else:
+        assert read_tools([definition]) == (tool,)
     assert read_tools(definition) == (tool,)
 
 
@@ -93,6 +130,7 @@ PYTHON = {
     "Optional[bool]": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "int | None": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     "tuple[int, ...]": {"type": "array", "items": {"type": "integer"}}, "typing.List[str]": {"type": "array", "items": {"type": "string"}},
     "Literal['a', 2]": {"enum": ["a", 2]}, "Annotated[str, 'x', True]": {"type": "string"},
+    "tuple[()]": {"type": "array", "maxItems": 0},
 }  # fmt: skip
 
 
@@ -101,7 +139,159 @@ def test_python_types(annotation, schema):
     assert from_python(annotation, "") == schema
 
 
-@pytest.mark.parametrize("annotation", ["bytes", "set[int]", "int(", "f()", "", 7])
+@pytest.mark.parametrize("annotation", ["bytes", "set[int]", "int(", "f()", "", 7, "dict[int]", "dict[int, str]", "Optional[()]", "(" * 5000, "Union[()]", "\0"])
 def test_no_python_types(annotation):
     with pytest.raises(SchemaError, match="unknown type"):
         from_python(annotation, "tool 'f' parameter 'a'")
+
+
+UNREADABLE = {
+    "an unknown key": ({"name": "f", "parameter_definitions": {"a": {"type": "str"}}}, "'parameter_definitions'"),
+    "a class that nobody sees": ({"name": "f", "args_schema": None}, "'args_schema'"),
+    "an unknown key of a parameter": ({"name": "f", "params": [{"name": "a", "type": "int", "choices": [1]}]}, "'choices'"),
+    "a tool of the host": ({"type": "web_search_preview"}, "tool of a host"),
+    "arguments twice": ({"name": "f", "parameters": CITY, "input_schema": CITY}, "both 'parameters' and 'input_schema'"),
+    "a parameter twice": ({"name": "f", "params": [{"name": "a", "type": "int"}] * 2}, "second parameter"),
+    "a lone surrogate": ({"name": "\ud800"}, "lone surrogate"),
+    "nullable is a list": ({"name": "f", "parameters": {"type": "object", "nullable": ["a"]}}, "true or false"),
+    "no name": ({"description": "d", "parameters": CITY, "type": "function"}, "name is missing"),
+    "texts": (["f", "g"], "where an object belongs"),
+    "a number": (7, "not a list"),
+    "lists in lists": ([[{"name": "f"}]], "list where an object belongs"),
+    "an alias in YAML": ("a: &x {params: []}\nb: *x\n", "alias"),
+    "not even YAML": ("a: b: c", "neither JSON nor YAML"),
+    "deep": ({"name": "f", "parameters": {"type": "object", "properties": {"a": reduce(lambda deep, _: {"items": deep}, range(9000), {})}}}, "nests"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("definition", "because"), UNREADABLE.values(), ids=UNREADABLE)
+def test_unreadable(definition, because):
+    if isinstance(definition, str):
+        pytest.importorskip("yaml")
+    with pytest.raises(SchemaError, match=because) as caught:
+        read_tools(definition)
+    assert len(str(caught.value)) < 2000
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Node:
+    """A tree."""
+
+    value: int
+    children: list[Node] = dataclasses.field(default_factory=list)
+
+
+class Options(typing.TypedDict, total=False):
+    size: typing.Required[typing.Annotated[int, "how large"]]
+    colour: Colour | None
+
+
+def weather(city: str, days: int = 1, unit: typing.Literal["c", "f"] = "c") -> dict[str, float]:
+    """Look the weather up.
+
+    More words.
+
+    Args:
+        city: the place,
+            by its name
+        days (int): how many
+    """
+    return {}
+
+
+NODE = {
+    "type": "object", "required": ["value"], "additionalProperties": False,
+    "properties": {"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
+}  # fmt: skip
+OPTIONS = {
+    "type": "object", "required": ["size"], "additionalProperties": False,
+    "properties": {"size": {"type": "integer", "description": "how large"}, "colour": {"anyOf": [{"enum": ["red"]}, {"type": "null"}]}},
+}  # fmt: skip
+HELD = {
+    "a dataclass": (Node, Tool("Node", "A tree.", {**NODE, "$defs": {"Node": NODE}})),
+    "a TypedDict": (Options, Tool("Options", "", {**OPTIONS, "$defs": {"Options": OPTIONS}})),
+    "a callable": (
+        weather,
+        Tool("weather", "Look the weather up.", {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "the place, by its name"}, "days": {"type": "integer", "description": "how many"},
+                "unit": {"enum": ["c", "f"]},
+            },
+            "required": ["city"],
+            "additionalProperties": False,
+        }),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("held", "tool"), HELD.values(), ids=HELD)
+def test_what_people_hold(held, tool):
+    assert read_tools([held]) == read_tools(held) == (tool,)
+
+
+def test_pydantic_models():
+    pydantic = pytest.importorskip("pydantic")
+
+    class Search(pydantic.BaseModel):
+        """Look something up."""
+
+        query: str
+        limit: typing.Annotated[int, pydantic.Field(ge=1, le=10)] = 3
+
+    (tool,) = read_tools([Search])
+    assert (tool.name, tool.description) == ("Search", "Look something up.")
+    assert tool.parameters["properties"]["limit"]["maximum"] == 10
+    assert tool.parameters["required"] == ["query"]
+
+
+def test_callables_agree_with_transformers():
+    chat_template_utils = pytest.importorskip("transformers.utils.chat_template_utils")
+
+    def add(a: int, b: list[float], c: str | None = None):
+        """Add things.
+
+        Args:
+            a: the first
+            b: the others
+            c: a remark
+        """
+
+    theirs = chat_template_utils.get_json_schema(add)["function"]
+    (tool,) = read_tools([add])
+    assert (tool.name, tool.description) == (theirs["name"], theirs["description"])
+    assert tool.parameters["required"] == theirs["parameters"]["required"]
+    for name, schema in theirs["parameters"]["properties"].items():
+        assert tool.parameters["properties"][name]["description"] == schema["description"]
+
+
+SCHEMAS = {
+    "union": (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+    "nested": (dict[str, list[bool]], {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "boolean"}}}),
+    "pair": (tuple[int, str], {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}),
+    "set": (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
+    "enum": (Colour, {"enum": ["red"]}),
+    "literal": (typing.Literal["a", 1], {"enum": ["a", 1]}),
+    "date": (datetime.date, {"type": "string", "format": "date"}),
+    "any": (typing.Any, {}),
+}
+
+
+@pytest.mark.parametrize(("kind", "schema"), SCHEMAS.values(), ids=SCHEMAS)
+def test_schemas_of_types(kind, schema):
+    assert schema_of(kind) == schema
+
+
+@pytest.mark.parametrize("kind", [bytes, complex, dict[int, str], typing.Callable, type("Plain", (), {})])
+def test_types_without_json_values(kind):
+    with pytest.raises(SchemaError, match="cannot make a schema"):
+        schema_of(kind)
+
+
+def test_parameters_that_cannot_be_named():
+    with pytest.raises(SchemaError, match="by keywords"):
+        read_tools([lambda *numbers: None])

@@ -1,7 +1,7 @@
 """Type names of tool definitions → JSON Schema.
 
-Two dialects: Python annotations as text (``int``, ``tuple[int, int]``), and the names of the Berkeley function calling leaderboard,
-which come from Python, Java and JavaScript.
+Three dialects: Python annotations as text (``int``, ``tuple[int, int]``); the names of the Berkeley function calling leaderboard, which
+come from Python, Java and JavaScript; and OpenAPI 3.0 as Gemini writes it (``STRING``, ``nullable``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import SchemaError
+from ...errors import SchemaError
+from ...work import spend
 
 Schema = dict[str, Any]
 
@@ -19,6 +20,8 @@ _FOREIGN: dict[str, str | None] = {  # None: any value
     "dict": "object", "HashMap": "object", "float": "number", "double": "number", "long": "integer", "String": "string", "char": "string",
     "Boolean": "boolean", "Array": "array", "ArrayList": "array", "tuple": "array", "any": None, "": None,
     "int": "integer", "str": "string", "bool": "boolean", "list": "array",
+    "STRING": "string", "NUMBER": "number", "INTEGER": "integer", "BOOLEAN": "boolean", "ARRAY": "array", "OBJECT": "object",
+    "NULL": "null", "TYPE_UNSPECIFIED": None,
 }  # fmt: skip
 _PYTHON: dict[str, Schema] = {
     "int": {"type": "integer"}, "float": {"type": "number"}, "str": {"type": "string"}, "bool": {"type": "boolean"},
@@ -42,10 +45,10 @@ def from_python(annotation: object, where: str) -> Schema:
     if isinstance(annotation, str):
         try:
             return _annotation(ast.parse(annotation.strip(), mode="eval").body)
-        except (SyntaxError, ValueError, KeyError):
-            pass
+        except (SyntaxError, ValueError, KeyError, IndexError, TypeError, RecursionError, MemoryError):
+            pass  # ast.parse raises the last two for texts that nest too deeply
     raise SchemaError(
-        f"unknown type {annotation!r}", where=where, because="it is no Python annotation of JSON values",
+        f"unknown type {annotation!r:.200}", where=where, because="it is no Python annotation of JSON values",
         instead="int, float, str, bool, list[…], dict, tuple[…], Optional[…], Literal[…], Any",
     )
 
@@ -77,17 +80,24 @@ def _generic(name: str, arguments: list[ast.expr]) -> Schema:
         return _annotation(arguments[0])
     if name == "Optional":
         return {"anyOf": [_annotation(arguments[0]), {"type": "null"}]}
-    if name == "Union":
-        return {"anyOf": [_annotation(argument) for argument in arguments]}
-    if name in ("dict", "Dict"):
-        return {"type": "object", "additionalProperties": _annotation(arguments[1])}
-    if name in ("list", "List"):
-        return {"type": "array", "items": _annotation(arguments[0])}
     if name in ("tuple", "Tuple"):
+        if not arguments:
+            return {"type": "array", "maxItems": 0}
         if isinstance(arguments[-1], ast.Constant) and arguments[-1].value is ...:
             return {"type": "array", "items": _annotation(arguments[0])}
         size = len(arguments)
         return {"type": "array", "prefixItems": [_annotation(argument) for argument in arguments], "minItems": size, "maxItems": size}
+    if not arguments:
+        raise KeyError(name)
+    if name == "Union":
+        return {"anyOf": [_annotation(argument) for argument in arguments]}
+    if name in ("dict", "Dict"):
+        key, value = arguments
+        if _annotation(key) != {"type": "string"}:
+            raise KeyError(name)
+        return {"type": "object", "additionalProperties": _annotation(value)}
+    if name in ("list", "List"):
+        return {"type": "array", "items": _annotation(arguments[0])}
     raise KeyError(name)
 
 
@@ -108,9 +118,12 @@ def standard_types(schema: Schema, where: str) -> Schema:
     {'type': 'object', 'properties': {'n': {'type': 'number'}}}
     """
     changed: Schema = {}
+    spend(2)
     kind = schema.get("type")
     if isinstance(kind, str) and kind not in _STANDARD:
         schema = _translated(schema, kind, where)
+    if "nullable" in schema:
+        schema = _with_null(schema, where)
     for key, value in schema.items():
         if key not in _NESTED:
             continue
@@ -133,6 +146,24 @@ _NESTED = frozenset((*_SUBSCHEMA, *_SUBSCHEMAS, *_NAMED_SUBSCHEMAS))
 def _each(schemas: Mapping[Any, Any], where: str) -> Mapping[Any, Any]:
     new = {key: standard_types(value, f"{where}/{key}") if isinstance(value, dict) else value for key, value in schemas.items()}
     return new if any(new[key] is not schemas[key] for key in new) else schemas
+
+
+def _with_null(schema: Schema, where: str) -> Schema:
+    """Return the schema that OpenAPI's ``nullable`` stands for: with true, null is a value too."""
+    nullable = schema["nullable"]
+    if not isinstance(nullable, bool):
+        raise SchemaError(f"'nullable' is {nullable!r:.100}", where=f"{where}/nullable", because="it is true or false", instead="true")
+    plain = {key: value for key, value in schema.items() if key != "nullable"}
+    if not nullable or not plain.keys() - _NOTED:
+        return plain
+    if isinstance(plain.get("type"), str) and not plain.keys() & _WHOLE:
+        return {**plain, "type": [plain["type"], "null"]}
+    notes = {key: plain[key] for key in _NOTED if key in plain}
+    return {**notes, "anyOf": [{key: value for key, value in plain.items() if key not in _NOTED}, {"type": "null"}]}
+
+
+_NOTED = ("title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id", "$defs", "definitions")
+_WHOLE = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "$ref", "$dynamicRef"})  # apply to null too
 
 
 def _translated(schema: Schema, kind: str, where: str) -> Schema:
