@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -154,6 +154,51 @@ class Grammar:
             schema, surface=surface, whitespace=whitespace, spelling=spelling, property_order=property_order, unsupported=unsupported,
             formats=formats, documents=documents)
         return cls({"start": Rule("start", ((Embedded("value", machine),),))})
+
+    @classmethod
+    def choice(cls, texts: Iterable[str]) -> Grammar:
+        """Return the grammar of some texts: ``Grammar.choice(["yes", "no"])``."""
+        from . import compose
+
+        return compose.choice(texts)
+
+    @classmethod
+    def text(cls, until: str | None = None) -> Grammar:
+        """Return the grammar of any text; with `until`, of text up to and with the first place where that stands."""
+        from . import compose
+
+        return compose.text(until)
+
+    @classmethod
+    def substring_of(cls, source: str) -> Grammar:
+        """Return the grammar of the non-empty texts that stand in `source` in one piece: verbatim quotes."""
+        from . import compose
+
+        return compose.substring_of(source)
+
+    def __add__(self, other: Grammar) -> Grammar:
+        """Return the words of this grammar, each followed by a word of the other."""
+        from . import compose
+
+        return compose.sequence(self, other)
+
+    def __or__(self, other: Grammar) -> Grammar:
+        """Return the words of both grammars."""
+        from . import compose
+
+        return compose.either(self, other)
+
+    def optional(self) -> Grammar:
+        """Return the words of this grammar, and the empty one."""
+        from . import compose
+
+        return compose.optional(self)
+
+    def repeat(self, least: int, most: int | None) -> Grammar:
+        """Return from `least` to `most` (None: any number) words of this grammar in a row."""
+        from . import compose
+
+        return compose.repeated(self, least, most)
 
     def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Grammar:
         """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old ones)."""

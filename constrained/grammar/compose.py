@@ -1,0 +1,263 @@
+"""Grammars out of grammars: sequence, choice, repetition, and the small ones that are needed most beside them.
+
+Each function returns a new grammar whose rules are those of its parts, renamed so that they cannot meet, and a start rule of its own.
+Words are sequences of bytes and special tokens, so parts may come from Lark, a schema, a regular expression or a chat format.
+
+Tested against the definitions, word by word (`tests/test_compose.py`).
+Source of `substring_of`: suffix automata, A. Blumer et al., "The smallest automaton recognizing the subwords of a text" (1985).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..errors import GrammarError
+from ..machine import State, Surface, Text
+from ..work import metered, spend
+from .ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
+
+MOST_REPEATS = 10_000
+_Alternative = tuple[Symbol, ...]
+
+
+def sequence(first: Grammar, second: Grammar) -> Grammar:
+    """Return the words of the first, each followed by a word of the second."""
+    return _joined((first, second), lambda one, two: ((one, two),))
+
+
+def either(first: Grammar, second: Grammar) -> Grammar:
+    """Return the words of both."""
+    return _joined((first, second), lambda one, two: ((one,), (two,)))
+
+
+def optional(grammar: Grammar) -> Grammar:
+    """Return the words of a grammar, and the empty one."""
+    return _joined((grammar,), lambda one: ((), (one,)))
+
+
+def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
+    """Return from `least` to `most` (None: any number) words of a grammar in a row.
+
+    Raises: GrammarError: the numbers are none, out of order, or above `MOST_REPEATS`.
+    """
+    for number in (least, *(() if most is None else (most,))):
+        if type(number) is not int or not 0 <= number <= MOST_REPEATS:
+            raise GrammarError(f"cannot repeat {number!r:.50} times", because=f"the limit is {MOST_REPEATS:,}", instead="a number from 0")
+    if most is not None and most < least:
+        raise GrammarError(f"cannot repeat from {least} to {most} times", because="there is no such number")
+    rules, (one,) = _renamed((grammar,))
+    # item_k derives up to k further words
+    if most is None:
+        rules["more"] = Rule("more", ((), (one, Ref("more"))))
+        last = "more"
+    else:
+        for count in range(most - least + 1):
+            spend(1)
+            rules[f"more_{count}"] = Rule(f"more_{count}", ((), (one, Ref(f"more_{count - 1}"))) if count else ((),))
+        last = f"more_{most - least}"
+    rules["start"] = Rule("start", (((one,) * least + (Ref(last),)),))
+    return _grammar(rules, (grammar,))
+
+
+def choice(texts: Iterable[str]) -> Grammar:
+    """Return the grammar of some texts; none of them is read as a special token.
+
+    Raises: GrammarError: there are none, or one is no text.
+    """
+    found = list(dict.fromkeys(texts)) if not isinstance(texts, (str, bytes)) else []
+    if not found:
+        raise GrammarError("there is nothing to choose from", instead='a list of texts: ["yes", "no"]')
+    for text in found:
+        _check_text(text)
+    filled = [text for text in found if text]
+    alternatives: list[_Alternative] = [()] if len(filled) < len(found) else []
+    if filled:
+        alternatives.append((_pattern("|".join(map(re.escape, filled))),))
+    return Grammar({"start": Rule("start", tuple(alternatives))})
+
+
+def text(until: str | None = None) -> Grammar:
+    """Return the grammar of any text; with `until`, of text up to and with the first place where that stands.
+
+    `until` is one token where the vocabulary has a special token of this name, else it is spelled out.
+    """
+    if until is None:
+        return Grammar({"start": Rule("start", ((), (_pattern(r"[\s\S]+"),)))})
+    _check_text(until)
+    if not until:
+        raise GrammarError("text until nothing", instead="text() for any text")
+    marker = re.escape(until)
+    # A text may not end with what, together with `until` behind it, holds `until` earlier: until = "aba" behind "ab".
+    overlaps = [size for size in range(1, len(until)) if until[size:] == until[: len(until) - size]]
+    behind = "".join(f"(?<!{re.escape(until[:size])})" for size in overlaps)
+    before = _pattern(rf"(?:(?!{marker})[\s\S])+{behind}")
+    return Grammar({"start": Rule("start", ((Literal(until),), (before, Literal(until))))})
+
+
+def substring_of(source: str) -> Grammar:
+    """Return the grammar of the non-empty texts that stand in `source` in one piece: verbatim quotes.
+
+    Cost: some microseconds a character of the source, when a generation first gets there.
+    """
+    _check_text(source)
+    if not source:
+        raise GrammarError("an empty source has no quotes")
+    return Grammar({"start": Rule("start", ((Embedded("quote", Quotes(source)),),))})
+
+
+def defined(grammar: Grammar, parts: Mapping[str, Grammar]) -> Grammar:
+    """Return a grammar with other grammars in place of some of its rules.
+
+    Raises: GrammarError: the grammar has no rule of such a name.
+    """
+    rules = dict(grammar.rules)
+    for name, part in parts.items():
+        if name not in rules:
+            raise GrammarError(f"rule '{name}' is not defined", instead=f"one of: {', '.join(sorted(rules))}")
+        inner, (start,) = _renamed((part,), f"{name}__")
+        rules |= {**inner, name: Rule(name, ((start,),))}
+    return _grammar(rules, (grammar, *parts.values()), grammar.start)
+
+
+def _joined(grammars: Sequence[Grammar], alternatives: Any) -> Grammar:
+    rules, starts = _renamed(grammars)
+    rules["start"] = Rule("start", alternatives(*starts))
+    return _grammar(rules, grammars)
+
+
+def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], start: str = "start") -> Grammar:
+    specials = frozenset(name for part in parts for name in part.specials)
+    widened = tuple(entry for part in parts for entry in part.widened)
+    return Grammar(rules, start, specials, widened)
+
+
+def _renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:
+    """Return the rules of all grammars under names of their own, and where each begins."""
+    rules: dict[str, Rule] = {}
+    starts = []
+    with metered():
+        for number, grammar in enumerate(grammars):
+            if not isinstance(grammar, Grammar):
+                raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead="Grammar.choice([…]) for texts")
+            names = {name: f"{prefix}{number}_{name}" for name in grammar.rules}
+            refs: dict[Symbol, Symbol] = {Ref(old): Ref(new) for old, new in names.items()}
+            for old, rule in grammar.rules.items():
+                spend(1 + len(rule.alternatives))
+                alternatives = tuple(tuple([refs.get(symbol, symbol) for symbol in found]) for found in rule.alternatives)
+                rules[names[old]] = Rule(names[old], alternatives)
+            starts.append(Ref(names[grammar.start]))
+    return rules, starts
+
+
+def _pattern(source: str) -> Pattern:
+    from ..regex import parse_python
+
+    return Pattern(parse_python(source), source)
+
+
+def _check_text(value: object) -> None:
+    if not isinstance(value, str):
+        raise GrammarError(f"not a text: {type(value).__name__}", instead="a str")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise GrammarError(f"{value[:50]!r} is no text", because="it holds a lone surrogate, which no bytes spell") from error
+
+
+class Quotes:
+    """The machine of the non-empty substrings of a text, as `Embedded` holds it; compared by content."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    @property
+    def widened(self) -> tuple[Any, ...]:
+        """Nothing: the machine is exact."""
+        return ()
+
+    @cached_property
+    def _edges(self) -> list[dict[str, int]]:
+        return suffix_automaton(self.source)
+
+    def state(self) -> State:
+        return Text(Surface.RAW, Quote(self, 0))
+
+    @property
+    def fingerprint(self) -> str:
+        """A name of the content."""
+        return repr(("quotes", self.source))
+
+    def to_lark(self, prefix: str) -> list[str]:
+        """Refuse: a suffix automaton as rules would take one for each character.
+
+        Raises: GrammarError: always.
+        """
+        raise GrammarError("cannot print the quotes of a text as Lark", because="it would take a rule for each of its characters")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quotes) and self.source == other.source
+
+    def __hash__(self) -> int:
+        return hash(self.source)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Quotes, (self.source,)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A language of code points: what may follow within the source; `at` is a state of its suffix automaton."""
+
+    quotes: Quotes
+    at: int
+
+    @property
+    def accepts(self) -> bool:
+        return self.at != 0
+
+    def edges(self) -> tuple[tuple[int, int, Quote], ...]:
+        found = self.quotes._edges[self.at]
+        return tuple((ord(char), ord(char), Quote(self.quotes, found[char])) for char in sorted(found))
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return self
+
+
+def suffix_automaton(source: str) -> list[dict[str, int]]:
+    """Return the edges of the smallest automaton whose paths from state 0 are the substrings of a text.
+
+    >>> [sorted(edges) for edges in suffix_automaton("aba")]
+    [['a', 'b'], ['b'], ['a'], []]
+    """
+    edges: list[dict[str, int]] = [{}]
+    link, length = [-1], [0]
+    last = 0
+    for char in source:
+        spend(2)
+        new = len(edges)
+        edges.append({})
+        link.append(0)
+        length.append(length[last] + 1)
+        at = last
+        while at >= 0 and char not in edges[at]:
+            edges[at][char] = new
+            at = link[at]
+        if at >= 0:
+            target = edges[at][char]
+            if length[target] == length[at] + 1:
+                link[new] = target
+            else:
+                twin = len(edges)
+                edges.append(dict(edges[target]))
+                link.append(link[target])
+                length.append(length[at] + 1)
+                while at >= 0 and edges[at].get(char) == target:
+                    edges[at][char] = twin
+                    at = link[at]
+                link[target] = link[new] = twin
+        last = new
+    return edges

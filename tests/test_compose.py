@@ -1,0 +1,111 @@
+"""Grammars out of grammars: each against its definition, on all short words."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import pytest
+
+import constrained as c
+from constrained import Grammar, GrammarError, Rejected
+from constrained.grammar.compose import defined, suffix_automaton
+
+VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256, "aba": 257}, stop=[256], size=258)
+WORDS = ["".join(word) for size in range(6) for word in itertools.product("ab", repeat=size)]
+A, B, AB = Grammar.from_regex("a+"), Grammar.from_regex("b|"), Grammar.from_lark('start: "ab" start |')
+
+
+def accepted(grammar, words=WORDS, kernel=None, vocabulary=VOCABULARY) -> set[str]:
+    constraint, found = c.compile(grammar, vocabulary, kernel=kernel), set()
+    for word in words:
+        matcher = constraint.matcher()
+        try:
+            for byte in word.encode():
+                matcher.advance(byte)
+        except Rejected:
+            continue
+        if matcher.is_accepting():
+            found.add(word)
+    return found
+
+
+def language(grammar) -> set[str]:
+    return accepted(grammar)
+
+
+def products(least: int, most: int, words: set[str]) -> set[str]:
+    return {"".join(parts) for size in range(least, most + 1) for parts in itertools.product(words, repeat=size) if sum(map(len, parts)) < 6}
+
+
+COMPOSED = {
+    "a sequence": (A + B, lambda: {one + two for one in language(A) for two in language(B)}),
+    "a choice": (A | AB, lambda: language(A) | language(AB)),
+    "an option": (A.optional(), lambda: language(A) | {""}),
+    "a repeat": (AB.repeat(1, 2), lambda: products(1, 2, language(AB))),
+    "no repeat": (A.repeat(0, 0), lambda: {""}),
+    "a repeat without end": (Grammar.choice(["ab", "b"]).repeat(2, None), lambda: products(2, 5, {"ab", "b"})),
+    "texts": (Grammar.choice(["ab", "", "ab", "b"]), lambda: {"ab", "", "b"}),
+    "any text": (Grammar.text(), lambda: set(WORDS)),
+    "text until": (Grammar.text(until="ab"), lambda: {word for word in WORDS if word.find("ab") == len(word) - 2 and len(word) > 1}),
+    "text until what overlaps itself": (Grammar.text(until="bab"), lambda: {word for word in WORDS if len(word) > 2 and word.find("bab") == len(word) - 3}),
+    "text until what repeats": (Grammar.text(until="aa"), lambda: {word for word in WORDS if len(word) > 1 and word.find("aa") == len(word) - 2}),
+    "quotes": (Grammar.substring_of("abbab"), lambda: {word for word in WORDS if word and word in "abbab"}),
+    "a rule by another grammar": (defined(Grammar.from_lark('start: "b" inner inner\ninner: "x"'), {"inner": A}), lambda: {
+        "b" + one + two for one in language(A) for two in language(A)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("grammar", "words"), COMPOSED.values(), ids=COMPOSED)
+def test_words(grammar, words):
+    expected = {word for word in words() if len(word) < 6}
+    assert accepted(grammar) == expected
+    assert accepted(grammar, kernel="plain") == expected
+    assert accepted(pickle.loads(pickle.dumps(grammar))) == expected
+
+
+def test_think_then_a_schema():
+    grammar = Grammar.text(until="</think>") + Grammar.from_json_schema({"enum": [1, "ü"]})
+    assert accepted(grammar, ["so < it is</think>1", '</think>"ü"', "1", "x</think>2", "</think></think>1"]) == {"so < it is</think>1", '</think>"ü"'}
+
+
+def test_a_marker_is_a_token_where_there_is_one_and_a_choice_never():
+    matcher = c.compile(Grammar.text(until="aba"), VOCABULARY).matcher()
+    matcher.advance(ord("a"))
+    assert matcher.accepts(257)
+    assert accepted(Grammar.text(until="aba"), ["aba"]) == set()
+    assert not c.compile(Grammar.choice(["aba"]), VOCABULARY).matcher().accepts(257)
+
+
+@pytest.mark.parametrize("source", ["", "a", "aaaa", "abcbc", "abracadabra", "日本語日本"])
+def test_suffix_automata(source):
+    edges, found, work = suffix_automaton(source), set(), [("", 0)]
+    while work:
+        word, at = work.pop()
+        found.add(word)
+        work += [(word + char, then) for char, then in edges[at].items()]
+    assert found == {source[low:high] for low in range(len(source) + 1) for high in range(low, len(source) + 1)}
+    assert len(edges) <= max(2, 2 * len(source))
+
+
+WRONG = {
+    "a number": lambda: A + 1,
+    "a text": lambda: A | "b",
+    "no choice": lambda: Grammar.choice([]),
+    "one text for many": lambda: Grammar.choice("ab"),
+    "no text": lambda: Grammar.choice([1]),
+    "a lone surrogate": lambda: Grammar.text(until="\ud800"),
+    "until nothing": lambda: Grammar.text(until=""),
+    "quotes of nothing": lambda: Grammar.substring_of(""),
+    "fewer than none": lambda: A.repeat(-1, 2),
+    "too many": lambda: A.repeat(0, 10**9),
+    "half": lambda: A.repeat(0, 0.5),
+    "from more to less": lambda: A.repeat(3, 2),
+    "no such rule": lambda: defined(A, {"b": B}),
+}
+
+
+@pytest.mark.parametrize("use", WRONG.values(), ids=WRONG)
+def test_wrong_use(use):
+    with pytest.raises(GrammarError):
+        use()
