@@ -78,7 +78,12 @@ class NothingAllowed(ConstrainedError, RuntimeError):
 
 
 class LimitExceeded(ConstrainedError, RuntimeError):
-    """A bound on work or memory was reached; nothing was lost and the limit can be raised."""
+    """A bound on work or memory was reached; nothing was lost and the limit can be raised.
+
+    `rows` names the rows of a batch that were concerned, see `fill_masks`.
+    """
+
+    rows: tuple[int, ...] = ()
 
 
 class Rejected(ConstrainedError):

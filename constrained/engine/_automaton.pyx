@@ -12,6 +12,7 @@ from constrained.engine._objects cimport Objects
 from constrained.engine._arena cimport arena_free, arena_take
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix
 from constrained.engine._languages cimport NONE
+from constrained.engine._meter cimport work
 
 from constrained.errors import LimitExceeded
 
@@ -20,6 +21,8 @@ DEAD = 0
 
 cdef enum:
     MANY = 64           # numbers in `closed` from which on it is searched by a table
+    REACHED = 16        # ticks of a configuration in a closure, and of one that is stepped
+    STEPPED = 8
 
 
 cdef class Automaton(Objects):
@@ -45,6 +48,7 @@ cdef class Automaton(Objects):
         cdef int known, both
         if q < 0:
             return 0
+        work(self.meter, REACHED)
         known = self.find_closed(q)
         if known < 0:
             known = ints_add(&self.closed, q)
@@ -252,6 +256,7 @@ cdef class Automaton(Objects):
         """Compute the successor over one byte and keep it: the first one with the state, more of them in a row."""
         cdef int i, j, q, stack, target, first = self.states[state].first, last = first + self.states[state].count
         cdef Machine* m
+        work(self.meter, STEPPED * (last - first))
         for i in range(first, last, 2):
             q, stack, target = self.configs.at[i], self.configs.at[i + 1], NONE
             if q & 1:

@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from constrained.engine._inner_walk cimport Inner, InnerWalks, set_tokens
 from constrained.engine._machines cimport EXITS, OUTSIDE
+from constrained.engine._meter cimport ask, work
 from constrained.engine._packed cimport BLOCK
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 from constrained.engine._text cimport BODY
@@ -41,6 +42,7 @@ cdef class Inners(InnerWalks):
         known = self.inners.get(q)
         if known is not None:
             return known
+        ask(self.meter)
         place = self.texts.positions[q >> 1].place
         language = self.texts.language_object(self.texts.positions[q >> 1].language)
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
@@ -75,6 +77,7 @@ cdef class Inners(InnerWalks):
         cdef int known = map_get(&self.part_ids, q, node)
         if known >= 0:
             return self.parts_known[known]
+        ask(self.meter)
         language = self.texts.language_object(self.texts.positions[q >> 1].language)
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         key = (spelling, self.texts.positions[q >> 1].place, language.mask_key(self.longest), node)
@@ -102,6 +105,7 @@ cdef class Inners(InnerWalks):
             raise MemoryError
         memcpy(made.bits, self.inside(base), 4 * self.words)
         made.base = base
+        work(self.meter, self.words + 16 * base.ways.size)
         try:
             ints_add(&self.work, q)
             ints_add(&self.work, OUTSIDE)
@@ -149,6 +153,7 @@ cdef class Inners(InnerWalks):
         level.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         if level.bits == NULL:
             raise MemoryError
+        work(self.meter, self.words + base.counted.size + 2 * base.exits.size)
         for i in range(self.words):
             level.bits[i] = base.bits[i] & within.bits[i]
         for i in range(0, base.counted.size, 2):
@@ -179,6 +184,7 @@ cdef class Inners(InnerWalks):
         found.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         if found.bits == NULL:
             raise MemoryError
+        work(self.meter, self.words)
         count, kept = self.trie[self.nodes].first, self.with_at_most[min(most, self.longest)]
         if 2 * kept < count:
             for i in range(kept):
@@ -199,7 +205,7 @@ cdef class Inners(InnerWalks):
         Per exit of the key: the tokens that end before the value does, and the nodes where the value ends.
         """
         cdef Inner made
-        cdef int i, at, j, depth, base, after
+        cdef int i, at, j, depth, base, after, visited = 0
         cdef int32_t* path
         cdef int at_hand = map_get(&self.behind_ids, <size_t><void*>key, entry)
         if at_hand >= 0:
@@ -222,6 +228,7 @@ cdef class Inners(InnerWalks):
                     ints_add(&made.tokens, self.ids[j])
                 at += 1
                 while at < self.trie[key.exits.at[i]].end:
+                    visited += 1
                     depth = self.trie[at].depth - base
                     after = self.next_state(path[depth - 1], self.trie[at].byte)
                     if after == DEAD:
@@ -235,6 +242,7 @@ cdef class Inners(InnerWalks):
                     at += 1
         finally:
             free(path)
+        work(self.meter, visited + self.words)
         ints_add(&made.token_starts, made.tokens.size)
         ints_add(&made.exit_starts, made.exits.size)
         self.list_words(made)
@@ -290,6 +298,7 @@ cdef class Inners(InnerWalks):
         inner.groups, inner.twice, inner.twice_keys = {}, [], []
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         tokens = self.vocabulary_tokens
+        work(self.meter, 256 * inner.exits.size)
         for i in range(inner.exits.size):
             exit_ = inner.exits.at[i]
             below = [self.ids[at] for at in range(self.trie[exit_].first, self.trie[self.trie[exit_].end].first)]

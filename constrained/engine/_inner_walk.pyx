@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from constrained.engine._automaton cimport Automaton, known_successor
 from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
+from constrained.engine._meter cimport work
 from constrained.engine._packed cimport BLOCK
 from constrained.engine._languages cimport LanguageAt
 from constrained.engine._tables cimport Ints, ints_add
@@ -64,7 +65,7 @@ cdef class InnerWalks(Automaton):
         cdef int32_t* characters = path + self.longest + 2
         cdef int32_t* trail = characters + self.longest + 2
         cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
-        cdef int depth, after, begin, less, way
+        cdef int depth, after, begin, less, way, visited = 0
         cdef bint ended = False
         if path == NULL:
             raise MemoryError
@@ -78,6 +79,7 @@ cdef class InnerWalks(Automaton):
             made.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         try:
             while at < stop:
+                visited += 1
                 depth = self.trie[at].depth - base
                 after = known_successor(&self.states[path[depth - 1]], self.trie[at].byte)
                 if after == UNKNOWN:
@@ -106,6 +108,7 @@ cdef class InnerWalks(Automaton):
                 at += 1
         finally:
             free(path)
+        work(self.meter, visited + 8 * made.exits.size + (self.words if node < 0 else 0))
         if node < 0 and made.exits.size > FEW and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
             self.drop_covered(made)
         if node < 0:

@@ -23,10 +23,13 @@ from constrained.engine._arena cimport arena_undo
 from constrained.engine._automaton cimport known_successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
+from constrained.engine._meter cimport Meter
 from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
 from constrained.engine._tables cimport Map, Node, ints_add, map_get, map_put
 
 from constrained.engine.bitmask import misfit
+from constrained.errors import LimitExceeded
+from constrained.work import Preempted
 
 import numpy as np
 
@@ -113,33 +116,56 @@ cdef class Kernel(Masks):
 
     # -- one thread at a time -----------------------------------------------------------------------------------------------
 
-    cdef void enter(self) noexcept:
+    cdef void enter(self, object budget) noexcept:
         """Wait until the automaton is free; put the garbage collector off.
+
+        budget: what the work is counted against (`work.Budget`); None: the thread's own.
 
         PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks' time; it
         comes right after instead.
         """
         if not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
+            self.meter.waiting += 1
             with nogil:
                 PyThread_acquire_lock(self.lock, WAIT_LOCK)
+            self.meter.waiting -= 1
+        self.meter.budget = budget
         self.collects = PyGC_Disable()
         self.texts.most = self.texts.language_count + MOST_LANGUAGES
 
-    cdef void leave(self) noexcept:
-        if self.collects:
-            PyGC_Enable()
-        PyThread_release_lock(self.lock)
+    cdef int leave(self) except -1:
+        try:
+            self.meter.close()
+        finally:
+            if self.collects:
+                PyGC_Enable()
+            PyThread_release_lock(self.lock)
+        return 0
 
-    def start_at(self, root, bint nullable):
+    cdef int drop(self) except -1:
+        """Leave nothing half done behind, where an operation ended by an exception."""
+        self.work.size = self.deferred.size = self.names.size = 0
+        draft_clear(&self.draft)
+        memset(self.marks, 0, 4 * 256)
+        return 0
+
+    def is_wanted(self):
+        """Say whether the operation under way has kept others waiting for long enough; see `work.Preempted`."""
+        return self.meter.wanted()
+
+    def start_at(self, root, bint nullable, object budget=None):
         """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
         known = self.roots_known.get((root, nullable))
         if known is not None:
             return known
-        self.enter()
+        self.enter(budget)
         try:
             ints_add(&self.work, self.machine(root))
             ints_add(&self.work, BOTTOM)
             known = self.roots_known[root, nullable] = self.close(FINAL if nullable else 0)
+        except BaseException:
+            self.drop()
+            raise
         finally:
             self.leave()
         self.bytes += ROOT
@@ -149,9 +175,12 @@ cdef class Kernel(Masks):
 
     def step_byte(self, int state, int byte):
         """Return the state after one byte, DEAD if no word goes on so."""
-        self.enter()
+        self.enter(None)
         try:
             return self.next_state(state, byte)
+        except BaseException:
+            self.drop()
+            raise
         finally:
             self.leave()
 
@@ -159,26 +188,32 @@ cdef class Kernel(Masks):
         """Return the state after some bytes."""
         cdef const unsigned char* at = data
         cdef int i
-        self.enter()
+        self.enter(None)
         try:
             for i in range(len(data)):
                 state = self.next_state(state, at[i])
                 if state == DEAD:
                     break
             return state
+        except BaseException:
+            self.drop()
+            raise
         finally:
             self.leave()
 
     def next_bytes(self, int state):
         """Return the bytes that may come next, in ascending order."""
         cdef int byte
-        self.enter()
+        self.enter(None)
         try:
             return bytes([byte for byte in range(256) if self.next_state(state, byte) != DEAD])
+        except BaseException:
+            self.drop()
+            raise
         finally:
             self.leave()
 
-    def step_token(self, int state, int token):
+    def step_token(self, int state, int token, object budget=None):
         """Return the state after a token id: its bytes, or the edges of the machine that name it."""
         cdef int i, last = self.token_first[token + 1], after = state
         for i in range(self.token_first[token], last):
@@ -187,24 +222,30 @@ cdef class Kernel(Masks):
                 break
             if after == DEAD or i == last - 1:
                 return after
-        self.enter()
+        self.enter(budget)
         try:
             return self.after_token(state, token)
+        except BaseException:
+            self.drop()
+            raise
         finally:
             self.leave()
 
     # -- masks --------------------------------------------------------------------------------------------------------------
 
-    cdef Mask* mask_of(self, int state) except NULL:
+    cdef Mask* mask_of(self, int state, object budget) except NULL:
         """Return the mask of a state, computed once."""
         cdef Mask* mask = self.states[state].mask
         if mask != NULL:
             return mask
-        self.enter()
+        self.enter(budget)
         try:
             if self.states[state].mask == NULL:
                 self.states[state].mask = self.computed(state)
             return self.states[state].mask
+        except BaseException:
+            self.drop()
+            raise
         finally:
             self.leave()
 
@@ -212,13 +253,8 @@ cdef class Kernel(Masks):
         cdef Mask* mask
         cdef uint64_t digest
         cdef int twin
-        try:
-            self.fill_draft(state)
-            mask = pack(&self.draft, &self.masks, &digest)
-        except BaseException:
-            self.work.size = self.deferred.size = self.names.size = 0
-            draft_clear(&self.draft)
-            raise
+        self.fill_draft(state)
+        mask = pack(&self.draft, &self.masks, &digest)
         twin = map_get(&self.mask_ids, digest, 0)
         if twin >= 0 and is_same_mask(mask, self.states[twin].mask, self.words):
             arena_undo(&self.masks, mask_bytes(mask, self.words))
@@ -230,7 +266,7 @@ cdef class Kernel(Masks):
 
     def mask(self, int state):
         """Return the tokens that may come next as a new array, (words,) uint32, bit i of word w = token 32 w + i is allowed."""
-        cdef Mask* mask = self.mask_of(state)
+        cdef Mask* mask = self.mask_of(state, None)
         made = np.empty(self.words, np.uint32)
         cdef uint32_t[::1] view = made
         unpack(mask, self.words, &view[0])
@@ -252,9 +288,9 @@ cdef class Kernel(Masks):
         """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
         return self.full()
 
-    def fill(self, int state, object bitmask, int row, bint empty):
+    def fill(self, int state, object bitmask, int row, bint empty, object budget=None):
         """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
-        cdef Mask* mask = NULL if empty else self.mask_of(state)
+        cdef Mask* mask = NULL if empty else self.mask_of(state, budget)
         cdef int32_t* bits = bitmask_row(bitmask, self.words, row)
         if empty:
             memset(bits, 0, 4 * self.words)
@@ -264,13 +300,17 @@ cdef class Kernel(Masks):
 
 
 def fill_rows(list entries, object bitmask):
-    """Write entry i = (kernel, state, empty) into row i of a bitmask: new masks one by one, then all copies without the GIL."""
+    """Write entry i = (kernel, state, empty, budget) into row i of a bitmask: new masks one by one, then all copies without the GIL.
+
+    Returns the rows whose masks took too much work, or kept others waiting; these allow nothing.
+    """
     cdef int i, count = len(entries), words
     cdef Kernel kernel
     cdef Mask** sources
     cdef int32_t** rows
+    failed = []
     if not count:
-        return
+        return failed
     words = (<Kernel>entries[0][0]).words
     sources = <Mask**>calloc(2 * count, sizeof(void*))
     if sources == NULL:
@@ -278,11 +318,14 @@ def fill_rows(list entries, object bitmask):
     rows = <int32_t**>(sources + count)
     try:
         for i in range(count):
-            kernel, state, empty = entries[i]
+            kernel, state, empty, budget = entries[i]
             if kernel.words != words:
                 raise misfit(bitmask, i, kernel.words)
             if not empty:
-                sources[i] = kernel.mask_of(state)
+                try:
+                    sources[i] = kernel.mask_of(state, budget)
+                except (LimitExceeded, Preempted):
+                    failed.append(i)
         for i in range(count):
             rows[i] = bitmask_row(bitmask, words, i)
         with nogil:
@@ -293,3 +336,4 @@ def fill_rows(list entries, object bitmask):
                     unpack(sources[i], words, <uint32_t*>rows[i])
     finally:
         free(sources)
+    return failed

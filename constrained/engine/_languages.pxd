@@ -1,5 +1,6 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint8_t, uint64_t
+from constrained.engine._meter cimport Meter
 from constrained.engine._tables cimport Ints, Map
 
 cdef enum:
@@ -19,6 +20,7 @@ cdef struct LanguageAt:
     uint8_t accepts, goes_on    # goes_on: known to have edges, before they are asked for
 
 cdef class Languages:
+    cdef Meter meter            # of the kernel
     cdef LanguageAt* languages
     cdef int language_count, language_room, most    # most: languages that there may be
     cdef list objects           # Language of each language id, None for literal sets reached by a step

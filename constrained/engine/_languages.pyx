@@ -6,15 +6,22 @@ without listing anything; see `machine.Language` and `machine.LiteralSet`, the r
 """
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
+from constrained.engine._meter cimport Meter, ask, work
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, pair
 
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
 
+cdef enum:
+    ASKED = 256         # ticks that it takes to ask an object for its edges, and to list one of them
+    LISTED = 32
+
+
 cdef class Languages:
     """The base of `Texts`, split off for the reader's sake only."""
 
-    def __cinit__(self):
+    def __cinit__(self, Meter meter):
+        self.meter = meter
         self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
         self.most = 1 << 30
 
@@ -38,6 +45,7 @@ cdef class Languages:
         if literal is not None:
             known = self.literal_language(self._texts(literal.texts), self._excluded(literal.texts, literal.excluded), literal.low, literal.high, literal.depth)
         else:
+            ask(self.meter)
             known = self._new_language()
             self.languages[known].accepts = bool(language.accepts)
             self.languages[known].goes_on = getattr(language, "goes_on", False)
@@ -194,12 +202,14 @@ cdef class Languages:
 
     cdef int expand(self, int language) except -1:
         cdef int first = self.edge_low.size
+        ask(self.meter)
         for low, high, target in self.objects[language].edges():
             known = self.language(target)
             ints_add(&self.edge_low, low)
             ints_add(&self.edge_high, high)
             ints_add(&self.edge_target, known)
         self.languages[language].first, self.languages[language].last = first, self.edge_low.size
+        work(self.meter, ASKED + LISTED * (self.edge_low.size - first))
         return 0
 
     cdef int language_range(self, int language, int low, int high) except -3:

@@ -9,12 +9,18 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset
 from constrained.engine._inner_walk cimport Inner
 from constrained.engine._languages cimport LanguageAt
+from constrained.engine._meter cimport work
 from constrained.engine._packed cimport draft_node
 from constrained.engine._tables cimport ints_add
 from constrained.engine._text cimport Position
 from constrained.engine._walk cimport Walks
 
 from bisect import bisect_left
+
+
+cdef enum:
+    SEARCHED = 8        # ticks of a trie node that is looked for among texts
+    GROUPED = 32        # and of a group of exits
 
 
 cdef class Literals(Walks):
@@ -53,11 +59,12 @@ cdef class Literals(Walks):
         cdef Position p = self.texts.positions[q >> 1]
         cdef LanguageAt start = self.texts.languages[p.language]
         cdef int closing = self.texts.spellings[p.spelling].closing, raw = self.texts.spellings[p.spelling].raw
-        cdef int depth, byte, low, high, behind
+        cdef int depth, byte, low, high, behind, visited = 0
         cdef int32_t* lows = self.ranges_path
         cdef int32_t* highs = self.ranges_path + self.longest + 2
         lows[0], highs[0] = start.low, start.high
         while at < stop:
+            visited += SEARCHED
             depth, byte = self.trie[at].depth - base, self.trie[at].byte
             low, high = lows[depth - 1], highs[depth - 1]
             if byte == closing or byte == 0x5C or byte >= 0x80:
@@ -72,7 +79,7 @@ cdef class Literals(Walks):
                 at += 1
             else:
                 at = self.trie[at].end
-        return 0
+        return work(self.meter, visited)
 
     cdef int add_names(self, int cover, int q, int stack, int node) except -1:
         """Add the tokens that complete a text of a finite set where any text can stand: all others are drafted for that one.
@@ -88,6 +95,7 @@ cdef class Literals(Walks):
         if inner.groups is None:
             self.group(inner, cover, node)
         groups = inner.groups
+        work(self.meter, GROUPED * min(len(groups), start.high - start.low))
         if start.high - start.low <= len(groups):
             i = offered[start.low]
             while i < start.high:

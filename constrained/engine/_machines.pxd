@@ -1,5 +1,6 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from constrained.engine._meter cimport Meter
 from constrained.engine._tables cimport Ints, Map, Node
 from constrained.engine._text cimport Texts
 
@@ -28,6 +29,7 @@ cdef struct Machine:
 
 
 cdef class Machines:
+    cdef Meter meter
     cdef Texts texts
     cdef object specials, vocabulary_tokens, stop
     cdef dict shared, parts         # the vocabulary's inner masks, whole and in parts

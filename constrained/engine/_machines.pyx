@@ -6,6 +6,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix, pair
 from constrained.engine._languages cimport NONE
+from constrained.engine._meter cimport Meter, ask, work
 from constrained.engine._text cimport Texts
 
 from constrained.engine.spelling import decode, variants
@@ -18,6 +19,9 @@ SURFACES = tuple(Surface)
 
 cdef enum:
     RECENT = 32
+    ASKED = 512         # ticks that it takes to ask a state for its edges, and to list a third of one
+    LISTED = 16
+    FRAME = 8           # ticks to sort a frame in
 
 
 cdef class Machines:
@@ -25,7 +29,8 @@ cdef class Machines:
 
     def __cinit__(self, *args, **options):
         cdef int surface
-        self.texts, self.objects, self.machine_ids, self.ordered_texts = Texts(), [], {}, {}
+        self.meter = Meter()
+        self.texts, self.objects, self.machine_ids, self.ordered_texts = Texts(self.meter), [], {}, {}
         for surface in range(8):
             ints_add(&self.record_parent, -1)
             ints_add(&self.record_byte, -1)
@@ -110,6 +115,7 @@ cdef class Machines:
         """Ask a machine state for its edges; they are stored only when all targets are known, because targets may be new."""
         cdef int size
         cdef list ranges = [], calls = [], tokens = []
+        ask(self.meter)
         edges = self.objects[at].expand()
         for low, high, target in edges.ranges:
             ranges += (low, high, self.machine(target))
@@ -130,7 +136,7 @@ cdef class Machines:
         m.tokens_end = self.tokens.size
         m.flags |= EXPANDED | (ACCEPTING if edges.accepting else 0)
         self.bytes += 8 * (len(ranges) + len(calls) + len(tokens))
-        return 0
+        return work(self.meter, ASKED + LISTED * (len(ranges) + len(calls) + len(tokens)))
 
     cdef int returned(self, int q, int after, int record) except -2:
         """Return the machine state that follows a call, NONE where the text that was read is refused."""
@@ -147,6 +153,7 @@ cdef class Machines:
             label = self.texts.label(q >> 1)
             found = map_get(&self.dispatched, after, label)
             if found < 0:
+                ask(self.meter)
                 target = self.objects[after >> 1].after(label)
                 found = self.machine(target) + 1 if target is not None else 0
                 map_put(&self.dispatched, after, label, found)
@@ -154,6 +161,8 @@ cdef class Machines:
 
     cdef int following(self, int after, object text) except -2:
         """Return the machine state that follows a recorded text (None: an ordinary one), NONE where it is refused."""
+        ask(self.meter)
+        work(self.meter, ASKED + (len(text) if text is not None else 0))
         target = self.objects[after >> 1].after_text(text)
         return self.machine(target) if target is not None else NONE
 
@@ -296,6 +305,7 @@ cdef class Machines:
                     ints_add(&merged, g[2])
                     j += 3
             known = self.frames.size
+            work(self.meter, FRAME * merged.size)
             for i in range(merged.size):
                 ints_add(&self.frames, merged.at[i])
         finally:

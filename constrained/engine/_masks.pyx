@@ -11,12 +11,16 @@ from constrained.engine._automaton cimport Row, successor
 from constrained.engine._inner_walk cimport Inner
 from constrained.engine._literals cimport Literals
 from constrained.engine._machines cimport FINAL, UNKNOWN
+from constrained.engine._meter cimport ask, work
 from constrained.engine._objects cimport OTHER
 from constrained.engine._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 
 cdef enum:
     DEAD = 0
+    ADDED = 32          # ticks that it takes to add an inner mask
+    TRIED = 16          # and to look at a token again
+    GROUPED = 32        # and at a group of exits
 
 
 cdef class Masks(Literals):
@@ -53,6 +57,7 @@ cdef class Masks(Literals):
                 self.add_literals(q, stack, node)
             else:
                 self.add_text(q, stack, node)
+        work(self.meter, TRIED * self.doubtful.size)
         for i in range(self.doubtful.size):
             token = self.doubtful.at[i]
             if draft_has(&self.draft, token) and self.after_token(state, token) == DEAD:
@@ -70,6 +75,7 @@ cdef class Masks(Literals):
         cdef Inner inner = self.part(q, node) if node >= 0 else self.inner(q)
         cdef bint recording = self.records(stack)
         cdef int behind, closing = self.texts.spellings[self.texts.positions[q >> 1].spelling].closing
+        work(self.meter, ADDED + 2 * inner.exits.size)
         if node >= 0:
             draft_tokens(&self.draft, inner.tokens.at, inner.tokens.size)
         else:
@@ -173,6 +179,7 @@ cdef class Masks(Literals):
         cdef int i, j, at, stop, depth
         if not 0 <= tells_from <= self.longest:
             return 0
+        work(self.meter, 8 * inner.exits.size)
         for i in range(inner.exits.size):
             at, stop = inner.exits.at[i] + 1, self.trie[inner.exits.at[i]].end
             depth = self.trie[at - 1].depth + tells_from
@@ -220,6 +227,7 @@ cdef class Masks(Literals):
         cdef dict groups = inner.groups
         if not groups:
             return {}
+        work(self.meter, GROUPED * len(groups))
         so_far = self.begun(record, self.texts.spellings[self.texts.positions[q >> 1].spelling].closing) if record >= 8 else ""
         special = None if everything else self.special_texts(after, so_far, len(groups))
         if special is not None:
@@ -232,6 +240,7 @@ cdef class Masks(Literals):
         """Return the text of a record that is still inside its text."""
         found = self.begun_texts.get(record)
         if found is None:
+            ask(self.meter)
             found = self.begun_texts[record] = self.recorded(record, bytes((closing,)))
         return found
 

@@ -13,6 +13,7 @@ from libc.string cimport memcpy, memset
 from constrained.engine._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS, REFUSES
 from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix, pair
 from constrained.engine._languages cimport NONE
+from constrained.engine._meter cimport ask, work
 
 from constrained.engine.spelling import spellings
 from constrained.machine import END, Text
@@ -20,6 +21,7 @@ from constrained.machine import END, Text
 
 cdef enum:
     RECENT = 32
+    PLACED = 64         # ticks that it takes to lay out a position
 
 
 cdef inline int bits_in(int32_t* words, int width) noexcept:
@@ -100,6 +102,7 @@ cdef class Objects(Machines):
         """Return the state that reads the value of a name, or of a cell (counted after the names)."""
         cdef int found = self.tables[table].values[which]
         if found < 0:
+            ask(self.meter)
             found = self.machine(self.table_objects[table].value(which))
             self.tables[table].values[which] = found
         return found
@@ -212,6 +215,7 @@ cdef class Objects(Machines):
         cdef Written w = self.sets[m.set]
         cdef Table t = self.tables[w.table]
         cdef int i, ahead, needed = 0, offered = 0, left
+        work(self.meter, PLACED + 8 * t.width + 16 * t.cells)
         cdef int32_t* offers = <int32_t*>malloc(4 * (t.width + 1))
         cdef bint closable, others
         for i in range(t.width):

@@ -28,7 +28,7 @@ cdef inline int combine(int high, int low) noexcept:
 cdef class Texts(Languages):
     """Spellings and positions, interned as ints; owned by one kernel."""
 
-    def __cinit__(self):
+    def __cinit__(self, *args):
         self.spellings = <Spelling*>calloc(16, sizeof(Spelling))
         if self.spellings == NULL:
             raise MemoryError

@@ -11,6 +11,7 @@ from libc.stdlib cimport free
 from constrained.engine._automaton cimport Row, successor
 from constrained.engine._inner cimport Inners
 from constrained.engine._machines cimport OUTSIDE, UNKNOWN
+from constrained.engine._meter cimport work
 from constrained.engine._packed cimport draft_node, draft_token
 from constrained.engine._tables cimport Ints, ints_add
 from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spelling
@@ -54,9 +55,10 @@ cdef class Walks(Inners):
         """
         cdef int32_t* path = self.path
         cdef Row* row
-        cdef int depth, after, last, light
+        cdef int depth, after, last, light, visited = 0
         path[0] = state
         while at < stop:
+            visited += 1
             depth = self.trie[at].depth - base
             row = self.states[path[depth - 1]].row
             if row == NULL:
@@ -80,7 +82,7 @@ cdef class Walks(Inners):
                     after = light
             path[depth] = after
             at += 1
-        return 0
+        return work(self.meter, visited)
 
     cdef int walk_all(self, int state) except -1:
         """Walk the whole trie, but only below the bytes that the state reads."""

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from constrained.engine.vocabulary import Vocabulary
 from constrained.errors import GrammarError, VocabularyError
+from constrained.work import MAX_WORK, Budget, begin, finish
 
 if TYPE_CHECKING:
     from constrained.engine.matcher import Matcher
@@ -24,20 +27,22 @@ if TYPE_CHECKING:
 CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
 # New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
 YOUNG_BYTES = 1 << 23
+REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
 
 
 class Kernel(Protocol):
     """What matchers use of an automaton; `PlainKernel` documents it, the compiled kernel is the same class."""
 
-    def start_at(self, root: Any, nullable: bool) -> int: ...
+    def start_at(self, root: Any, nullable: bool, budget: Budget | None = None) -> int: ...
     def step_byte(self, state: int, byte: int) -> int: ...
     def next_bytes(self, state: int) -> bytes: ...
     def step_bytes(self, state: int, data: bytes) -> int: ...
-    def step_token(self, state: int, token: int) -> int: ...
+    def step_token(self, state: int, token: int, budget: Budget | None = None) -> int: ...
     def is_final(self, state: int) -> bool: ...
     def is_exhausted(self, state: int) -> bool: ...
     def named_tokens(self, state: int) -> set[int]: ...
-    def fill(self, state: int, bitmask: Any, row: int, empty: bool) -> bool: ...
+    def fill(self, state: int, bitmask: Any, row: int, empty: bool, budget: Budget | None = None) -> bool: ...
+    def is_wanted(self) -> bool: ...
     def is_full(self) -> bool: ...
     def cached_bytes(self) -> int: ...
 
@@ -63,46 +68,75 @@ def kernel_class(name: str | None = None) -> Any:
     return PlainKernel
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a constraint is compiled; the parameters of `compile`."""
+
+    kernel: str | None = None
+    spell_missing: bool = False
+    cache_bytes: int = CACHE_BYTES
+    max_configurations: int = 20_000
+    max_work: int | None = MAX_WORK
+    deadline: float | None = None
+    cancelled: Callable[[], bool] | None = None
+
+    def budget(self) -> Budget:
+        refill = 0 if self.max_work is None else self.max_work // REFILL
+        return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, refill=refill)
+
+
 def compile(
     grammar: Grammar, vocabulary: Vocabulary, *, kernel: str | None = None, spell_missing: bool = False, cache_bytes: int = CACHE_BYTES,
-    max_configurations: int = 20_000,
+    max_configurations: int = 20_000, max_work: int | None = MAX_WORK, deadline: float | None = None,
+    cancelled: Callable[[], bool] | None = None,
 ) -> Constraint:
     """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
 
     kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the vocabulary lacks are spelled
     as text.  cache_bytes: bound of the cache, which constraints with the same bounds share; at the bound it starts afresh.
+    max_work: units of work, about a microsecond each, that all operations on the constraint may do together; each one that computes
+    something gets max_work / 256 back, so that long generations go on while inputs made to be slow end (None: no bound).
+    deadline: seconds that any one call may take.  cancelled: asked about every millisecond of work; true ends the call.
 
     Cost: what the grammar's first state costs; everything else happens when a generation first gets there.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
-    Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.
+    Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.  LimitExceeded:
+    too much work, here or in any method of a matcher, which is then unchanged; what has been computed stays, and calls may be repeated.
     """
-    return Constraint(grammar, vocabulary, kernel, spell_missing, cache_bytes, max_configurations)
+    return Constraint(grammar, vocabulary, Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled))
 
 
 class Constraint:
     """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable."""
 
-    def __init__(
-        self, grammar: Grammar, vocabulary: Vocabulary, kernel: str | None, spell_missing: bool, cache_bytes: int, max_configurations: int
-    ) -> None:
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, options: Options) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise VocabularyError(f"not a vocabulary: {type(vocabulary).__name__}", instead="Vocabulary.from_tokenizer(tokenizer)")
         if not hasattr(grammar, "start_state"):
             instead = "Grammar.from_lark, from_json_schema, from_regex, or ChatFormat.grammar"
             raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead=instead)
-        self.grammar, self.vocabulary = grammar, vocabulary
-        self._options = (kernel, spell_missing, cache_bytes, max_configurations)
-        missing = sorted(name for name in grammar.specials if name not in vocabulary.special)
-        if missing and not spell_missing:
+        self.grammar, self.vocabulary, self.options = grammar, vocabulary, options
+        self.budget = options.budget()
+        self._kernel_class = kernel_class(options.kernel)
+        outer = begin(self.budget)
+        try:
+            self._root, self._nullable = self._start()
+            self._place = self._entered()
+        finally:
+            finish(outer)
+
+    def _start(self) -> tuple[Any, bool]:
+        """Return the grammar's start over the vocabulary's special tokens, and whether the empty text is a word."""
+        grammar, special = self.grammar, self.vocabulary.special
+        missing = sorted(name for name in grammar.specials if name not in special)
+        if missing and not self.options.spell_missing:
             raise VocabularyError(
                 f"the vocabulary lacks the special token {missing[0]!r}",
                 because=f"the grammar names {len(missing)} special tokens that the tokenizer does not have",
                 instead="use the model's own tokenizer, or compile(..., spell_missing=True) to write them as text",
             )
-        grammar = (grammar.without_specials(missing) if missing else grammar).with_specials(vocabulary.special)
-        self._root, self._nullable = grammar.start_state(), grammar.nullable
-        self._kernel_class = kernel_class(kernel)
-        self._place = self._entered()
+        grammar = (grammar.without_specials(missing) if missing else grammar).with_specials(special)
+        return grammar.start_state(), grammar.nullable
 
     @property
     def widened(self) -> tuple[Any, ...]:
@@ -126,20 +160,30 @@ class Constraint:
             self._place = self._entered()
         return self._place
 
-    def _entered(self) -> tuple[Kernel, int]:
+    def leave(self, kernel: Kernel) -> None:
+        """Go on in a kernel of its own: work in one that others wait for was broken off."""
+        if self._place[0] is kernel:
+            self._place = self._entered(own=True)
+
+    def _entered(self, *, own: bool = False) -> tuple[Kernel, int]:
         """Return the vocabulary's kernel, or a fresh one where that has grown, and this grammar's start in it."""
-        _, _, cache_bytes, max_configurations = self._options
-        kernels, bounds = self.vocabulary.kernels, (self._kernel_class, cache_bytes, max_configurations)
+        cache_bytes, max_configurations = self.options.cache_bytes, self.options.max_configurations
+        kernels, bounds = self.vocabulary.kernels, (self._kernel_class, cache_bytes, max_configurations, self._root if own else None)
         kernel: Kernel | None = kernels.get(bounds)
         if kernel is None or kernel.is_full() or kernel.cached_bytes() > YOUNG_BYTES:
             fresh: Kernel = self._kernel_class(
                 self.vocabulary, specials=self.vocabulary.special, max_configurations=max_configurations, max_bytes=cache_bytes
             )
             kernel = kernels[bounds] = fresh
-        return kernel, kernel.start_at(self._root, self._nullable)
+        self.budget.wanted = None if own else kernel.is_wanted
+        return kernel, kernel.start_at(self._root, self._nullable, self.budget)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Constraint, (self.grammar, self.vocabulary, *self._options)
+        return _unpickled, (self.grammar, self.vocabulary, *astuple(self.options))
 
     def __repr__(self) -> str:
         return f"<Constraint of {self.grammar!r} over {self.vocabulary!r}>"
+
+
+def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:
+    return Constraint(grammar, vocabulary, Options(*options))

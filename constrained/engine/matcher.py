@@ -7,19 +7,22 @@ Kept small on purpose: hosts build thousands of them, and beam search copies the
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from constrained.engine.bitmask import as_array
 from constrained.engine.plain import DEAD
 from constrained.engine.rejection import rejection, token_name
-from constrained.errors import ConstrainedError, Rejected
+from constrained.errors import ConstrainedError, LimitExceeded, Rejected
+from constrained.work import Preempted, begin, finish
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
+
+Found = TypeVar("Found")
 
 FORCED_BYTES = 4096  # longest run of forced bytes that is looked for: a grammar may dictate for ever
 
@@ -31,10 +34,10 @@ class Matcher:
     `finished` is set by a stop token that ends a word; nothing may follow then.
     """
 
-    __slots__ = ("constraint", "_kernel", "_states", "_tokens", "_finished", "_stop", "_size")
+    __slots__ = ("constraint", "_kernel", "_states", "_tokens", "_finished", "_stop", "_size", "_budget")
 
     def __init__(self, constraint: Constraint) -> None:
-        self.constraint = constraint
+        self.constraint, self._budget = constraint, constraint.budget
         self._kernel, start = constraint.place()
         self._states = [start]
         self._tokens: list[int] = []
@@ -51,20 +54,24 @@ class Matcher:
         Cost: 0.5 µs where the state's mask is known; a few µs where only the vocabulary's part of it is.
         Raises: BitmaskError: wrong shape, dtype or layout.  LimitExceeded: see `compile`.
         """
-        if self._kernel.fill(self._states[-1], bitmask if type(bitmask) is np.ndarray else as_array(bitmask), row, self._finished):
+        array = bitmask if type(bitmask) is np.ndarray else as_array(bitmask)
+        try:
+            full = self._kernel.fill(self._states[-1], array, row, self._finished, self._budget)
+        except Preempted:
+            full = self._worked(lambda: self._kernel.fill(self._states[-1], array, row, self._finished), moved=True)
+        if full:
             self._replay()
 
     def accepts(self, token: int) -> bool:
         """Say whether a token may come next."""
         self._check(token)
-        return not self._finished and self._next(token) is not None
+        return not self._finished and self._worked(partial(self._next, token)) is not None
 
     def is_accepting(self) -> bool:
         """Say whether the sequence may end here: a stop token is allowed, or the text needs none."""
         if self._finished or self._kernel.is_final(self._states[-1]):
             return True
-        named = self._kernel.named_tokens(self._states[-1]) & self._stop
-        return any(self._kernel.is_final(self._kernel.step_token(self._states[-1], token)) for token in named)
+        return self._worked(self._ends_by_name)
 
     def is_finished(self) -> bool:
         """Say whether a stop token has ended the sequence."""
@@ -72,8 +79,11 @@ class Matcher:
 
     def forced_bytes(self) -> bytes:
         """Return the bytes that every continuation starts with, at most 4,096; b"" where the sequence may also end."""
+        return self._worked(self._forced_bytes) if not self._finished else b""
+
+    def _forced_bytes(self) -> bytes:
         found, state, kernel = bytearray(), self._states[-1], self._kernel
-        while len(found) < FORCED_BYTES and not self._finished and not kernel.is_final(state) and not kernel.named_tokens(state):
+        while len(found) < FORCED_BYTES and not kernel.is_final(state) and not kernel.named_tokens(state):
             options = kernel.next_bytes(state)
             if len(options) != 1:
                 break
@@ -109,7 +119,7 @@ class Matcher:
         name = token_name(self.constraint.vocabulary, token)
         if self._finished:
             return f"token {token} {name} is not allowed: a stop token has ended the sequence"
-        if self._next(token) is not None:
+        if self._worked(partial(self._next, token)) is not None:
             return f"token {token} {name} is allowed"
         return str(self._rejection(token))
 
@@ -132,7 +142,11 @@ class Matcher:
                 because="a stop token has ended the sequence", instead="rollback(1) or reset()",
             )
         state = self._states[-1]
-        after = kernel.step_token(state, token)
+        try:
+            after = kernel.step_token(state, token, self._budget)
+        except Preempted:
+            after = self._worked(lambda: self._kernel.step_token(self._states[-1], token), moved=True)
+            state, kernel = self._states[-1], self._kernel
         if token in self._stop:
             if after == DEAD:
                 if not kernel.is_final(state):
@@ -156,7 +170,7 @@ class Matcher:
         """Return an independent cursor at the same place."""
         twin = object.__new__(Matcher)
         twin.constraint, twin._kernel, twin._finished = self.constraint, self._kernel, self._finished
-        twin._stop, twin._size = self._stop, self._size
+        twin._stop, twin._size, twin._budget = self._stop, self._size, self._budget
         twin._states, twin._tokens = self._states.copy(), self._tokens.copy()
         return twin
 
@@ -175,24 +189,44 @@ class Matcher:
 
     # -- internals ------------------------------------------------------------------------------------------------------------
 
+    def _worked(self, work: Callable[[], Found], *, moved: bool = False) -> Found:
+        """Return what some work finds; it is counted as one operation, and done again elsewhere if others wait for the kernel."""
+        outer = begin(self._budget)
+        try:
+            while True:
+                if moved:
+                    self.constraint.leave(self._kernel)
+                    self._replay()
+                try:
+                    return work()
+                except Preempted:
+                    moved = True
+        finally:
+            finish(outer)
+
     def _replay(self) -> None:
         """Move to the constraint's present kernel."""
         kernel, start = self.constraint.place()
         states = [start]
         for token in self._tokens:
-            after = kernel.step_token(states[-1], token)
+            after = kernel.step_token(states[-1], token, self._budget)
             states.append(after if after != DEAD else states[-1])
         self._kernel, self._states = kernel, states
 
-    def _entry(self) -> tuple[Any, int, bool]:
-        """Return what a batch needs to know: kernel, state, whether nothing may follow."""
+    def _entry(self) -> tuple[Any, int, bool, Any]:
+        """Return what a batch needs to know: kernel, state, whether nothing may follow, what work is counted against."""
         if self._kernel.is_full():
             self._replay()
-        return self._kernel, self._states[-1], self._finished
+        return self._kernel, self._states[-1], self._finished, self._budget
 
     def _check(self, token: int) -> None:
         if not 0 <= token < self._size:
             raise Rejected(f"no token {token}", because=f"ids go from 0 to {self._size - 1}")
+
+    def _ends_by_name(self) -> bool:
+        """Say whether a stop token that the grammar names completes a word."""
+        kernel, state = self._kernel, self._states[-1]
+        return any(kernel.is_final(kernel.step_token(state, token)) for token in kernel.named_tokens(state) & self._stop)
 
     def _next(self, token: int) -> int | None:
         state = self._states[-1]
@@ -225,14 +259,23 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
 
     New masks are computed one by one; then all rows are copied without the GIL.
+    Raises: LimitExceeded: some masks take too much work; its `rows` names them.  All other rows are filled, these allow nothing.
     """
     array = as_array(bitmask)
-    rows = _compiled_rows()
+    rows, failed = _compiled_rows(), dict[int, LimitExceeded]()
+    todo = range(len(matchers))
     if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in matchers):
-        rows([matcher._entry() for matcher in matchers], array)
-        return
-    for row, matcher in enumerate(matchers):
-        matcher.fill_mask(array, row)
+        todo = rows([matcher._entry() for matcher in matchers], array)
+    for row in todo:
+        try:
+            matchers[row].fill_mask(array, row)
+        except LimitExceeded as error:
+            failed[row] = error
+            array[row] = 0
+    if failed:
+        first = next(iter(failed.values()))
+        first.rows = tuple(failed)
+        raise first
 
 
 @lru_cache(maxsize=1)

@@ -13,8 +13,9 @@ Source: Earley sets and LR item closures in pushdown form; folklore.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,11 @@ from constrained.engine.text import TextAt
 from constrained.engine.vocabulary import Vocabulary
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State, Surface, Text
+from constrained.work import Budget, begin, finish, spend
 
 DEAD = 0  # the automaton state without configurations; never final
 
+Found = TypeVar("Found")
 Mask = npt.NDArray[np.uint32]  # (words,), bit i of word w = token 32 w + i is allowed
 
 
@@ -65,9 +68,9 @@ class PlainKernel:
         self._intern(frozenset(), False)
         self.start = self.start_at(root, nullable) if root is not None else DEAD
 
-    def start_at(self, root: State, nullable: bool) -> int:
+    def start_at(self, root: State, nullable: bool, budget: Budget | None = None) -> int:
         """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
-        return self._close([(root, None)], nullable)
+        return self._counted(budget, lambda: self._close([(root, None)], nullable))
 
     # -- reading --------------------------------------------------------------------------------------------------------
 
@@ -90,8 +93,11 @@ class PlainKernel:
                 break
         return state
 
-    def step_token(self, state: int, token: int) -> int:
+    def step_token(self, state: int, token: int, budget: Budget | None = None) -> int:
         """Return the state after a token id: its bytes, or the edges of the machine that name it."""
+        return self._counted(budget, lambda: self._after_token(state, token))
+
+    def _after_token(self, state: int, token: int) -> int:
         data = self._vocabulary.tokens[token] if token < len(self._vocabulary.tokens) else None
         if data is not None:
             return self.step_bytes(state, data)
@@ -118,12 +124,26 @@ class PlainKernel:
             self._masks[state] = self._walk(state)
         return self._masks[state]
 
-    def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, empty: bool) -> bool:
+    def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, empty: bool, budget: Budget | None = None) -> bool:
         """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
         if not fits(bitmask, row, self._vocabulary.words):
             raise misfit(bitmask, row, self._vocabulary.words)
-        bitmask[row] = 0 if empty else self.mask(state).view(np.int32)
+        bitmask[row] = 0 if empty else self._counted(budget, lambda: self.mask(state)).view(np.int32)
         return self.is_full()
+
+    def is_wanted(self) -> bool:
+        """Say whether others wait for the kernel: nobody does, threads may compute the same thing twice."""
+        return False
+
+    def _counted(self, budget: Budget | None, work: Callable[[], Found]) -> Found:
+        """Do some work against a budget, None: that of the thread."""
+        if budget is None:
+            return work()
+        outer = begin(budget)
+        try:
+            return work()
+        finally:
+            finish(outer)
 
     def cached_bytes(self) -> int:
         """Return an estimate of the memory that the automaton holds."""
@@ -164,6 +184,7 @@ class PlainKernel:
             config = work.pop()
             if config in seen:
                 continue
+            spend()
             seen.add(config)
             if len(seen) > self._max_configurations:
                 raise LimitExceeded(

@@ -1,0 +1,53 @@
+# cython: language_level=3
+"""Work of a kernel, counted in ticks and handed on to a budget of `constrained.work` in slices.
+
+A tick is a node of the token trie, some eight nanoseconds; what is made (configurations, states, exits) counts more.  Operations that
+know everything already count nothing, and short ones keep what they did to themselves.  The fields belong to the thread that holds the
+kernel's lock.
+"""
+from constrained.work import begin, current, finish, spend
+
+cdef enum:
+    PATIENCE = 2_000        # units that an operation may take while others wait; about two milliseconds
+
+
+cdef class Meter:
+    """The count of one kernel; see the fields in _meter.pxd."""
+
+    cdef int begin(self) except -1:
+        """Let the budget count for this thread."""
+        self.opened = True
+        if self.budget is not None:
+            self.outer = begin(self.budget)
+            self.began = self.budget.left
+        return 0
+
+    cdef int flush(self) except -1:
+        """Hand on what was counted."""
+        cdef long units = self.ticks // TICKS
+        self.ticks = 0
+        if not self.opened:
+            self.begin()
+        if self.budget is not None:
+            self.budget.spend(units)
+        else:
+            spend(units)
+        return 0
+
+    cdef int close(self) except -1:
+        """End an operation."""
+        try:
+            if self.ticks >= LITTLE:    # what is done is done: nothing is raised for it any more
+                budget = self.budget if self.budget is not None else current()
+                if budget is not None:
+                    budget.left -= self.ticks // TICKS
+        finally:
+            self.ticks = 0
+            if self.opened and self.budget is not None:
+                finish(self.outer)
+            self.opened, self.budget, self.outer = False, None, None
+        return 0
+
+    cdef bint wanted(self) except -1:
+        """Say whether somebody has waited long enough."""
+        return self.waiting > 0 and self.budget is not None and self.began - <long>self.budget.left > PATIENCE
