@@ -20,6 +20,7 @@ from constrained import regex
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex import charset, expr, parse_ecma, parse_python, properties
 from constrained.regex.boolean import complement, intersect
+from constrained.work import Budget, metered, working_on
 
 CORPUS = Path(__file__).parent / "corpus"
 ECMA = [json.loads(line) for line in (CORPUS / "regex_ecma.jsonl").read_text("utf-8").splitlines()]
@@ -355,11 +356,11 @@ def test_harmless_bombs_stay_cheap(pattern):
     assert len(reachable(language, 50)) <= 50
 
 
-def test_emptiness_is_bounded(monkeypatch):
-    monkeypatch.setattr("constrained.regex.liveness.EXPLORE_LIMIT", 50)
-    monkeypatch.setattr("constrained.regex.liveness._QUICK_LIMIT", 50)
-    with pytest.raises(LimitExceeded):
-        regex.is_empty(intersect(parse_python("(a{7})*b"), parse_python("(a{11})+ab"), parse_python("(a{13})+aab")))
+def test_emptiness_is_bounded():
+    hard = intersect(parse_python("(a{7})*b"), parse_python("(a{11})+ab"), parse_python("(a{13})+aab"))
+    with metered(Budget(500)), working_on("here"), pytest.raises(LimitExceeded, match="too much work at here"):
+        regex.is_empty(hard)
+    assert not regex.is_empty(hard)
 
 
 def test_the_table_of_nodes_is_bounded(monkeypatch):

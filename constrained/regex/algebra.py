@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from ..machine import LiteralSet
+from ..work import spend
 from . import charset
 from .expr import (
     ANY_TEXT,
@@ -66,6 +67,7 @@ def literal(text: str) -> Expr:
     """Return exactly one text."""
     if any("\ud800" <= char <= "\udfff" for char in text):
         return NEVER
+    spend(len(text) >> 4)
     chunks = [node(LITERAL, text[at : at + LITERAL_CHUNK]) for at in range(0, len(text), LITERAL_CHUNK)]
     return concat(*chunks)
 
@@ -76,6 +78,8 @@ def literals(texts: Iterable[str]) -> Expr:
     >>> literals(["oslo", "bergen"]).literal_set.texts
     ('bergen', 'oslo')
     """
+    texts = list(texts)
+    spend(len(texts))
     found = tuple(sorted([text for text in set(texts) if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)]))
     if not found:
         return NEVER
@@ -118,6 +122,11 @@ def concat(*exprs: Expr) -> Expr:
     """Return the texts made of one text of each expression, in order."""
     found = EPSILON
     for expr in reversed(exprs):
+        if found is EPSILON:
+            found = expr
+            continue
+        if expr.kind == CONCAT:
+            spend(2)
         for part in reversed(parts(expr)) if expr.kind == CONCAT else (expr,):
             found = _prepend(part, found)
     return found
@@ -205,6 +214,8 @@ def union(*exprs: Expr) -> Expr:
             empty = True
         elif expr is not NEVER:
             members[expr] = None
+    if len(members) > 8:
+        spend(len(members))
     found = _merge(members, empty=empty) if members else []
     if len(found) > 1:
         found.sort(key=attrgetter("serial"))

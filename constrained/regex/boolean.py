@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from ..work import spend
 from . import charset
 from .algebra import concat, literals, of_ranges, repeat, union
 from .expr import (
@@ -68,6 +69,7 @@ def intersect(*exprs: Expr) -> Expr:
 
 def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
     """Intersect members that are no intersections with the complements of the excluded ones."""
+    spend(1 + len(members) + len(excluded))
     outside = union(*excluded) if excluded else NEVER
     if outside is ANY_TEXT or any(e in members for e in (outside.args if outside.kind == UNION else (outside,))):
         return NEVER
@@ -130,6 +132,7 @@ def _filter(small: Expr, others: list[Expr]) -> Expr:
     if small.kind == SET:
         source = small.args[0]
         texts = [source.texts[at][source.depth :] for at in range(source.low, source.high) if not source.excluded >> at & 1]
+        spend(sum(map(len, texts)) * len(others))
         kept = [text for text in texts if all(matches(other, text) for other in others)]
         return small if len(kept) == len(texts) else literals(kept)
     text = small.args[0] if small.kind == LITERAL else ""
@@ -153,6 +156,7 @@ def _meet_length(left: Expr, right: Expr) -> Expr | None:
     if right.kind != CONCAT:
         return None
     factors = parts(right)
+    spend(len(factors) >> 1)
     varying = [at for at, factor in enumerate(factors) if factor.short != factor.long]
     if not varying or (varying[0] == 0 and varying[-1] == len(factors) - 1):
         return None

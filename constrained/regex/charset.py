@@ -18,6 +18,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
+from ..work import spend
+
 Ranges = tuple[tuple[int, int], ...]
 
 MAX = 0x10FFFF
@@ -54,12 +56,14 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
             merged[-1][1] = max(merged[-1][1], high)
         else:
             merged.append([low, high])
+    spend(len(merged) >> 1)
     return tuple((low, high) for low, high in merged)
 
 
 def negate(ranges: Ranges) -> Ranges:
     """Return the characters outside a set."""
     found, at = [], 0
+    spend(len(ranges) >> 2)
     for low, high in ranges:
         if at < low:
             found.append((at, low - 1))
@@ -77,6 +81,7 @@ def union(*sets: Ranges) -> Ranges:
 def intersect(left: Ranges, right: Ranges) -> Ranges:
     """Return the characters in both sets."""
     found, i, j = [], 0, 0
+    spend((len(left) + len(right)) >> 2)
     while i < len(left) and j < len(right):
         low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
         if low <= high:
@@ -132,15 +137,27 @@ def _cased() -> str:
     return "".join(c for c in points if not c.lower() == c.upper() == c.casefold() == c)
 
 
+@lru_cache(maxsize=1)
+def _cased_ranges() -> Ranges:
+    return of_points(map(ord, _cased()))
+
+
 @lru_cache(maxsize=4096)
-def ignoring_case(char_class: str, flags: int, exact: Ranges) -> Ranges:
-    """Return what a class of Python's `re` matches with ``flags`` (which hold IGNORECASE), given what it matches without.
+def ignoring_case(ranges: Ranges, flags: int) -> Ranges:
+    """Return what a class of Python's `re` with these characters matches under ``flags`` (which hold IGNORECASE).
 
     `re` itself decides the few thousand characters that have case; the others cannot be touched.
+
+    >>> ignoring_case(((ord("k"), ord("k")),), re.IGNORECASE)
+    ((75, 75), (107, 107), (8490, 8490))
     """
+    touched = intersect(ranges, _cased_ranges())
+    if not touched:
+        return ranges
+    spend(1000)
     cased = _cased()
-    found = of_points(ord(cased[match.start()]) for match in re.finditer(char_class, cased, flags | re.DOTALL))
-    return union(intersect(exact, negate(of_points(map(ord, cased)))), found)
+    listed = "".join([f"\\U{low:08x}-\\U{high:08x}" for low, high in touched])
+    return union(ranges, of_points(ord(cased[match.start()]) for match in re.finditer(f"[{listed}]", cased, flags)))
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..work import spend
 from .algebra import concat, of_literal_set, repeat, union
 from .boolean import complement, intersect
 from .charset import MAX
@@ -50,7 +51,8 @@ def raw_edges(expr: Expr) -> RawEdges:
         else:
             stack.pop()
             if top._raw is None:
-                top._raw = _RULES[top.kind](top)
+                top._raw = edges = _RULES[top.kind](top)
+                spend(2 + len(edges))
     assert expr._raw is not None
     return expr._raw
 
@@ -84,6 +86,7 @@ def _literal(expr: Expr) -> RawEdges:
 
 
 def _set(expr: Expr) -> RawEdges:
+    spend((expr.args[0].high - expr.args[0].low) >> 2)
     return tuple((low, 0xDFFF if low == 0xD7FF else low, of_literal_set(rest)) for low, _, rest in expr.args[0].edges())
 
 
@@ -166,9 +169,11 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
     cuts = sorted({cut for edges in lists for low, high, _ in edges for cut in (low, high + 1)})
     index = {cut: at for at, cut in enumerate(cuts)}
+    spend(len(cuts))
     pieces: list[list[Expr]] = [[] for _ in cuts]
     for edges in lists:
         for low, high, target in edges:
+            spend((index[high + 1] - index[low]) >> 3)
             for at in range(index[low], index[high + 1]):
                 pieces[at].append(target)
     found: list[tuple[int, int, Expr]] = []

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from ..errors import GrammarError, LimitExceeded
+from ..work import spend, working_on
 from . import charset
 from .algebra import char_class, literal
 from .charset import Ranges
@@ -46,12 +47,14 @@ def parse_ecma(pattern: str) -> Expr:
     >>> matches(word, "Ärger"), matches(word, "Ä-"), matches(word, "ärger")
     (True, False, False)
     """
-    try:
-        return build(_Parser(pattern).parse(), search=True)
-    except RecursionError:
-        raise LimitExceeded(
-            f"regular expression {_shown(pattern)} nests too deep", instead=f"at most {_DEPTH_LIMIT} groups inside each other",
-        ) from None
+    with working_on(f"pattern {_shown(pattern)}"):
+        spend(len(pattern) >> 4)
+        try:
+            return build(_Parser(pattern).parse(), search=True)
+        except RecursionError:
+            raise LimitExceeded(
+                f"regular expression {_shown(pattern)} nests too deep", instead=f"at most {_DEPTH_LIMIT} groups inside each other",
+            ) from None
 
 
 def _shown(pattern: str) -> str:
@@ -116,6 +119,7 @@ class _Parser:
         return seq(*items)
 
     def term(self) -> Node:
+        spend(3)
         start = self.at
         char = self.text[start]
         if char in "^$":
@@ -180,7 +184,7 @@ class _Parser:
 
     def counts(self) -> tuple[int, int | None, int] | None:
         """Return (least, most, index behind) if a quantifier in braces starts here, else None: the brace is a character."""
-        end = self.text.find("}", self.at)
+        end = self.text.find("}", self.at, self.at + 1000)  # a number may start with zeros
         low, comma, high = self.text[self.at + 1 : max(end, self.at + 1)].partition(",")
         if not low or not all("0" <= char <= "9" for char in low + high):
             return None
@@ -264,6 +268,7 @@ class _Parser:
     def member(self, start: int) -> Ranges:
         if self.at >= len(self.text):
             self.fail("the character class is not closed", at=start, instead=r"\[ for the character")
+        spend(1)
         char = self.text[self.at]
         self.at += 1
         return self.escape(in_class=True) if char == "\\" else ((ord(char), ord(char)),)
@@ -332,7 +337,7 @@ class _Parser:
         return int(digits, 16)
 
     def property(self, start: int, *, negated: bool) -> Ranges:
-        end = self.text.find("}", self.at) if self.peek("{") else -1
+        end = self.text.find("}", self.at, self.at + 100) if self.peek("{") else -1
         name = self.text[self.at + 1 : max(end, self.at + 1)]
         ranges = unicode_property(name)
         if ranges is None:

@@ -18,7 +18,9 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
+from ..errors import LimitExceeded
 from ..machine import LiteralSet
+from ..work import place, spend
 from .charset import EVERYTHING, Ranges
 
 # Kinds of node, and what `Expr.args` holds for each.
@@ -44,6 +46,7 @@ _texts_used: dict[int, tuple[tuple[str, ...], int]] = {}
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
 TABLE_LIMIT = 1 << 18
+DEPTH_LIMIT = 200  # expressions inside each other, a chain of factors not counted: what recursion over an expression may cost
 
 RawEdges = tuple[tuple[int, int, "Expr"], ...]
 
@@ -66,7 +69,7 @@ class Expr:
     """
 
     __slots__ = (
-        "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "short",
+        "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "short",
     )
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -85,6 +88,7 @@ class Expr:
             self.looks = kind == STEP or True in [part.looks for part in (args[:1] if kind == REPEAT else args)]
             self._live = self.accepts or self.everlasting or _certainly_live(kind, args) or None
         self._key: tuple[int, Hashable] | None = None
+        self._depth = _depth(kind, args) if kind >= CONCAT else 0
 
     def edges(self) -> RawEdges:
         """Return (low, high, next): disjoint ranges of code points, sorted; what follows is never empty.
@@ -119,8 +123,7 @@ class Expr:
         return (self, 1, 1) if single(self) is not None else None
 
     def __repr__(self) -> str:
-        text = RULES["text"](self)
-        return f"<{text if len(text) <= 200 else text[:197] + '…'}>"
+        return f"<{RULES['short text'](self)}>"
 
     def __reduce__(self) -> tuple[object, ...]:
         if self.kind == CONCAT:
@@ -163,10 +166,14 @@ _serials = count()  # atomic: two threads never draw the same number
 
 
 def node(kind: int, *args: Any) -> Expr:
-    """Return the one node with these arguments, which are in normal form already."""
+    """Return the one node with these arguments, which are in normal form already.
+
+    Raises: LimitExceeded: more than DEPTH_LIMIT expressions inside each other.
+    """
     key = (kind, *args)
     found = _table.get(key)
     if found is None:
+        spend(2 + len(args) if kind != CLASS else 2 + (len(args[0]) >> 2))
         if len(_table) >= TABLE_LIMIT:
             _table.clear()
             _table.update(_CONSTANTS)
@@ -189,6 +196,21 @@ def _is_plain(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == REPEAT:
         return bool(args[0].plain)
     return kind == UNION and False not in [member.plain for member in args]
+
+
+def _depth(kind: int, args: tuple[Any, ...]) -> int:
+    """Return how deep recursion over an expression goes.  A chain of factors is one level: whoever follows it does so in a loop."""
+    if kind == CONCAT:
+        depth = max(args[0]._depth + 1, args[1]._depth if args[1].kind == CONCAT else args[1]._depth + 1)
+    elif kind in (LAZY, STEP):
+        depth = 1 if kind == LAZY else args[0].depth
+    else:
+        depth = 1 + max([part._depth for part in (args[:1] if kind == REPEAT else args)])
+    if depth > DEPTH_LIMIT:
+        raise LimitExceeded(
+            f"a regular expression holds more than {DEPTH_LIMIT} others inside each other", where=place(), instead="fewer groups inside each other",
+        )
+    return int(depth)
 
 
 def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
@@ -307,6 +329,7 @@ def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, i
         return max([member.short for member in args]), min([member.long for member in args])
     if kind == SET:
         texts = args[0]
+        spend((texts.high - texts.low) >> 2)
         rest = [len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1]
         return min(rest), max(rest)
     if kind == LAZY:

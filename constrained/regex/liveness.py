@@ -12,6 +12,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 
 from ..errors import LimitExceeded
+from ..work import metered, place, spend
 from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
@@ -21,8 +22,9 @@ from .saturate import has_length
 if TYPE_CHECKING:
     from .look import Step
 
-EXPLORE_LIMIT = 50_000  # states that a question may visit
 _QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
+_STATE = 5  # units for a state that a search meets, beside those for its edges
+_RELAXED_LIMIT = 2_000  # states before that search is given up
 _MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
 
 
@@ -38,8 +40,18 @@ def live_edges(expr: Expr) -> RawEdges:
 
 
 def public_edges(expr: Expr) -> RawEdges:
-    """Return the edges without empty targets and without surrogates."""
-    edges = live_edges(expr)
+    """Return the edges without empty targets and without surrogates.
+
+    Raises: LimitExceeded, naming the expression.
+    """
+    try:
+        edges = live_edges(expr)
+    except RecursionError:
+        raise LimitExceeded("a regular expression nests too deep", where=place() or f"pattern {expr!r}", instead="fewer groups inside each other") from None
+    except LimitExceeded as error:
+        if error.where is None:
+            raise LimitExceeded(error.what, where=f"pattern {expr!r}", because=error.because, instead=error.instead) from None
+        raise
     if not any(low <= 0xDFFF <= high for low, high, _ in edges):
         return edges
     found: list[tuple[int, int, Expr]] = []
@@ -69,7 +81,7 @@ def is_empty(expr: Expr) -> bool:
     Best first by a lower bound of the remaining length; every node on the way to an accepting one is remembered as live, every node
     of a fruitless search as dead.
 
-    Raises: LimitExceeded after EXPLORE_LIMIT states.
+    Raises: LimitExceeded: the thread's budget is spent, or, without one, a budget of its own.
 
     >>> from constrained.regex import intersect, parse_python
     >>> is_empty(intersect(parse_python("(ab)*"), parse_python("(aba)+a|b.*")))
@@ -91,15 +103,10 @@ def is_empty(expr: Expr) -> bool:
     if endless is not None and (is_empty(endless) or _has_loop(endless)):
         expr._live = endless._live
         return not expr._live
-    found = _search(expr, _QUICK_LIMIT)
-    if found is None and _search(expr, EXPLORE_LIMIT, relaxed=True) is not False:
-        found = _search(expr, EXPLORE_LIMIT)
-        if found is None:
-            raise LimitExceeded(
-                f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether anything matches",
-                because=f"the intersections or assertions in {expr!r} grow",
-                instead="simplify the patterns that apply to the same text",
-            )
+    with metered():
+        found = _search(expr, _QUICK_LIMIT)
+        if found is None and _search(expr, _RELAXED_LIMIT, relaxed=True) is not False:
+            found = _search(expr, INFINITE)
     expr._live = bool(found)
     return not found
 
@@ -134,7 +141,9 @@ def _unbounded(expr: Expr) -> Expr:
         body, least, most = expr.args
         return expr if most in (1, INFINITE) else repeat(_unbounded(body), least)
     if expr.kind == CONCAT:
-        return concat(*map(_unbounded, parts(expr)))
+        factors = parts(expr)
+        spend(len(factors))
+        return concat(*map(_unbounded, factors))
     if expr.kind == UNION:
         return union(*map(_unbounded, expr.args))
     if expr.kind == INTERSECT:
@@ -160,6 +169,7 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
             if target in parents or target._live is False:
                 continue
             parents[target] = expr
+            spend(_STATE)
             if target._live:
                 at: Expr | None = None if relaxed else target
                 while at is not None:
@@ -197,12 +207,8 @@ def is_finite(expr: Expr) -> bool:
             done.add(top)
         elif target in trail or (target.plain and target.long == INFINITE):
             return False
-        elif len(done) + len(trail) > EXPLORE_LIMIT:
-            raise LimitExceeded(
-                f"regular expression needs more than {EXPLORE_LIMIT:,} states to decide whether it is finite",
-                instead="simplify the patterns that apply to the same text",
-            )
         else:
+            spend(_STATE)
             trail[target] = None
             stack.append((target, iter(target.edges())))
     return True
@@ -226,6 +232,7 @@ def example(expr: Expr) -> str | None:
             return text
         for low, high, target in found.edges():
             if target not in seen:
+                spend(_STATE)
                 seen.add(target)
                 order += 1
                 text_now = text + _readable(low, high)

@@ -18,13 +18,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..errors import LimitExceeded
+from ..work import place, spend
 from .algebra import concat, repeat, union
 from .boolean import complement, intersect
 from .derive import joined, raw_edges
 from .expr import ANY, ANY_TEXT, EPSILON, INFINITE, NEVER, REPEAT, STEP, Expr, RawEdges, node
 from .liveness import pruned
 
-_CLOSURE_LIMIT = 10_000  # continuations that one character may open
+_DEPTH_LIMIT = 120  # assertions and loops that one character may open inside each other
+_LONG = 50  # continuations in a row that are not left to recursion
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +80,7 @@ class End:
     """The text ends here."""
 
 
+_Inside: TypeAlias = frozenset[tuple[int, int]]
 Node: TypeAlias = Piece | Seq | Alt | Loop | Ahead | Behind | End
 
 EMPTY = Piece(EPSILON)
@@ -131,6 +134,7 @@ def word_edge(word: Expr, *, positive: bool) -> Node:
 
 def has_ahead(tree: Node) -> bool:
     """Return whether a tree asks about the text to its right."""
+    spend(1)
     if isinstance(tree, (Seq, Alt)):
         return any(has_ahead(item) for item in tree.items)
     return isinstance(tree, (Ahead, End)) or (isinstance(tree, Loop) and has_ahead(tree.body))
@@ -167,12 +171,12 @@ class _Cont:
 class _Program:
     """The continuations of one pattern and the prefixes that it asks about."""
 
-    prefixes: list[Expr] = field(default_factory=list)
+    prefixes: dict[Expr, int] = field(default_factory=dict)
+    asked_by: dict[int, frozenset[int]] = field(default_factory=dict)
     conts: dict[tuple[int, int, int, int], _Cont] = field(default_factory=dict)
     asked: dict[_Cont, frozenset[int]] = field(default_factory=dict)
     known: dict[tuple[_Cont, frozenset[int]], Expr | None] = field(default_factory=dict)
     rest: _Cont = _Cont(EMPTY, None, 0, 0, anything=True)
-    opened: int = 0
 
     def then(self, tree: Node, after: _Cont) -> _Cont:
         """Return the continuation that reads a tree and goes on."""
@@ -190,6 +194,7 @@ class _Program:
         key = (id(tree), id(after), least, most)
         found = self.conts.get(key)
         if found is None:
+            spend(3)
             found = self.conts.setdefault(key, _Cont(tree, after, least, most))
             self._asks(found)
         return found
@@ -203,15 +208,16 @@ class _Program:
         return found
 
     def _asked_by(self, tree: Node) -> frozenset[int]:
-        if isinstance(tree, (Seq, Alt)):
-            return frozenset().union(*(self._asked_by(item) for item in tree.items))
-        if isinstance(tree, (Loop, Ahead)):
-            return self._asked_by(tree.body)
         if isinstance(tree, Behind):
-            if tree.prefix not in self.prefixes:
-                self.prefixes.append(tree.prefix)
-            return frozenset({self.prefixes.index(tree.prefix)})
-        return frozenset()
+            return frozenset({self.prefixes.setdefault(tree.prefix, len(self.prefixes))})
+        if isinstance(tree, (Piece, End)):
+            return frozenset()
+        found = self.asked_by.get(id(tree))
+        if found is None:
+            inner = tree.items if isinstance(tree, (Seq, Alt)) else (tree.body,)
+            spend(len(inner))
+            found = self.asked_by[id(tree)] = frozenset().union(*map(self._asked_by, inner))
+        return found
 
     def context(self) -> tuple[Expr, ...]:
         """Return the context at the start of the text."""
@@ -221,6 +227,13 @@ class _Program:
         """Return the texts that match a continuation if no context can change that; `dead` prefixes never match again."""
         key = (cont, dead & self._asks(cont))
         if key not in self.known:
+            row, at = [cont], cont.next
+            while at is not None and (at, dead & self._asks(at)) not in self.known:
+                row.append(at)
+                at = at.next
+            for at in reversed(row[_LONG::_LONG]):  # each leaves less than that to recursion
+                self.pure(at, dead)
+            spend(3)
             self.known[key] = self._pure(cont, dead)
         return self.known[key]
 
@@ -231,7 +244,7 @@ class _Program:
         if isinstance(tree, Loop):
             return None
         if isinstance(tree, Behind):
-            if self.prefixes.index(tree.prefix) not in dead:
+            if self.prefixes[tree.prefix] not in dead:
                 return None
             return NEVER if tree.positive else self.pure(after, dead)
         if isinstance(tree, Alt):
@@ -248,7 +261,7 @@ class _Program:
         seen = self.pure(self.then(tree.body, self.rest), dead)
         return None if seen is None else intersect(rest, seen if tree.positive else complement(seen))
 
-    def resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: frozenset[tuple[int, int]] = frozenset()) -> Expr:
+    def resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: _Inside = frozenset(), depth: int = 0) -> Expr:
         """Return the texts that match a continuation in a context.
 
         `inside` holds the loops that were entered since the last character; a round that reads nothing satisfies every lower bound.
@@ -256,51 +269,48 @@ class _Program:
         simple = self.pure(cont, frozenset(at for at, prefix in enumerate(context) if prefix is NEVER))
         if simple is not None:
             return simple
-        self.opened += 1
-        if self.opened > _CLOSURE_LIMIT:
+        spend(5 + len(context))
+        if depth > _DEPTH_LIMIT:
             raise LimitExceeded(
-                f"regular expression opens more than {_CLOSURE_LIMIT:,} alternatives at one character",
-                because="assertions inside nested repeats multiply", instead="take the look-around out of the repeat",
+                f"a regular expression opens more than {_DEPTH_LIMIT} assertions and repeats at one character", where=place(),
+                instead="take look-around out of repeats, or write fewer in a row",
             )
-        try:
-            return self._resolve(cont, context, inside)
-        finally:
-            self.opened -= 1
+        return self._resolve(cont, context, inside, depth + 1)
 
-    def _resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: frozenset[tuple[int, int]]) -> Expr:
+    def _resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: _Inside, depth: int) -> Expr:
         tree, after = cont.node, cont.next
         assert after is not None
         if isinstance(tree, Loop):
-            return self._resolve_loop(cont, tree, context, inside)
+            return self._resolve_loop(cont, tree, context, inside, depth)
         if isinstance(tree, Alt):
-            return union(*(self.resolve(self.then(item, after), context, inside) for item in tree.items))
+            return union(*(self.resolve(self.then(item, after), context, inside, depth) for item in tree.items))
         if isinstance(tree, Behind):
-            holds = context[self.prefixes.index(tree.prefix)].accepts
-            return self.resolve(after, context, inside) if holds == tree.positive else NEVER
+            holds = context[self.prefixes[tree.prefix]].accepts
+            return self.resolve(after, context, inside, depth) if holds == tree.positive else NEVER
         if isinstance(tree, End):
-            return EPSILON if self.resolve(after, context, inside).accepts else NEVER
+            return EPSILON if self.resolve(after, context, inside, depth).accepts else NEVER
         if isinstance(tree, Ahead):
-            rest = self.resolve(after, context, inside)
+            rest = self.resolve(after, context, inside, depth)
             if rest is NEVER:
                 return NEVER
-            seen = self.resolve(self.then(tree.body, self.rest), context, inside)
+            seen = self.resolve(self.then(tree.body, self.rest), context, inside, depth)
             return intersect(rest, seen if tree.positive else complement(seen))
         assert isinstance(tree, Piece)
         read = self._read(tree.expr, after, context)
-        return union(read, self.resolve(after, context, inside)) if tree.expr.accepts else read
+        return union(read, self.resolve(after, context, inside, depth)) if tree.expr.accepts else read
 
-    def _resolve_loop(self, cont: _Cont, tree: Loop, context: tuple[Expr, ...], inside: frozenset[tuple[int, int]]) -> Expr:
+    def _resolve_loop(self, cont: _Cont, tree: Loop, context: tuple[Expr, ...], inside: _Inside, depth: int) -> Expr:
         after, least, most = cont.next, cont.least, cont.most
         assert after is not None
         key = (id(tree), id(after))
         if key in inside and least == 0:
-            return self.resolve(after, context, inside)
+            return self.resolve(after, context, inside, depth)
         if key in inside:
             least = 0
-        options = [self.resolve(after, context, inside)] if least == 0 else []
+        options = [self.resolve(after, context, inside, depth)] if least == 0 else []
         if most:
             again = self._cont(tree, after, max(0, least - 1), most - 1 if most < INFINITE else INFINITE)
-            options.append(self.resolve(self.then(tree.body, again), context, inside | {key}))
+            options.append(self.resolve(self.then(tree.body, again), context, inside | {key}, depth))
         return union(*options)
 
     def _read(self, expr: Expr, after: _Cont, context: tuple[Expr, ...]) -> Expr:
@@ -323,6 +333,11 @@ class Step:
     after: _Cont
     context: tuple[Expr, ...]
 
+    @property
+    def depth(self) -> int:
+        """How deep look-behind nests; each level costs the recursion of several expressions."""
+        return 5 + max([prefix._depth for prefix in (self.expr, *self.context)])
+
     def __repr__(self) -> str:
         return f"(?:{self.expr!r}, then assertions)"
 
@@ -331,6 +346,7 @@ class Step:
         pieces: list[_Piece] = [(low, high, target, ()) for low, high, target in raw_edges(self.expr)]
         for prefix in self.context:
             pieces = _refined(pieces, raw_edges(prefix))
+            spend(len(pieces))
         found = []
         for low, high, target, context in pieces:
             result = self.program.resolve(self.program.then(Piece(target), self.after), context)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
+from ..work import spend
 from .charset import Ranges, contains, normal, of_points, union
 
 _PREFIXES = {
@@ -81,6 +82,7 @@ def _case_classes() -> dict[int, tuple[int, ...]]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def closed_under_case(ranges: Ranges) -> Ranges:
     """Return the characters that are equal to one of the set under simple case folding.
 
@@ -88,5 +90,8 @@ def closed_under_case(ranges: Ranges) -> Ranges:
     ((75, 75), (107, 107), (8490, 8490))
     """
     classes = _case_classes()
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return union(ranges, of_points(classes.get(ranges[0][0], ())))
+    spend(500)
     touched = [point for point in classes if contains(ranges, point)]
     return union(ranges, of_points(other for point in touched for other in classes[point]))

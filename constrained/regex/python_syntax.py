@@ -17,6 +17,7 @@ from re import _parser
 from typing import Any
 
 from ..errors import GrammarError, LimitExceeded
+from ..work import spend, working_on
 from . import charset
 from .algebra import char_class, concat, literal, optional
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
@@ -47,9 +48,16 @@ def parse_python(pattern: str, flags: str = "") -> Expr:
         if letter not in _FLAGS:
             raise GrammarError(f"unknown regular expression flag {letter!r}", instead=f"letters of {''.join(_FLAGS)!r}")
         number |= _FLAGS[letter]
+    with working_on(f"pattern {_shown(pattern)}"):
+        return _read(pattern, number)
+
+
+def _read(pattern: str, number: int) -> Expr:
+    spend(len(pattern))
     try:
         parsed = _parser.parse(pattern, number)
         if "(?<" in pattern:  # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
+            spend(20 * len(pattern))
             re.compile(pattern, number)
         read = parsed.state.flags & _INLINE
         return build(_Reader(pattern, read).sequence(parsed, read))
@@ -79,6 +87,7 @@ class _Reader:
         return seq(*(self.item(operator, argument, flags) for operator, argument in parsed))
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
+        spend(3)
         rule = _RULES.get(operator)
         if rule is None:
             raise self.refused(operator)
@@ -87,22 +96,18 @@ class _Reader:
     def one(self, items: list[tuple[Any, Any]], flags: int) -> Node:
         """Return the class of one character that a list of set items stands for."""
         negated = bool(items) and items[0][0] is sre.NEGATE
-        text, found = "", list[tuple[int, int]]()
+        spend(1 + len(items))
+        found: list[tuple[int, int]] = []
         for operator, argument in items[1:] if negated else items:
             if operator is sre.CATEGORY:
-                name = _CATEGORIES[argument]
-                text += name
-                found += charset.matched_by_re(name, flags & re.ASCII)
+                found += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
             else:
                 low, high = argument if operator is sre.RANGE else (argument, argument)
-                text += f"\\U{low:08x}-\\U{high:08x}"
                 found.append((low, high))
         exact = charset.normal(found)
-        if negated:
-            exact = charset.negate(exact)
         if flags & re.IGNORECASE:
-            exact = charset.ignoring_case(f"[{'^' if negated else ''}{text}]", flags & (re.IGNORECASE | re.ASCII), exact)
-        return Piece(char_class(exact))
+            exact = charset.ignoring_case(exact, flags & (re.IGNORECASE | re.ASCII))
+        return Piece(char_class(charset.negate(exact) if negated else exact))
 
     def anchor(self, code: Any, flags: int) -> Node:
         multiline = flags & re.MULTILINE

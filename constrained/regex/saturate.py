@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..work import spend
 from .algebra import concat, repeat, union
 from .expr import CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, length_bound, parts
 
@@ -53,6 +54,7 @@ def farthest(expr: Expr) -> int:
     """Return a bound, over all derivatives of a plain expression, of the length of their shortest text."""
     if expr.kind == CONCAT:
         factors = parts(expr)
+        spend(len(factors) >> 1)
         far, rest = 0, 0
         for factor in reversed(factors):
             far = max(far, farthest(factor) + rest)
@@ -75,6 +77,7 @@ def lengths(expr: Expr) -> tuple[int, int, int]:
     if expr.kind == CONCAT:
         low, high, stride = 0, 0, 0
         while expr.kind == CONCAT:
+            spend(2)
             low, high, stride = _sum((low, high, stride), lengths(expr.args[0]))
             expr = expr.args[1]
         return _sum((low, high, stride), lengths(expr))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from ..work import spend
 from .charset import MAX, Ranges, negate
 from .expr import (
     CLASS,
@@ -30,38 +33,75 @@ def pattern_text(expr: Expr) -> str:
     >>> pattern_text(parse_python(r"(?:a|bc)*\\.[^x]{2,3}"))
     '(?:a|bc)*\\\\.[^x]{2,3}'
     """
+    found = []
+    for piece in _pieces(expr):
+        spend(1)
+        found.append(piece)
+    return "".join(found)
+
+
+def short_text(expr: Expr, limit: int = 200) -> str:
+    """Return the start of an expression's text; only as much is written as is shown.
+
+    >>> from constrained.regex import parse_python
+    >>> short_text(parse_python("[a-f]|xyz"), 6)
+    '[a-f]…'
+    """
+    text = ""
+    for piece in _pieces(expr):
+        text += piece
+        if len(text) > limit:
+            return text[: limit - 1] + "…"
+    return text
+
+
+def _pieces(expr: Expr) -> Iterator[str]:
+    """Yield the text piece by piece: shared parts are written once for each use, so that a small expression may have a long text."""
     if expr.kind == NEVER_KIND:
-        return "(?!)"
-    if expr.kind == EPSILON_KIND:
-        return ""
-    if expr.kind == LITERAL:
-        return "".join(_char(ord(char)) for char in expr.args[0])
-    if expr.kind == CLASS:
-        return _class(expr.args[0])
-    if expr.kind == CONCAT:
-        return "".join(_group(part) if part.kind in (UNION, SET, INTERSECT) else pattern_text(part) for part in parts(expr))
-    if expr.kind == REPEAT:
+        yield "(?!)"
+    elif expr.kind == LITERAL:
+        yield _escaped(expr.args[0])
+    elif expr.kind == CLASS:
+        yield _class(expr.args[0])
+    elif expr.kind == CONCAT:
+        for part in parts(expr):
+            yield from _group(part) if part.kind in (UNION, SET, INTERSECT) else _pieces(part)
+    elif expr.kind == REPEAT:
         body, least, most = expr.args
-        return (pattern_text(body) if single(body) is not None else _group(body)) + _count(least, most)
-    if expr.kind in (UNION, SET):
-        return "|".join(_alternatives(expr))
-    if expr.kind == INTERSECT:
-        return "∩".join(f"({pattern_text(member)})" for member in expr.args)
-    if expr.kind == COMPLEMENT:
-        return f"¬({pattern_text(expr.args[0])})"
-    return repr(expr.args[0])
+        yield from _pieces(body) if single(body) is not None else _group(body)
+        yield _count(least, most)
+    elif expr.kind == SET:
+        yield from _joined("|", ([_escaped(text)] for text in _texts(expr)))
+    elif expr.kind == UNION:
+        yield from _joined("|", map(_pieces, expr.args))
+    elif expr.kind == INTERSECT:
+        yield from _joined("∩", (_group(member, "(") for member in expr.args))
+    elif expr.kind == COMPLEMENT:
+        yield from _group(expr.args[0], "¬(")
+    elif expr.kind != EPSILON_KIND:
+        yield repr(expr.args[0])
 
 
-def _group(expr: Expr) -> str:
-    return f"(?:{pattern_text(expr)})"
+def _joined(between: str, members: Iterable[Iterable[str]]) -> Iterator[str]:
+    for at, member in enumerate(members):
+        if at:
+            yield between
+        yield from member
 
 
-def _alternatives(expr: Expr) -> list[str]:
-    if expr.kind == UNION:
-        return [pattern_text(member) for member in expr.args]
+def _group(expr: Expr, opening: str = "(?:") -> Iterator[str]:
+    yield opening
+    yield from _pieces(expr)
+    yield ")"
+
+
+def _texts(expr: Expr) -> Iterator[str]:
     texts = expr.args[0]
-    kept = (texts.texts[at][texts.depth :] for at in range(texts.low, texts.high) if not texts.excluded >> at & 1)
-    return ["".join(_char(ord(char)) for char in text) for text in kept]
+    return (texts.texts[at][texts.depth :] for at in range(texts.low, texts.high) if not texts.excluded >> at & 1)
+
+
+def _escaped(text: str) -> str:
+    return "".join(_char(ord(char)) for char in text)
 
 
 def _count(least: int, most: int) -> str:
