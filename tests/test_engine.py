@@ -46,7 +46,7 @@ def kernel(request):
 
 
 def constraint_of(text: str, kernel: str | None = None, **options) -> c.Constraint:
-    return c.compile(c.Grammar.from_lark(text), VOCABULARY, kernel=kernel, **options)
+    return c.compile(c.Grammar.from_lark(text, specials=["<eos>"]), VOCABULARY, kernel=kernel, **options)
 
 
 @pytest.mark.parametrize("surface", Surface.__members__.values(), ids=lambda surface: surface.name)
@@ -252,7 +252,7 @@ def test_stop_tokens(kernel):
     assert plain.is_accepting() and plain.accepts(2) and plain.accepts(3) and plain.accepts(1)
     plain.advance(3)
     assert plain.is_finished() and plain.is_accepting() and not row_of(plain).any()
-    named = c.compile(c.Grammar.from_lark('start: "a" "<end>" | "b" "<halt>"'), vocabulary, kernel=kernel).matcher()
+    named = c.compile(c.Grammar.from_lark('start: "a" "<end>" | "b" "<halt>"', specials=["<end>", "<halt>"]), vocabulary, kernel=kernel).matcher()
     named.advance(0)
     assert named.is_accepting() and named.accepts(2) and not named.accepts(3)
     named.advance(2)
@@ -274,7 +274,10 @@ def test_forced(kernel):
 def test_special_tokens_are_never_spelled(kernel):
     """Text never becomes a special token, and a special token comes only where the grammar names it."""
     end = VOCABULARY.special["<eos>"]
-    matcher = constraint_of('start: "<eos>" /[a-z<>]+/', kernel).matcher()
+    text = c.compile(c.Grammar.from_lark('start: "<eos>" "a"'), VOCABULARY, kernel=kernel).matcher()
+    assert not text.accepts(end), "nobody gave the token to this text"
+    text.advance(ord("<"))
+    matcher = c.compile(c.Grammar.from_lark('start: "<eos>" /[a-z<>]+/', specials=["<eos>"]), VOCABULARY, kernel=kernel).matcher()
     assert np.flatnonzero(unpacked(row_of(matcher), VOCABULARY.size)).tolist() == [end]
     matcher.advance(end)
     for byte in b"<eos>":

@@ -68,22 +68,22 @@ def test_errors_in_imported_files_name_the_file(tmp_path):
     main = tmp_path / "main.lark"
     main.write_text("start: x\n%import .part.x\n")
     with pytest.raises(GrammarError, match=r"cannot import 'part' at .*main\.lark line 2 column 10"):
-        Grammar.from_lark(main)
+        Grammar.from_lark_file(main)
     (tmp_path / "part.lark").write_text('y: "b"\nx: (y\n')
     with pytest.raises(GrammarError, match=r"part\.lark line 2 column 6"):
-        Grammar.from_lark(main)
+        Grammar.from_lark_file(main)
     (tmp_path / "part.lark").write_text('y: "b"\nx: y z\n')
     with pytest.raises(GrammarError, match=r"'z' is used but not defined at .*part\.lark line 2 column 6\n  because: 'x' needs it"):
-        Grammar.from_lark(main)
+        Grammar.from_lark_file(main)
     (tmp_path / "part.lark").write_text('y: "b"\nx: y\n')
-    assert Acceptor(Grammar.from_lark(str(main)).start_state()).accepts("b")
+    assert Acceptor(Grammar.from_lark_file(str(main)).start_state()).accepts("b")
 
 
 def test_a_missing_file_is_a_grammar_error(tmp_path):
     with pytest.raises(GrammarError, match="no such file"):
-        Grammar.from_lark(tmp_path / "none.lark")
+        Grammar.from_lark_file(tmp_path / "none.lark")
     with pytest.raises(GrammarError, match="no such file"):
-        Grammar.from_lark("none.lark")
+        Grammar.from_lark_file("none.lark")
 
 
 # -- machines against brute force ---------------------------------------------------------------------------------------
@@ -190,7 +190,10 @@ def test_special_tokens_are_no_text():
 
 def test_declared_terminals_are_special_tokens():
     source = '%declare _EOT\nstart: "a" _EOT'
-    assert Acceptor(Grammar.from_lark(source).start_state()).accepts([b"a", "_EOT"])
+    assert Acceptor(Grammar.from_lark(source, specials=["_EOT"]).start_state()).accepts([b"a", "_EOT"])
+    assert Acceptor(Grammar.from_lark(source, declare={"_EOT": "."}).start_state()).accepts("a.")
+    with pytest.raises(GrammarError, match="terminal _EOT is declared, but nothing is given for it at line 1 column 10"):
+        Grammar.from_lark(source)
     grammar = Grammar.from_lark(source, specials={"_EOT": "<|eot|>"})
     assert grammar.specials == {"<|eot|>"}
     assert Acceptor(grammar.start_state()).accepts([b"a", "<|eot|>"])
@@ -220,7 +223,7 @@ def test_grammars_pickle(case):
 
 def test_fingerprints_tell_grammars_apart():
     sources = ['start: "a"', 'start: "b"', 'start: /a/', 'start: "a" |', 'start: "a"\nx: "b"', '%declare A\nstart: A']
-    assert len({Grammar.from_lark(source).fingerprint for source in sources}) == len(sources)
+    assert len({Grammar.from_lark(source, specials=["A"]).fingerprint for source in sources}) == len(sources)
 
 
 def test_regular_expressions_match_in_full():

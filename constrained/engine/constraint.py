@@ -107,7 +107,7 @@ def compile(
 
 
 class Constraint:
-    """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable."""
+    """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable (load only pickles that you wrote)."""
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, options: Options) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -135,7 +135,8 @@ class Constraint:
                 because=f"the grammar names {len(missing)} special tokens that the tokenizer does not have",
                 instead="use the model's own tokenizer, or compile(..., spell_missing=True) to write them as text",
             )
-        grammar = (grammar.without_specials(missing) if missing else grammar).with_specials(special)
+        grammar = grammar.without_specials(missing) if missing else grammar
+        grammar = grammar.with_specials(special) if getattr(grammar, "adopts", False) else grammar
         return grammar.start_state(), grammar.nullable
 
     @property

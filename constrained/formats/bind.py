@@ -75,7 +75,7 @@ def _grammar(rules: Alternatives, generic: Grammar) -> Grammar:
     """Return the rules as a grammar that counts only the special tokens it uses."""
     used = {symbol.text for sequences in rules.values() for sequence in sequences for symbol in sequence if isinstance(symbol, Literal)}
     named = {name: Rule(name, sequences) for name, sequences in rules.items()}
-    return Grammar(named, ENTRY, generic.specials & used, source=generic.source)
+    return Grammar(named, ENTRY, generic.specials & used, source=generic.source, adopts=generic.adopts)
 
 
 def _changes(definition: Definition, options: Mapping[str, object]) -> list[Change]:

@@ -182,7 +182,7 @@ def _shipped(name: str) -> ChatFormat:
 
 def _read(path: Path) -> ChatFormat:
     definition = read_definition(path)
-    generic = Grammar.from_lark(definition.grammar, start=ENTRY, specials=definition.tokens.keys())
+    generic = replace(Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[_folder()]), adopts=True)
     for rule in ("answer", "calling"):
         if rule not in generic.rules:
             raise GrammarError(f"the grammar of the format {path.stem!r} has no rule '{rule}'", instead="see grammars/README.md")
@@ -199,4 +199,4 @@ def _respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:
         for name, rule in grammar.rules.items()
     }
     specials = frozenset(spellings.get(name, name) for name in grammar.specials)
-    return Grammar(rules, grammar.start, specials, grammar.widened, grammar.source)
+    return Grammar(rules, grammar.start, specials, grammar.widened, grammar.source, grammar.adopts)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from lark import Tree
@@ -24,10 +23,12 @@ from lark.grammar import NonTerminal
 from lark.load_grammar import PrepareLiterals, load_grammar
 
 from ..errors import ConstrainedError, GrammarError, LimitExceeded
+from ..work import metered, working_on
 from .analysis import Facts
 from .demands import resolved
 from .ir import Grammar, Literal, Ref, Rule, Symbol
-from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition, reason, translated
+from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition, translated
+from .lark_sources import Given, Sources, Specials
 from .lark_text import LarkText
 from .surroundings import Demanding
 from .terminals import Terminals
@@ -41,52 +42,48 @@ _Sequence = tuple[_Symbol, ...]
 _Environment = Mapping[str, _Symbol]  # template parameter -> argument
 
 
-def read(text_or_path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = ()) -> Grammar:
-    r"""Return the grammar of a Lark text, or of the file at a path (a `str` is a path if it ends in ".lark" on one line).
+def read(text: str, start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None) -> Grammar:
+    r"""Return the grammar of a Lark text; no file is opened for it.
 
-    `specials` names special tokens: a string literal of that text is then the token.  As a mapping it gives names of declared
-    terminals the tokens they stand for; without it, a declared terminal is the token of its own name.
+    It may import from the files that come with the `lark` library, which are part of the program: common, lark, python, unicode.
+
+    `specials` names the special tokens that the text may use: a string literal of that text is then the token, any other literal is
+    text, even if some vocabulary has a token of that spelling.  As a mapping it gives names of declared terminals the tokens they stand
+    for.  `declare` gives declared terminals texts instead.
 
     Raises: GrammarError: with line and column, for anything wrong; LimitExceeded: for texts too large to read.
 
     >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).specials
     frozenset({'<s>'})
     """
-    main = _open(text_or_path)
-    files = [main]
-    try:
-        main.check()
-        loaded, _ = load_grammar(main.text, main.name or "<string>", [_importer(files)], False)  # type: ignore[no-untyped-call]
-        grammar = _Reader(loaded, files, start, specials).grammar()
-    except LARK_ERRORS as error:
-        if isinstance(error, ConstrainedError):
-            raise
-        raise translated(error, files) from error
-    return grammar
+    if not isinstance(text, str):
+        raise GrammarError(f"not a Lark text: {type(text).__name__}", instead="the text itself, or Grammar.from_lark_file(path)")
+    return _read(Sources(LarkText(text)), start, specials, declare)
 
 
-def _open(text_or_path: str | os.PathLike[str]) -> LarkText:
-    if isinstance(text_or_path, str) and not ("\n" not in text_or_path and text_or_path.endswith(".lark")):
-        return LarkText(text_or_path)
-    path = Path(text_or_path)
-    try:
-        return LarkText(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise GrammarError("cannot read Lark grammar", where=str(path), because=reason(error)) from error
+def read_file(
+    path: str | os.PathLike[str], start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None,
+    import_paths: Collection[str | os.PathLike[str]] = (),
+) -> Grammar:
+    """Return the grammar of a Lark file, which may import files of its own folder and of `import_paths`, and no others.
+
+    Raises: as `read`.
+    """
+    return _read(Sources.at(path, import_paths), start, specials, declare)
 
 
-def _importer(files: list[LarkText]) -> Any:
-    """Return a loader for relative imports that scans each file first and remembers it; the library finds its own ones."""
-
-    def load(base: object, path: str) -> tuple[str, str]:
-        if not isinstance(base, str):
-            raise FileNotFoundError(path)
-        file = LarkText(Path(base, path).read_text(encoding="utf-8"), str(Path(base, path)))
-        files.append(file)
-        file.check()
-        return str(Path(base, path)), file.text
-
-    return load
+def _read(sources: Sources, start: str, specials: Specials, declare: Mapping[str, str] | None) -> Grammar:
+    with metered(), working_on("Lark grammar"):
+        given = Given(specials, declare)
+        try:
+            main = sources.files[0]
+            main.check()
+            loaded, _ = load_grammar(main.text, main.name or "<string>", [sources.load], False)  # type: ignore[no-untyped-call]
+            return _Reader(loaded, sources.files, start, given).grammar()
+        except LARK_ERRORS as error:
+            if isinstance(error, ConstrainedError):
+                raise
+            raise translated(error, sources.files) from error
 
 
 # -- trees to rules -----------------------------------------------------------------------------------------------------
@@ -95,16 +92,16 @@ def _importer(files: list[LarkText]) -> Any:
 class _Reader:
     """Turns the library's trees into BNF: groups, options and repeats become helper rules, templates one rule per use."""
 
-    def __init__(self, loaded: Any, files: list[LarkText], start: str, specials: Collection[str] | Mapping[str, str]) -> None:
+    def __init__(self, loaded: Any, files: list[LarkText], start: str, given: Given) -> None:
         self._files, self._start = files, start
-        self._specials = frozenset(specials.values() if isinstance(specials, Mapping) else specials)
+        self._specials = given.tokens
         self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}  # names are lark's tokens
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
         self._owner, self._size, self._instances = start, 0, 0
         self._names = set(self._trees)
         self._repeats: dict[tuple[str, _Sequence, int], _Sequence] = {}
         self._pending: list[tuple[str, Any, _Environment]] = []
-        self._terminals = Terminals(loaded, files, specials if isinstance(specials, Mapping) else {}, self._helper)
+        self._terminals = Terminals(loaded, files, given, self._helper)
 
     def grammar(self) -> Grammar:
         if self._start not in self._trees or self._trees[self._start][0]:
@@ -122,7 +119,8 @@ class _Reader:
         if any(isinstance(symbol, Demanding) for sequences in rules.values() for sequence in sequences for symbol in sequence):
             rules, start = resolved(rules, start)
         named = {name: Rule(name, sequences) for name, sequences in rules.items()}
-        grammar = Grammar(named, start, self._specials, source=self._files[0].text)
+        used = self._specials & {s.text for sequences in rules.values() for sequence in sequences for s in sequence if isinstance(s, Literal)}
+        grammar = Grammar(named, start, used, source=self._files[0].text)
         try:
             Facts(grammar)
         except GrammarError as error:

@@ -99,7 +99,10 @@ class Grammar:
 
     `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened` says where the
     language is larger than what was asked for; it includes what the embedded machines report.  `source` is the text it was read from,
-    where there is one.
+    where there is one.  `adopts`: literals with the spelling of a special token are that token in every vocabulary that has it, as chat
+    formats want it; else only those among `specials` are, and a stranger's literal stays text.
+
+    Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others send Lark or JSON.
 
     Invariant: `start` and every `Ref` name a rule; rules[name].name == name.
     """
@@ -109,6 +112,7 @@ class Grammar:
     specials: frozenset[str] = frozenset()
     widened: tuple[Any, ...] = ()
     source: str | None = None
+    adopts: bool = False
 
     def __post_init__(self) -> None:
         defined = self.rules
@@ -124,16 +128,26 @@ class Grammar:
 
     @classmethod
     def from_lark(
-        cls, text_or_path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
+        cls, text: str, start: str = "start", specials: Collection[str] | Mapping[str, str] = (), declare: Mapping[str, str] | None = None,
     ) -> Grammar:
-        """Read a Lark grammar, given as text or as the path of a file; see `from_lark.read` for its meaning.
+        """Read a Lark text, which opens no file and names no special tokens but those given; see `from_lark.read` for its meaning.
 
         >>> Grammar.from_lark('start: "a" start "b" |').nullable
         True
         """
         from .from_lark import read
 
-        return read(text_or_path, start, specials)
+        return read(text, start, specials, declare)
+
+    @classmethod
+    def from_lark_file(
+        cls, path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
+        declare: Mapping[str, str] | None = None, import_paths: Collection[str | os.PathLike[str]] = (),
+    ) -> Grammar:
+        """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
+        from .from_lark import read_file
+
+        return read_file(path, start, specials, declare, import_paths)
 
     @classmethod
     def from_regex(cls, pattern: str) -> Grammar:
@@ -205,7 +219,7 @@ class Grammar:
         if rule not in self.rules:
             raise GrammarError(f"rule '{rule}' is not defined", instead=f"one of: {', '.join(sorted(self.rules))}")
         rules = {**self.rules, **{new.name: new for new in extra}, rule: Rule(rule, tuple(alternatives))}
-        return Grammar(rules, self.start, self.specials, self.widened, self.source)
+        return Grammar(rules, self.start, self.specials, self.widened, self.source, self.adopts)
 
     def with_specials(self, names: Collection[str]) -> Grammar:
         """Return this grammar with its literals among `names` read as special tokens.
@@ -217,7 +231,8 @@ class Grammar:
         if found == self.specials:
             return self
         known = self._read_with.get(found)
-        return known if known is not None else self._read_with.setdefault(found, Grammar(self.rules, self.start, found, self.widened, self.source))
+        return known if known is not None else self._read_with.setdefault(found, Grammar(
+            self.rules, self.start, found, self.widened, self.source, self.adopts))
 
     @cached_property
     def _read_with(self) -> dict[frozenset[str], Grammar]:
@@ -232,7 +247,7 @@ class Grammar:
         for symbol in self.symbols():
             if isinstance(symbol, Special) and symbol.name in names:
                 raise GrammarError(f"special token {symbol.name!r} has no spelling", because="the grammar only declares it")
-        return Grammar(self.rules, self.start, self.specials - set(names), self.widened, self.source)
+        return Grammar(self.rules, self.start, self.specials - set(names), self.widened, self.source, self.adopts)
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 
@@ -275,7 +290,7 @@ class Grammar:
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source)
+        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts)
 
 
 def _identity(symbol: Symbol) -> object:

@@ -11,7 +11,7 @@ one (`surroundings`), and the rules are rewritten at the end (`demands`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from lark.grammar import Terminal
@@ -20,8 +20,9 @@ from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 
 from ..errors import GrammarError, LimitExceeded
 from ..regex import Expr, is_empty
-from .ir import Literal, Pattern, Ref, Special, Symbol
+from .ir import Literal, Pattern, Ref, Symbol
 from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition
+from .lark_sources import Given
 from .lark_text import LarkText
 from .surroundings import Demanding, ignored, terminal
 
@@ -31,8 +32,8 @@ MAX_LENGTH = 1_000_000  # characters of a terminal's pattern, references resolve
 class Terminals:
     """The terminals of one loaded file; `helper` adds a rule and returns the reference."""
 
-    def __init__(self, loaded: Any, files: list[LarkText], declared: Mapping[str, str], helper: Callable[..., Ref]) -> None:
-        self._files, self._declared, self._helper = files, declared, helper
+    def __init__(self, loaded: Any, files: list[LarkText], given: Given, helper: Callable[..., Ref]) -> None:
+        self._files, self._given, self._helper = files, given, helper
         self._trees = {str(name): tree for name, (tree, _) in loaded.term_defs}
         self._symbols: dict[object, Symbol | Demanding] = {}
         self.gap: tuple[Ref, ...] = ()
@@ -53,18 +54,29 @@ class Terminals:
     def _named(self, name: str) -> Symbol | Demanding:
         tree = self._trees[name]
         if tree is None:
-            return Special(self._declared.get(name, str(name)))
+            return self._declared(name)
         pattern = self._pattern(tree, name)
         texts = _plain_texts(tree)
         if texts is not None and len(texts) > 1:
             return self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
         return self._of_pattern(pattern, name, terminal)
 
+    def _declared(self, name: str) -> Symbol:
+        """Return what the caller gave for a declared terminal; a text cannot name a token by itself."""
+        found = self._given.meaning(name)
+        if found is None:
+            raise GrammarError(
+                f"terminal {name} is declared, but nothing is given for it", where=find_definition(self._files, name),
+                because="a Lark text may name only the special tokens that its reader gives it",
+                instead=f'specials={{"{name}": "the special token"}}, or declare={{"{name}": "a text"}}',
+            )
+        return found
+
     def _ignored(self, name: str) -> Symbol | Demanding:
         if name not in self._trees:
             raise GrammarError(f"terminal {name} is ignored but not defined", where=find(self._files, name))
         if self._trees[name] is None:
-            return Special(self._declared.get(name, str(name)))
+            return self._declared(name)
         return self._of_pattern(self._pattern(self._trees[name], name), name, ignored)
 
     def _pattern(self, tree: Any, name: str) -> Any:
