@@ -85,7 +85,8 @@ class Sources:
             raise FileNotFoundError(path)  # one of the library's files imports another one
         if len(self.files) > MAX_FILES:
             raise LimitExceeded(f"Lark grammar imports more than {MAX_FILES} files", where=find(self.files, Path(path).stem))
-        for folder in (base, *self.roots) if self.roots and base is not None else self.roots:
+        folders: tuple[str | Path, ...] = (base, *self.roots) if self.roots and isinstance(base, str) else self.roots
+        for folder in folders:
             found = Path(folder, path).resolve()
             if found.is_file() and any(found.is_relative_to(root) for root in self.roots):
                 file = _file(found, str(Path(folder, path)))
