@@ -22,7 +22,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .errors import ConstrainedError, GrammarError, LimitExceeded, Rejected, SchemaError, UnsupportedSchema, VocabularyError
+from .errors import (
+    BitmaskError,
+    ConstrainedError,
+    GrammarError,
+    LimitExceeded,
+    NothingAllowed,
+    Rejected,
+    SchemaError,
+    UnsupportedSchema,
+    VocabularyError,
+)
 
 if TYPE_CHECKING:
     from .engine.constraint import Constraint, compile
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BitmaskError",
     "ChatFormat",
     "ConstrainedError",
     "Constraint",
@@ -41,6 +52,7 @@ __all__ = [
     "GrammarError",
     "LimitExceeded",
     "Matcher",
+    "NothingAllowed",
     "Rejected",
     "SchemaError",
     "UnsupportedSchema",

@@ -35,6 +35,24 @@ def compose(what: str, where: str | None = None, because: str | None = None, ins
     return "\n".join(lines)
 
 
+def shown(value: object, most: int = 60) -> str:
+    """Return how messages show a value that a caller handed over: its `repr`, cut, or its type where it has none that is fit to print.
+
+    >>> shown("no"), shown(10**100), shown("x" * 100, 10)
+    ("'no'", 'an int of 333 bits', "'xxxxxxxx…")
+    """
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an int of {value.bit_length()} bits"
+    if type(value).__repr__ is object.__repr__:  # it would show an address
+        return f"a {type(value).__name__}"
+    try:
+        text = repr(value[:most] if isinstance(value, (str, bytes, bytearray, list, tuple)) else value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 class ConstrainedError(Exception):
     """Base of all errors here; the parts of the message are attributes."""
 

@@ -13,6 +13,7 @@ Threads: everything runs under the GIL, but machine states are asked for their e
 add to the automaton holds `lock`.  What is known is read without it; finished masks are immutable and copied without the GIL.
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
 """
+from cpython.long cimport PyLong_CheckExact
 from cpython.pythread cimport (
     NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
@@ -27,7 +28,7 @@ from constrained.engine._meter cimport Meter
 from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
 from constrained.engine._tables cimport Map, Node, ints_add, map_get, map_put
 
-from constrained.engine.bitmask import misfit
+from constrained.engine.bitmask import misfit, number
 from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
@@ -37,6 +38,7 @@ numpy.import_array()
 
 cdef enum:
     DEAD = 0
+    NO_TOKEN = -1
     MOST_LANGUAGES = 100_000    # that one mask or step may add; more than a set of 10,000 texts takes
     ROOT = 1 << 14              # estimated bytes of the Python objects behind a root
     LANGUAGE = 800              # and behind a language
@@ -44,20 +46,34 @@ cdef enum:
 cdef extern from "Python.h":
     int PyGC_Disable() noexcept
     int PyGC_Enable() noexcept
+    long PyLong_AsLongAndOverflow(object value, int* overflow) except? -1
 
 
-cdef int32_t* bitmask_row(object bitmask, int words, int row) except NULL:
+cdef inline long exact(object value):
+    """Return an int that is no subclass of int, such as bool, and not negative; -1 for all else.  `bitmask.number` takes the rest."""
+    cdef int overflow = 0
+    cdef long found
+    if not PyLong_CheckExact(value):
+        return -1
+    found = PyLong_AsLongAndOverflow(value, &overflow)
+    return found if not overflow and found >= 0 else -1
+
+
+cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) except NULL:
     """Return where a row of a bitmask, an int32 array (rows, words), begins; `bitmask.fits` makes the same test.
 
     PERF: the buffer protocol would cost 0.3 µs, half of filling in a mask that is known.
     """
     cdef numpy.ndarray array
+    cdef long row = exact(number_of_row)
+    if row < 0:
+        row = exact(number(number_of_row))
     if isinstance(bitmask, numpy.ndarray):
         array = bitmask
         if (array.ndim == 2 and array.descr.kind in (105, 117) and array.itemsize == 4 and numpy.PyArray_ISNOTSWAPPED(array)
                 and numpy.PyArray_ISWRITEABLE(array) and array.shape[1] == words and array.strides[1] == 4 and 0 <= row < array.shape[0]):
             return <int32_t*>(<char*>array.data + row * array.strides[0])
-    raise misfit(bitmask, row, words)
+    raise misfit(bitmask, number_of_row, words)
 
 
 cdef class Kernel(Masks):
@@ -66,13 +82,15 @@ cdef class Kernel(Masks):
     cdef PyThread_type_lock lock
     cdef dict roots_known           # (root, nullable) -> state
     cdef Map mask_ids               # digest -> a state with such a mask
+    cdef int size                   # of the vocabulary
     cdef bint collects              # whether the holder of the lock found the garbage collector at work
 
     def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000, max_bytes=1 << 28):
         self.lock = PyThread_allocate_lock()
         self.specials, self.vocabulary_tokens, self.stop, self.parts = specials, vocabulary.tokens, vocabulary.stop, vocabulary.shared_parts
-        self.max_configurations, self.max_bytes = max_configurations, max_bytes
+        self.max_configurations, self.max_bytes = min(max_configurations, 1 << 30), max_bytes
         self.shared = vocabulary.shared_masks
+        self.size = vocabulary.size
         self._load(vocabulary)
         self.path = <int32_t*>malloc(4 * (self.longest + 2))
         self.draft.words, self.draft.blocks = self.words, (self.words + BLOCK - 1) // BLOCK
@@ -213,9 +231,13 @@ cdef class Kernel(Masks):
         finally:
             self.leave()
 
-    def step_token(self, int state, int token, object budget=None):
-        """Return the state after a token id: its bytes, or the edges of the machine that name it."""
-        cdef int i, last = self.token_first[token + 1], after = state
+    def step_token(self, int state, object token_id, object budget=None):
+        """Return the state after a token id: its bytes, or the edges of the machine that name it; NO_TOKEN where it is no int in range."""
+        cdef long token = exact(token_id)
+        cdef int i, last, after = state
+        if state < 0 or not 0 <= token < self.size:
+            return NO_TOKEN
+        last = self.token_first[token + 1]
         for i in range(self.token_first[token], last):
             after = known_successor(&self.states[after], self.token_bytes[i])
             if after == UNKNOWN:
@@ -224,7 +246,7 @@ cdef class Kernel(Masks):
                 return after
         self.enter(budget)
         try:
-            return self.after_token(state, token)
+            return self.after_token(state, <int>token)
         except BaseException:
             self.drop()
             raise
@@ -288,11 +310,11 @@ cdef class Kernel(Masks):
         """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
         return self.full()
 
-    def fill(self, int state, object bitmask, int row, bint empty, object budget=None):
-        """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
-        cdef Mask* mask = NULL if empty else self.mask_of(state, budget)
+    def fill(self, int state, object bitmask, object row, object budget=None):
+        """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
+        cdef Mask* mask = NULL if state < 0 else self.mask_of(state, budget)
         cdef int32_t* bits = bitmask_row(bitmask, self.words, row)
-        if empty:
+        if state < 0:
             memset(bits, 0, 4 * self.words)
         else:
             unpack(mask, self.words, <uint32_t*>bits)
@@ -300,7 +322,7 @@ cdef class Kernel(Masks):
 
 
 def fill_rows(list entries, object bitmask):
-    """Write entry i = (kernel, state, empty, budget) into row i of a bitmask: new masks one by one, then all copies without the GIL.
+    """Write entry i = (kernel, state, budget) into row i of a bitmask: new masks one by one, then all copies without the GIL.
 
     Returns the rows whose masks took too much work, or kept others waiting; these allow nothing.
     """
@@ -318,10 +340,10 @@ def fill_rows(list entries, object bitmask):
     rows = <int32_t**>(sources + count)
     try:
         for i in range(count):
-            kernel, state, empty, budget = entries[i]
+            kernel, state, budget = entries[i]
             if kernel.words != words:
                 raise misfit(bitmask, i, kernel.words)
-            if not empty:
+            if state >= 0:
                 try:
                     sources[i] = kernel.mask_of(state, budget)
                 except (LimitExceeded, Preempted):

@@ -1,26 +1,43 @@
-"""Bitmasks as callers hand them over: arrays, tensors, and what is wrong with one.
+"""Bitmasks and numbers as callers hand them over: arrays, tensors, other people's ints, and what is wrong with one.
 
 Layout: int32 (rows, ceil(vocabulary size / 32)), bit i of word w = token 32 w + i is allowed; the layout of vLLM, XGrammar, llguidance.
 """
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from constrained.errors import BitmaskError
+from constrained.errors import BitmaskError, shown
 
 _INSTEAD = "pass an int32 array or CPU tensor of shape (rows, ceil(vocabulary size / 32)), rows contiguous"
 
 
+def number(value: object) -> int:
+    """Return an int of any kind (numpy's, torch's) as an int; -1 for what is none, for bool, and for negative ones.
+
+    >>> number(np.int64(3)), number(True), number(2.0), number("3")
+    (3, -1, -1, -1)
+    """
+    try:
+        return -1 if isinstance(value, (bool, np.bool_)) else max(-1, index(value))  # type: ignore[arg-type]  # the question is whether it can
+    except Exception:  # of a tensor with several elements, say
+        return -1
+
+
 def as_array(bitmask: Any) -> Any:
     """Return a bitmask as an array: CPU tensors share their memory."""
-    if type(bitmask).__module__.partition(".")[0] != "torch":
+    if str(type(bitmask).__module__).partition(".")[0] != "torch":
         return bitmask
-    if bitmask.device.type != "cpu":
-        raise BitmaskError(f"a bitmask lies on {bitmask.device}", instead="fill a CPU tensor, then copy it to the device")
-    return bitmask.numpy()
+    device = getattr(bitmask, "device", None)
+    if device is not None and device.type != "cpu":
+        raise BitmaskError(f"a bitmask lies on {device}", instead="fill a CPU tensor, then copy it to the device")
+    try:
+        return bitmask.numpy()
+    except Exception as error:  # sparse, with a gradient, of a type that numpy lacks, or no tensor at all
+        raise BitmaskError("a bitmask cannot be written in place", because=f"its numpy() says: {shown(str(error), 200)}", instead=_INSTEAD) from None
 
 
 def fits(bitmask: Any, row: int, words: int) -> bool:
@@ -29,7 +46,7 @@ def fits(bitmask: Any, row: int, words: int) -> bool:
         return False
     if not bitmask.dtype.isnative:
         return False
-    return bitmask.shape[1] == words and 0 <= row < len(bitmask) and bitmask.flags.writeable and bitmask.strides[1] == 4
+    return bitmask.shape[1] == words and 0 <= number(row) < len(bitmask) and bitmask.flags.writeable and bitmask.strides[1] == 4
 
 
 def misfit(bitmask: Any, row: int, words: int) -> BitmaskError:
@@ -41,4 +58,4 @@ def misfit(bitmask: Any, row: int, words: int) -> BitmaskError:
     found = f"a {bitmask.dtype} array of shape {bitmask.shape}" if isinstance(bitmask, np.ndarray) else f"a {type(bitmask).__name__}"
     if isinstance(bitmask, np.ndarray) and not bitmask.flags.writeable:
         found = f"{found}, read-only"
-    return BitmaskError("a bitmask does not fit", because=f"it is {found}; row {row} with {words} words was to be written", instead=_INSTEAD)
+    return BitmaskError("a bitmask does not fit", because=f"it is {found}; row {shown(row)} with {words} words was to be written", instead=_INSTEAD)

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from constrained.engine.bitmask import number
 from constrained.engine.vocabulary import Vocabulary
-from constrained.errors import GrammarError, VocabularyError
+from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
 from constrained.work import MAX_WORK, Budget, begin, finish
 
 if TYPE_CHECKING:
@@ -41,31 +42,44 @@ class Kernel(Protocol):
     def is_final(self, state: int) -> bool: ...
     def is_exhausted(self, state: int) -> bool: ...
     def named_tokens(self, state: int) -> set[int]: ...
-    def fill(self, state: int, bitmask: Any, row: int, empty: bool, budget: Budget | None = None) -> bool: ...
+    def fill(self, state: int, bitmask: Any, row: int, budget: Budget | None = None) -> bool: ...
     def is_wanted(self) -> bool: ...
     def is_full(self) -> bool: ...
     def cached_bytes(self) -> int: ...
 
 
-def _compiled_kernel() -> Any:
-    try:
-        return importlib.import_module("constrained.engine._kernel").Kernel
-    except ImportError:
-        return None
-
-
 def kernel_class(name: str | None = None) -> Any:
-    """Return the class of kernel to use: "compiled", "plain", or the fastest there is."""
-    compiled = _compiled_kernel() if name != "plain" else None
-    if compiled is not None:
-        return compiled
-    if name == "compiled":
-        raise ImportError("constrained was installed without its compiled kernel: install a C compiler and reinstall")
-    if name is None:
-        warnings.warn("constrained runs its plain Python engine, 100 times slower: it was installed without a C compiler", stacklevel=4)
+    """Return the class of kernel to use: "compiled", "plain", or the fastest there is.
+
+    Raises: ConstrainedError: no such kernel, or it was asked for by name and does not load.
+    """
+    if name is not None and (type(name) is not str or name not in ("compiled", "plain")):
+        raise ConstrainedError(f"unknown kernel {shown(name)}", instead='"compiled", "plain", or None for the fastest that is installed')
+    if name != "plain":
+        try:
+            return importlib.import_module("constrained.engine._kernel").Kernel
+        except Exception as error:  # a numpy of another binary interface raises ValueError, for instance
+            because = _why_not_compiled(error)
+            if name == "compiled":
+                raise ConstrainedError("the compiled kernel does not load", because=because, instead="install again, with a C compiler") from error
+            warnings.warn(f"constrained runs its plain Python engine, 100 times slower: {because}", stacklevel=4)
     from constrained.engine.plain import PlainKernel
 
     return PlainKernel
+
+
+def _why_not_compiled(error: Exception) -> str:
+    """Say whether the compiled kernel is missing, or there and broken."""
+    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("constrained.engine._"):
+        return f"it was installed without a C compiler ({error.name} is missing)"
+    return f"its compiled kernel is there but does not load, {type(error).__name__}: {shown(str(error), 300)}"
+
+
+def _bound(value: object, name: str, least: int) -> int:
+    """Return a bound that a caller gave; one that nothing reaches counts as the largest that fits."""
+    if (found := number(value)) < least:
+        raise ConstrainedError(f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more")
+    return min(found, 1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +93,16 @@ class Options:
     max_work: int | None = MAX_WORK
     deadline: float | None = None
     cancelled: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cache_bytes", _bound(self.cache_bytes, "cache_bytes", 0))
+        object.__setattr__(self, "max_configurations", _bound(self.max_configurations, "max_configurations", 1))
+        if self.max_work is not None:
+            object.__setattr__(self, "max_work", _bound(self.max_work, "max_work", 0))
+        if self.deadline is not None and (isinstance(self.deadline, bool) or not isinstance(self.deadline, (int, float)) or self.deadline != self.deadline):
+            raise ConstrainedError("deadline is a number of seconds", because=f"it is {shown(self.deadline)}", instead="for instance 0.5, or None")
+        if self.cancelled is not None and not callable(self.cancelled):
+            raise ConstrainedError("cancelled is a function without arguments", because=f"it is {shown(self.cancelled)}", instead="threading.Event().is_set")
 
     def budget(self) -> Budget:
         refill = 0 if self.max_work is None else self.max_work // REFILL
@@ -102,6 +126,7 @@ def compile(
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
     Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.  LimitExceeded:
     too much work, here or in any method of a matcher, which is then unchanged; what has been computed stays, and calls may be repeated.
+    ConstrainedError: a bound that is none, an unknown kernel.
     """
     return Constraint(grammar, vocabulary, Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled))
 

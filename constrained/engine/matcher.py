@@ -1,22 +1,25 @@
 """The cursor of one sequence: what may come next, what has come, and back again.
 
-A matcher is a list of automaton states, one per token; `advance` appends, `rollback` removes, `copy` copies.  All work is in the kernel.
+A matcher is a list of tokens and automaton states; `advance` appends, `rollback` removes, `copy` copies.  All work is in the kernel.
 Kept small on purpose: hosts build thousands of them, and beam search copies them at every step.
+
+One list, extended or cut by one instruction that nothing can interrupt: where a call raises, be it `MemoryError` or `KeyboardInterrupt`,
+the matcher is as it was before, and the same call may be tried again.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from constrained.engine.bitmask import as_array
+from constrained.engine.bitmask import as_array, number
 from constrained.engine.plain import DEAD
-from constrained.engine.rejection import rejection, token_name
-from constrained.errors import ConstrainedError, LimitExceeded, Rejected
+from constrained.engine.rejection import checked_token, rejection, token_name
+from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.work import Preempted, begin, finish
 
 if TYPE_CHECKING:
@@ -30,19 +33,19 @@ FORCED_BYTES = 4096  # longest run of forced bytes that is looked for: a grammar
 class Matcher:
     """A cursor over a constraint.
 
-    Invariant: states[i] is the kernel's state after the first i tokens; len(states) = len(tokens) + 1.
-    `finished` is set by a stop token that ends a word; nothing may follow then.
+    Invariant: `_path` is start, token, state, token, state, …: each state is the kernel's after the tokens before it.  A stop token that
+    ends a word leaves ~state instead, a negative number; nothing may follow then.
     """
 
-    __slots__ = ("constraint", "_kernel", "_states", "_tokens", "_finished", "_stop", "_size", "_budget")
+    __slots__ = ("constraint", "_kernel", "_path", "_stop", "_budget")
 
     def __init__(self, constraint: Constraint) -> None:
+        if not hasattr(constraint, "place"):
+            raise ConstrainedError(f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary).matcher()")
         self.constraint, self._budget = constraint, constraint.budget
         self._kernel, start = constraint.place()
-        self._states = [start]
-        self._tokens: list[int] = []
-        self._finished = False
-        self._stop, self._size = frozenset(constraint.vocabulary.stop), constraint.vocabulary.size
+        self._path = [start]
+        self._stop = frozenset(constraint.vocabulary.stop)
 
     # -- what may come ----------------------------------------------------------------------------------------------------
 
@@ -56,33 +59,34 @@ class Matcher:
         """
         array = bitmask if type(bitmask) is np.ndarray else as_array(bitmask)
         try:
-            full = self._kernel.fill(self._states[-1], array, row, self._finished, self._budget)
+            full = self._kernel.fill(self._path[-1], array, row, self._budget)
         except Preempted:
-            full = self._worked(lambda: self._kernel.fill(self._states[-1], array, row, self._finished), moved=True)
+            full = self._worked(lambda: self._kernel.fill(self._path[-1], array, row), moved=True)
         if full:
             self._replay()
 
     def accepts(self, token: int) -> bool:
         """Say whether a token may come next."""
-        self._check(token)
-        return not self._finished and self._worked(partial(self._next, token)) is not None
+        token = checked_token(self.constraint.vocabulary, token)
+        return self._path[-1] >= 0 and self._worked(partial(self._next, token)) is not None
 
     def is_accepting(self) -> bool:
         """Say whether the sequence may end here: a stop token is allowed, or the text needs none."""
-        if self._finished or self._kernel.is_final(self._states[-1]):
+        kernel, state = self._kernel, self._path[-1]
+        if state < 0 or kernel.is_final(state):
             return True
         return self._worked(self._ends_by_name)
 
     def is_finished(self) -> bool:
         """Say whether a stop token has ended the sequence."""
-        return self._finished
+        return self._path[-1] < 0
 
     def forced_bytes(self) -> bytes:
         """Return the bytes that every continuation starts with, at most 4,096; b"" where the sequence may also end."""
-        return self._worked(self._forced_bytes) if not self._finished else b""
+        return self._worked(self._forced_bytes) if self._path[-1] >= 0 else b""
 
     def _forced_bytes(self) -> bytes:
-        found, state, kernel = bytearray(), self._states[-1], self._kernel
+        found, state, kernel = bytearray(), self._path[-1], self._kernel
         while len(found) < FORCED_BYTES and not kernel.is_final(state) and not kernel.named_tokens(state):
             options = kernel.next_bytes(state)
             if len(options) != 1:
@@ -99,7 +103,7 @@ class Matcher:
         """
         forced = self.forced_bytes()
         if not forced:
-            named = sorted(self._kernel.named_tokens(self._states[-1])) if not self._finished else []
+            named = sorted(self._kernel.named_tokens(self._path[-1])) if self._path[-1] >= 0 else []
             alone = len(named) == 1 and self._count_allowed() == 1
             return named if alone else []
         tokens, texts = self.constraint.vocabulary.tokenize(forced), self.constraint.vocabulary.tokens
@@ -114,10 +118,13 @@ class Matcher:
         return settled
 
     def explain(self, token: int) -> str:
-        """Return in words why a token may or may not come next."""
-        self._check(token)
+        """Return in words why a token may or may not come next.
+
+        Raises: Rejected: no token of the vocabulary.
+        """
+        token = checked_token(self.constraint.vocabulary, token)
         name = token_name(self.constraint.vocabulary, token)
-        if self._finished:
+        if self._path[-1] < 0:
             return f"token {token} {name} is not allowed: a stop token has ended the sequence"
         if self._worked(partial(self._next, token)) is not None:
             return f"token {token} {name} is allowed"
@@ -134,58 +141,45 @@ class Matcher:
         if kernel.is_full():
             self._replay()
             kernel = self._kernel
-        if not 0 <= token < self._size:  # PERF: a call would be a tenth of an advance
-            self._check(token)
-        if self._finished:
-            raise Rejected(
-                f"token {token} {token_name(self.constraint.vocabulary, token)} comes after the end",
-                because="a stop token has ended the sequence", instead="rollback(1) or reset()",
-            )
-        state = self._states[-1]
         try:
-            after = kernel.step_token(state, token, self._budget)
+            after = kernel.step_token(self._path[-1], token, self._budget)
         except Preempted:
-            after = self._worked(lambda: self._kernel.step_token(self._states[-1], token), moved=True)
-            state, kernel = self._states[-1], self._kernel
-        if token in self._stop:
-            if after == DEAD:
-                if not kernel.is_final(state):
-                    raise self._rejection(token)
-                after = state
-            self._finished = kernel.is_final(after) and (after == state or kernel.is_exhausted(after))
-        elif after == DEAD:
-            raise self._rejection(token)
-        self._states.append(after)
-        self._tokens.append(token)
+            after = self._worked(lambda: self._kernel.step_token(self._path[-1], token), moved=True)
+        if after <= DEAD or token in self._stop:
+            token, after = self._unusual(token)
+        self._path += (token, after)  # one instruction, without a call: the matcher has moved, or it has not
 
     def rollback(self, count: int) -> None:
-        """Take back the last `count` tokens, stop token included."""
-        if not 0 <= count <= len(self._tokens):
-            raise ConstrainedError(f"cannot roll back {count} tokens", because=f"{len(self._tokens)} have been read", instead="reset() goes to the start")
-        if count:
-            del self._states[-count:], self._tokens[-count:]
-            self._finished = False
+        """Take back the last `count` tokens, stop token included.
+
+        Raises: ConstrainedError: there are not as many; the matcher is unchanged.
+        """
+        read = len(self._path) // 2
+        steps = number(count)
+        if not 0 <= steps <= read:
+            raise ConstrainedError(f"cannot roll back {shown(count)} tokens", because=f"{read} have been read", instead="reset() goes to the start")
+        if steps:
+            del self._path[-2 * steps :]
 
     def copy(self) -> Matcher:
         """Return an independent cursor at the same place."""
         twin = object.__new__(Matcher)
-        twin.constraint, twin._kernel, twin._finished = self.constraint, self._kernel, self._finished
-        twin._stop, twin._size, twin._budget = self._stop, self._size, self._budget
-        twin._states, twin._tokens = self._states.copy(), self._tokens.copy()
+        twin.constraint, twin._budget, twin._stop = self.constraint, self._budget, self._stop
+        twin._kernel, twin._path = self._kernel, self._path.copy()
         return twin
 
     def reset(self) -> None:
         """Go back to the start of the sequence."""
-        self.rollback(len(self._tokens))
+        del self._path[1:]
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """The tokens read so far."""
-        return tuple(self._tokens)
+        return tuple(self._path[1::2])
 
     def text(self) -> bytes:
         """Return the bytes read so far, special tokens by name."""
-        return self.constraint.vocabulary.decode(self._tokens)
+        return self.constraint.vocabulary.decode(self._path[1::2])
 
     # -- internals ------------------------------------------------------------------------------------------------------------
 
@@ -207,36 +201,53 @@ class Matcher:
     def _replay(self) -> None:
         """Move to the constraint's present kernel."""
         kernel, start = self.constraint.place()
-        states = [start]
-        for token in self._tokens:
-            after = kernel.step_token(states[-1], token, self._budget)
-            states.append(after if after != DEAD else states[-1])
-        self._kernel, self._states = kernel, states
+        path, state = [start], start
+        for token in self._path[1::2]:
+            after = kernel.step_token(state, token, self._budget)
+            state = after if after != DEAD else state
+            path += (token, state)
+        if self._path[-1] < 0:
+            path[-1] = ~state
+        self._kernel, self._path = kernel, path
 
-    def _entry(self) -> tuple[Any, int, bool, Any]:
-        """Return what a batch needs to know: kernel, state, whether nothing may follow, what work is counted against."""
+    def _entry(self) -> tuple[Any, int, Any]:
+        """Return what a batch needs to know: the kernel, the state, negative where nothing may follow, what work is counted against."""
         if self._kernel.is_full():
             self._replay()
-        return self._kernel, self._states[-1], self._finished, self._budget
+        return self._kernel, self._path[-1], self._budget
 
-    def _check(self, token: int) -> None:
-        if not 0 <= token < self._size:
-            raise Rejected(f"no token {token}", because=f"ids go from 0 to {self._size - 1}")
+    def _unusual(self, token: int) -> tuple[int, int]:
+        """Return what `advance` appends where the token is a stop token, another kind of int, or not allowed."""
+        token = checked_token(self.constraint.vocabulary, token)
+        if self._path[-1] < 0:
+            raise Rejected(
+                f"token {token} {token_name(self.constraint.vocabulary, token)} comes after the end",
+                because="a stop token has ended the sequence", instead="rollback(1) or reset()",
+            )
+        after = self._worked(partial(self._next, token))
+        if after is None:
+            raise self._rejection(token)
+        state, kernel = self._path[-1], self._kernel
+        ends = token in self._stop and kernel.is_final(after) and (after == state or kernel.is_exhausted(after))
+        return token, ~after if ends else after
 
     def _ends_by_name(self) -> bool:
         """Say whether a stop token that the grammar names completes a word."""
-        kernel, state = self._kernel, self._states[-1]
+        kernel, state = self._kernel, self._path[-1]
         return any(kernel.is_final(kernel.step_token(state, token)) for token in kernel.named_tokens(state) & self._stop)
 
     def _next(self, token: int) -> int | None:
-        state = self._states[-1]
+        state = self._path[-1]
         after = self._kernel.step_token(state, token)
         if after == DEAD and token in self._stop and self._kernel.is_final(state):
             return state
         return after if after != DEAD else None
 
     def _rejection(self, token: int) -> Rejected:
-        return rejection(self.constraint.vocabulary, self._kernel, self._states[-1], self._tokens, token)
+        return rejection(self.constraint.vocabulary, self._kernel, self._path[-1], self._path[1::2], token)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_again, (self.constraint, self.tokens)
 
     def _extends(self, rest: bytes) -> bool:
         """Say whether some token starts with `rest` and is longer."""
@@ -255,20 +266,32 @@ class Matcher:
         return int(np.bitwise_count(row.view(np.uint32)).sum())
 
 
+def _read_again(constraint: Constraint, tokens: Sequence[int]) -> Matcher:
+    matcher = Matcher(constraint)
+    for token in tokens:
+        matcher.advance(token)
+    return matcher
+
+
 def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
 
     New masks are computed one by one; then all rows are copied without the GIL.
     Raises: LimitExceeded: some masks take too much work; its `rows` names them.  All other rows are filled, these allow nothing.
+    ConstrainedError: not a list of matchers.
     """
+    listed = list(matchers) if isinstance(matchers, Iterable) else [matchers, None]
+    strangers = [entry for entry in listed if not isinstance(entry, Matcher)]
+    if strangers:
+        raise ConstrainedError("fill_masks takes a list of matchers", because=f"got {shown(matchers)}", instead="[matcher, …], one for each row")
     array = as_array(bitmask)
     rows, failed = _compiled_rows(), dict[int, LimitExceeded]()
-    todo = range(len(matchers))
-    if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in matchers):
-        todo = rows([matcher._entry() for matcher in matchers], array)
+    todo = range(len(listed))
+    if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in listed):
+        todo = rows([matcher._entry() for matcher in listed], array)
     for row in todo:
         try:
-            matchers[row].fill_mask(array, row)
+            listed[row].fill_mask(array, row)
         except LimitExceeded as error:
             failed[row] = error
             array[row] = 0
@@ -282,5 +305,5 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
 def _compiled_rows() -> Any:
     try:
         return importlib.import_module("constrained.engine._kernel").fill_rows
-    except ImportError:
+    except Exception:  # then no matcher has such a kernel either, see `kernel_class`
         return None

@@ -14,13 +14,13 @@ Source: Earley sets and LR item closures in pushdown form; folklore.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from threading import Lock
+from itertools import count
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.bitmask import fits, misfit
+from constrained.engine.bitmask import fits, misfit, number
 from constrained.engine.spelling import decode, variants
 from constrained.engine.text import TextAt
 from constrained.engine.vocabulary import Vocabulary
@@ -29,6 +29,7 @@ from constrained.machine import END, Dispatch, Edges, State, Surface, Text
 from constrained.work import Budget, begin, finish, spend
 
 DEAD = 0  # the automaton state without configurations; never final
+NO_TOKEN = -1  # what `step_token` returns for what is not the id of a token, and behind the end
 
 Found = TypeVar("Found")
 Mask = npt.NDArray[np.uint32]  # (words,), bit i of word w = token 32 w + i is allowed
@@ -58,11 +59,11 @@ class PlainKernel:
     ) -> None:
         self._vocabulary, self._specials = vocabulary, specials
         self._max_configurations, self._max_bytes = max_configurations, max_bytes
-        self._lock = Lock()  # of threads that share the kernel; all else may be computed twice
         self._edges: dict[State, Edges] = {}
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._ids: dict[tuple[frozenset[Config], bool], int] = {}
-        self._states: list[tuple[frozenset[Config], bool]] = []
+        self._states: dict[int, tuple[frozenset[Config], bool]] = {}
+        self._numbers = count()  # of states; threads that share the kernel may compute all else twice, but no two take the same number
         self._steps: dict[tuple[int, int], int] = {}
         self._masks: dict[int, Mask] = {}
         self._intern(frozenset(), False)
@@ -94,11 +95,13 @@ class PlainKernel:
         return state
 
     def step_token(self, state: int, token: int, budget: Budget | None = None) -> int:
-        """Return the state after a token id: its bytes, or the edges of the machine that name it."""
+        """Return the state after a token id: its bytes, or the edges of the machine that name it; NO_TOKEN where it is no int in range."""
+        if state < 0 or type(token) is not int or not 0 <= token < self._vocabulary.size:
+            return NO_TOKEN
         return self._counted(budget, lambda: self._after_token(state, token))
 
     def _after_token(self, state: int, token: int) -> int:
-        data = self._vocabulary.tokens[token] if token < len(self._vocabulary.tokens) else None
+        data = self._vocabulary.tokens[token]
         if data is not None:
             return self.step_bytes(state, data)
         moved: list[Config] = []
@@ -124,11 +127,11 @@ class PlainKernel:
             self._masks[state] = self._walk(state)
         return self._masks[state]
 
-    def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, empty: bool, budget: Budget | None = None) -> bool:
-        """Write the mask of a state, or no token at all, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
+    def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, budget: Budget | None = None) -> bool:
+        """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
         if not fits(bitmask, row, self._vocabulary.words):
             raise misfit(bitmask, row, self._vocabulary.words)
-        bitmask[row] = 0 if empty else self._counted(budget, lambda: self.mask(state)).view(np.int32)
+        bitmask[number(row)] = 0 if state < 0 else self._counted(budget, lambda: self.mask(state)).view(np.int32)
         return self.is_full()
 
     def is_wanted(self) -> bool:
@@ -238,14 +241,11 @@ class PlainKernel:
     def _intern(self, configs: frozenset[Config], final: bool) -> int:
         key = (configs, final)
         known = self._ids.get(key)
-        if known is not None:
-            return known
-        with self._lock:
-            state = self._ids.get(key, len(self._states))
-            if state == len(self._states):
-                self._states.append(key)
-                self._ids[key] = state
-        return state
+        if known is None:
+            fresh = next(self._numbers)
+            self._states[fresh] = key  # before anybody can learn its number
+            known = self._ids.setdefault(key, fresh)
+        return known
 
     # -- masks ----------------------------------------------------------------------------------------------------------
 

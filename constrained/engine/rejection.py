@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from constrained.engine.bitmask import number
 from constrained.engine.plain import DEAD
-from constrained.errors import Rejected
+from constrained.errors import Rejected, shown
 
 if TYPE_CHECKING:
     from constrained.engine.vocabulary import Vocabulary
@@ -22,6 +23,18 @@ _MANY = 40  # bytes from which on it only counts them
 def rejection(vocabulary: Vocabulary, kernel: Any, state: int, before: list[int], token: int) -> Rejected:
     """Return why a token is refused in a state of a kernel; `before` are the tokens so far.  Nothing the matcher does later changes it."""
     return Rejected.worded_later(partial(_reasons, vocabulary, kernel, state, tuple(before), token))
+
+
+def checked_token(vocabulary: Vocabulary, token: Any) -> int:
+    """Return a token id as an int, whatever kind of int it is.
+
+    Raises: Rejected: it is none, or no token has this id.
+    """
+    known = number(token)
+    if 0 <= known < vocabulary.size:
+        return known
+    kind = "" if isinstance(token, int) and not isinstance(token, bool) else f"; this is a {type(token).__name__}"
+    raise Rejected(f"no token {shown(token)}", because=f"ids go from 0 to {vocabulary.size - 1}{kind}")
 
 
 def token_name(vocabulary: Vocabulary, token: int) -> str:

@@ -16,14 +16,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from operator import index
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import VocabularyError
+from ..errors import VocabularyError, shown
+from .bitmask import number
 from .trie import TokenTrie
 
 Encoder = Callable[[str], Sequence[int]]  # a tokenizer's own choice of tokens for a text
@@ -72,6 +72,7 @@ class Vocabulary:
         size = _checked_size(size, max([len(tokens), *(token + 1 for token in names)]))
         padded = (*tokens, *[None] * (size - len(tokens)))
         stop = _checked_stop(stop, padded)
+        _check_rest(notes, encode)
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
         trie, spelled = TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), _spelled(padded)
         characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
@@ -117,11 +118,15 @@ class Vocabulary:
 
         Raises: VocabularyError: an id outside 0 … size - 1.
         """
+        if not isinstance(ids, Iterable):
+            raise VocabularyError("decode takes a list of token ids", because=f"got {_kind(ids)}", instead="[id, …]")
         return b"".join(map(self._spelling, ids))
 
     def _spelling(self, token: int) -> bytes:
-        if not 0 <= token < self.size:
-            raise VocabularyError(f"no token {token}", because=f"ids go from 0 to {self.size - 1}")
+        known = number(token)
+        if not 0 <= known < self.size:
+            raise VocabularyError(f"no token {shown(token)}", because=f"ids go from 0 to {self.size - 1}")
+        token = known
         text = self.tokens[token]
         return self.names.get(token, "").encode() if text is None else text
 
@@ -131,11 +136,13 @@ class Vocabulary:
         The tokenizer's encoder works on text and may normalise it or see special tokens in it; its answer counts only if it spells
         exactly `data` in text tokens.
 
-        Raises: VocabularyError: no sequence of tokens spells `data`.
+        Raises: VocabularyError: no sequence of tokens spells `data`, or it is not bytes.
 
         >>> Vocabulary([b"a", b"ab", b"bc"]).tokenize(b"abc")
         [0, 2]
         """
+        if not isinstance(data, bytes):
+            raise VocabularyError("tokenize takes bytes", because=f"got {_kind(data)}", instead="for a text, text.encode()")
         return self._encoded(data) or self._segmented(data)
 
     def _encoded(self, data: bytes) -> list[int] | None:
@@ -222,7 +229,7 @@ def _check_tokens(tokens: Sequence[bytes | None]) -> None:
     if not set(map(type, tokens)) <= {bytes, type(None)}:
         token, text = next((i, t) for i, t in enumerate(tokens) if type(t) not in (bytes, type(None)))
         raise VocabularyError(
-            "a token is bytes or None", where=f"token {token}", because=f"{text!r} is {_kind(text)}",
+            "a token is bytes or None", where=f"token {token}", because=f"{shown(text)} is {_kind(text)}",
             instead="give the bytes that the token stands for; for a text, text.encode()",
         )
     if b"" in tokens:
@@ -233,11 +240,10 @@ def _check_tokens(tokens: Sequence[bytes | None]) -> None:
 
 
 def _checked_id(value: object, what: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise VocabularyError(f"{what} is not a token id", because=f"{value!r} is {_kind(value)}", instead="an int")
-    token = index(value)
+    token = number(value)
     if token < 0:
-        raise VocabularyError(f"{what} is not a token id", because=f"{token} is negative")
+        because = f"{shown(value)} is negative" if isinstance(value, int) and value < 0 else f"{shown(value)} is {_kind(value)}"
+        raise VocabularyError(f"{what} is not a token id", because=because, instead="an int from 0 on")
     return token
 
 
@@ -250,8 +256,12 @@ def _checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None])
     names: dict[int, str] = {}
     for name, value in special.items():
         if not isinstance(name, str) or not name:
-            raise VocabularyError("a special token has a name", because=f"{name!r} is not a non-empty str")
-        token = _checked_id(value, f"the id of special token {name!r}")
+            raise VocabularyError("a special token has a name", because=f"{shown(name)} is not a non-empty str")
+        if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
+            raise VocabularyError("a special token has a name that can be written", because=f"{shown(name)} holds half of a surrogate pair")
+        token = _checked_id(value, f"the id of special token {shown(name)}")
+        if token >= _MOST:
+            raise VocabularyError(f"the id of special token {shown(name)} is too large", because=f"a mask of more than {_MOST:,} tokens is not supported")
         if token in names:
             raise VocabularyError(
                 f"two special tokens with id {token}", because=f"{names[token]!r} and {name!r} share it", instead="keep one name per id"
@@ -267,16 +277,18 @@ def _checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None])
 
 def _checked_size(size: int | None, least: int) -> int:
     if size is not None:
-        _checked_id(size, "size")
+        if number(size) < 0:
+            raise VocabularyError("size is the number of tokens", because=f"{shown(size)} is {_kind(size)}", instead="the width of the model's logits")
+        size = number(size)
     if size is not None and size < least:
         raise VocabularyError(
             f"size {size} is too small", because=f"the tokenizer has ids up to {least - 1}", instead="the width of the model's logits"
         )
     if size is not None and size > _MOST:
-        raise VocabularyError(f"size {size} is too large", because=f"a mask of more than {_MOST:,} tokens is not supported")
+        raise VocabularyError(f"size {shown(size)} is too large", because=f"a mask of more than {_MOST:,} tokens is not supported")
     if not (size or least):
         raise VocabularyError("a vocabulary needs tokens", because="the list is empty")
-    return least if size is None else index(size)
+    return least if size is None else size
 
 
 def _checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[int, ...]:
@@ -286,13 +298,20 @@ def _checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[
     ids = tuple(dict.fromkeys(_checked_id(token, "a stop token") for token in stop))
     for token in ids:
         if token >= len(tokens):
-            raise VocabularyError(f"stop token {token} is out of range", because=f"the vocabulary has size {len(tokens)}")
+            raise VocabularyError(f"stop token {shown(token)} is out of range", because=f"the vocabulary has size {len(tokens)}")
         if tokens[token] is not None:
             raise VocabularyError(
                 f"stop token {token} is text", because=f"it spells {tokens[token]!r}, which a grammar may want to go on with",
                 instead="stop at a special token; a text that ends the output belongs into the grammar",
             )
     return ids
+
+
+def _check_rest(notes: Iterable[str], encode: Encoder | None) -> None:
+    if isinstance(notes, str) or not isinstance(notes, Iterable):
+        raise VocabularyError("notes come as a list of texts", because=f"got {_kind(notes)}", instead="[text, …]")
+    if encode is not None and not callable(encode):
+        raise VocabularyError("encode is a function from a text to its token ids", because=f"got {_kind(encode)}", instead="tokenizer.encode, for instance")
 
 
 def _characters(firsts: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
