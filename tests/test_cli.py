@@ -183,5 +183,5 @@ def test_without_the_extra_the_command_says_what_to_install():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert result.stderr.splitlines() == [
-        "cannot start the command line", "  because: typer is not installed", "  instead: pip install 'constrained[cli]'",
+        "cannot start the command line", "  because: typer is not installed", "  instead: pip install 'constrained-generation[cli]'",
     ]  # fmt: skip

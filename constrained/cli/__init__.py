@@ -28,7 +28,7 @@ def run(arguments: list[str]) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        return _complain(compose("cannot start the command line", because=f"{error.name} is not installed", instead="pip install 'constrained[cli]'"))
+        return _complain(compose("cannot start the command line", because=f"{error.name} is not installed", instead="pip install 'constrained-generation[cli]'"))
     try:
         app(arguments, prog_name="constrained")
     except SystemExit as stop:

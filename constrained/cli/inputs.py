@@ -92,7 +92,7 @@ def _pretrained(kind: str, name: str) -> Any:
         import transformers
     except ImportError as error:
         raise ConstrainedError(
-            f"cannot load {name!r}", because="transformers is not installed", instead="pip install 'constrained[transformers]'"
+            f"cannot load {name!r}", because="transformers is not installed", instead="pip install 'constrained-generation[transformers]'"
         ) from error
     try:
         return getattr(transformers, kind).from_pretrained(name)

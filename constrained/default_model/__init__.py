@@ -89,5 +89,5 @@ def _prefer_endings(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
 
 def _missing(error: ImportError) -> ConstrainedError:
     return ConstrainedError(
-        "cannot load the embedded model", because=f"{error.name or 'a package'} is not installed", instead="pip install 'constrained[transformers]'"
+        "cannot load the embedded model", because=f"{error.name or 'a package'} is not installed", instead="pip install 'constrained-generation[transformers]'"
     )
