@@ -35,7 +35,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .engine.constraint import Constraint, compile
+    from .engine.constraint import Constraint, compile, logits_processor
     from .engine.matcher import Matcher, fill_masks
     from .engine.vocabulary import Vocabulary
     from .formats import ChatFormat
@@ -60,6 +60,7 @@ __all__ = [
     "VocabularyError",
     "compile",
     "fill_masks",
+    "logits_processor",
 ]
 
 _HOMES = {
@@ -70,6 +71,7 @@ _HOMES = {
     "Vocabulary": "engine.vocabulary",
     "compile": "engine.constraint",
     "fill_masks": "engine.matcher",
+    "logits_processor": "engine.constraint",
 }
 
 

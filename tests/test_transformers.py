@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import random
 import re
 import threading
 import tomllib
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -255,21 +258,82 @@ def test_host_without_generate_resets(free, tiny_vocabulary):
     assert re.fullmatch(rb"[a-z ]{12}", tiny_vocabulary.decode(again[0, 4:-1].tolist()))
 
 
-def test_few_matchers_are_enough(run, constraint, monkeypatch):
-    expected = run(constraint.logits_processor(), ["a", "b"], num_beams=3)
-    monkeypatch.setattr(integration, "MATCHERS", 1)
-    processor = constraint.logits_processor()
-    assert run(processor, ["a", "b"], num_beams=3) == expected
-    long = torch.tensor([[1, 2, *run_ids(constraint)]])
-    for length in (long.shape[1] - 1, 4, long.shape[1] - 2):  # back and forth, everything forgotten in between
-        generation = integration._Generation(constraint, long[:, :2].numpy(), None, None)
-        (matcher,) = generation.matchers(long[:, :length].numpy())
-        assert matcher.tokens == tuple(long[0, 2:length].tolist())
-        assert len(generation._known) <= 8
+ROW = integration.Rows
 
 
-def run_ids(constraint) -> list[int]:
-    return constraint.vocabulary.tokenize(b'{"n": 12, "of": "pears"}')
+def test_rows_agree_with_fresh_matchers(constraint, free):
+    """Rows that grow, shrink, change places, multiply and leave the language: each has the matcher of its ids."""
+    rng = random.Random(5)
+    words = [constraint.vocabulary.tokenize(text) for text in (b'{"n": 12, "of": "pears"}', b'{"n": 125, "of": "apples"}')]
+    stop = [constraint.vocabulary.stop[0]]
+    for constraints in ([constraint], [constraint, free], [constraint, None]):
+        rows = ROW(constraints)
+        for _ in range(300):
+            count, length = len(constraints) * rng.choice([1, 1, 2, 3]), rng.randrange(14)
+            ids = np.array([_row(rng, words, stop, length) for _ in range(count)], np.int64).reshape(count, length)
+            for at, row in enumerate(rows.see(ids)):
+                own = constraints[at * len(constraints) // count]
+                if own is None:
+                    assert row.matcher is None
+                    continue
+                fresh, read = own.matcher(), 0
+                for token in ids[at].tolist():
+                    if fresh.is_finished() or not fresh.accepts(token):
+                        break
+                    fresh.advance(token)
+                    read += 1
+                assert (row.matcher.tokens, row.read, row.ended) == (fresh.tokens, read, fresh.is_finished())
+                assert row.left == (read < length and not fresh.is_finished())
+
+
+def _row(rng, words, stop, length: int) -> list[int]:
+    row = [*rng.choice(words), *stop, *[0] * 20][:length]
+    if row and rng.random() < 0.2:
+        row[rng.randrange(len(row))] = rng.randrange(300)
+    return row
+
+
+def test_a_grammar_for_each_row(run, constraint, free):
+    """Rows of a batch, with beams and repeated samples, each under its own constraint; None is free."""
+    for options in ({}, {"do_sample": True, "num_return_sequences": 3}, {"num_beams": 3, "num_return_sequences": 2}):
+        texts = run(c.logits_processor([constraint, free]), ["How many?", "Say it."], **options)
+        half = len(texts) // 2
+        assert all(re.fullmatch(PATTERN, text) for text in texts[:half])
+        assert all(re.fullmatch("[a-z ]{12}", text) for text in texts[half:])
+    texts = run(c.logits_processor([constraint, None]), ["How many?", "Say it."], max_new_tokens=40)
+    assert re.fullmatch(PATTERN, texts[0])
+    with pytest.raises(c.ConstrainedError, match="2 constraints for 3 rows"):
+        run(c.logits_processor([constraint, free]), ["a", "b", "c"])
+    with pytest.raises(c.ConstrainedError, match="needs constraints"):
+        c.logits_processor([None])
+
+
+def test_nothing_follows_the_end(constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
+    """Whatever `generate` takes for its end: behind a complete word there are stop tokens and padding only, and one warning."""
+    encoded = tiny_tokenizer(["How many?", "?"], return_tensors="pt", padding=True, padding_side="left")
+    processor, ends = constraint.logits_processor(), {*tiny_vocabulary.stop, tiny_tokenizer.pad_token_id}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for seed in range(6):
+            torch.manual_seed(seed)
+            output = tiny_model.generate(
+                **encoded, logits_processor=[processor], max_new_tokens=50, do_sample=True, eos_token_id=7, pad_token_id=tiny_tokenizer.pad_token_id
+            )
+            for row in output[:, encoded["input_ids"].shape[1] :].tolist():
+                end = next(at for at, token in enumerate(row) if token in tiny_vocabulary.stop)
+                assert re.fullmatch(PATTERN, tiny_tokenizer.decode(row[:end]))
+                assert set(row[end:]) <= ends
+    assert [str(each.message)[:25] for each in caught if "generate does not stop" in str(each.message)] == ["generate does not stop at"]
+
+
+def test_generation_kwargs(constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        output = tiny_model.generate(
+            **tiny_tokenizer("How many?", return_tensors="pt"), **constraint.generation_kwargs(), max_new_tokens=60, do_sample=False
+        )
+    text = tiny_vocabulary.decode([token for token in output[0].tolist() if token not in tiny_vocabulary.stop]).decode()
+    assert re.search(PATTERN + "$", text)
 
 
 # --- what it must never do ---------------------------------------------------------------------------------------------------
@@ -340,14 +404,17 @@ def test_cuda_generation(run, constraint, tiny_tokenizer, tiny_vocabulary):
                 assert re.fullmatch(PATTERN, tiny_tokenizer.decode(row[:end]))
 
 
-def test_finished_and_impossible_rows_are_left_alone(constraint, tiny_vocabulary):
-    ids, stop = run_ids(constraint), tiny_vocabulary.stop[0]
+def test_finished_rows_take_stops_and_impossible_rows_are_left_alone(constraint, tiny_vocabulary):
+    ids, stop = constraint.vocabulary.tokenize(b'{"n": 12, "of": "pears"}'), tiny_vocabulary.stop[0]
     width = len(ids) + 3
     rows = torch.tensor([[1, *ids, stop, 0], [1, *ids, stop, 5_000_000], [1, *ids[:-1], *ids[-1:], stop, stop], [1, *ids, 7, 7]])
     assert rows.shape[1] == width
     scores = torch.randn(4, 1536)
     processor = constraint.logits_processor(prompt_length=1)
-    assert torch.equal(processor(rows, scores), scores)
+    masked = processor(rows, scores)
+    assert torch.equal(masked[3], scores[3])
+    for row in masked[:3]:
+        assert torch.isfinite(row).nonzero().flatten().tolist() == sorted(tiny_vocabulary.stop)
     mixed = torch.cat([rows[:, : len(ids) + 1]], dim=-1)
     mixed[3, -1] = 7
     masked = processor(mixed, scores)

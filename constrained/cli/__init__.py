@@ -28,7 +28,8 @@ def run(arguments: list[str]) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        return _complain(compose("cannot start the command line", because=f"{error.name} is not installed", instead="pip install 'constrained-generation[cli]'"))
+        because, instead = f"{error.name} is not installed", "pip install 'constrained-generation[cli]'"
+        return _complain(compose("cannot start the command line", because=because, instead=instead))
     try:
         app(arguments, prog_name="constrained")
     except SystemExit as stop:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +24,7 @@ from constrained.work import MAX_WORK, Budget, begin, finish
 if TYPE_CHECKING:
     from constrained.engine.matcher import Matcher
     from constrained.grammar import Grammar
+    from constrained.integrations.transformers import GrammarProcessor
 
 CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
 # New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
@@ -175,10 +176,18 @@ class Constraint:
 
         return Matcher(self)
 
-    def logits_processor(self, **options: Any) -> Any:
+    def logits_processor(self, *, prompt_length: int | None = None) -> GrammarProcessor:
         """Return a transformers.LogitsProcessor; see `constrained.integrations.transformers`."""
-        integration = importlib.import_module("constrained.integrations.transformers")
-        return integration.logits_processor(self, **options)
+        return logits_processor(self, prompt_length=prompt_length)
+
+    def generation_kwargs(self) -> dict[str, Any]:
+        """Return what transformers' `generate` should be given: the processor, the tokens that end a sequence, and padding.
+
+        ``model.generate(**inputs, **constraint.generation_kwargs(), max_new_tokens=200)``
+        """
+        stop = sorted(self.vocabulary.stop)
+        ends = {"eos_token_id": stop, "pad_token_id": stop[0]} if stop else {}
+        return {"logits_processor": [self.logits_processor()], **ends}
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its bound."""
@@ -209,6 +218,18 @@ class Constraint:
 
     def __repr__(self) -> str:
         return f"<Constraint of {self.grammar!r} over {self.vocabulary!r}>"
+
+
+def logits_processor(
+    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None
+) -> GrammarProcessor:
+    """Return a transformers.LogitsProcessor for a constraint, or for one each prompt of a batch (None: a row that may say anything).
+
+    See `constrained.integrations.transformers`, which loads with the first call.
+    """
+    integration = importlib.import_module("constrained.integrations.transformers")
+    processor: GrammarProcessor = integration.logits_processor(constraints, prompt_length=prompt_length)
+    return processor
 
 
 def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:

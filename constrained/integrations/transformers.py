@@ -1,9 +1,8 @@
-"""A constraint → a `transformers.LogitsProcessor`, and drafts of what the grammar dictates.
+"""Constraints → a `transformers.LogitsProcessor`, and drafts of what the grammar dictates.
 
-`generate` calls a processor with whole sequences, in whatever order suits it: beams change places, drafts are tried and taken back, an
-assistant model uses the same object in between.  So a row's matcher is found by *what the row says*, the ids generated so far, never
-by row number or call order; and nothing is changed in place, because hosts reuse the tensors that they pass (prompt lookup did 7
-forward passes instead of 3 over a processor that writes into its argument).
+`generate` calls a processor with whole sequences, in whatever order suits it; `rows` finds the matcher of each by what it says.  Nothing
+is changed in place, because hosts reuse the tensors that they pass (prompt lookup did 7 forward passes instead of 3 over a processor
+that writes into its argument).
 
 **Where the prompt ends** is never told.  The rule:
 
@@ -27,9 +26,9 @@ import copy
 import inspect
 import sys
 import threading
+import warnings
 import weakref
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import FrameType
 from typing import Any
 
@@ -42,75 +41,62 @@ from transformers.generation import CandidateGenerator
 from ..engine.constraint import Constraint
 from ..engine.matcher import Matcher, fill_masks
 from ..errors import ConstrainedError, NothingAllowed, VocabularyError
+from .rows import Ids, Row, Rows
 
-Ids = npt.NDArray[np.int64]  # (rows, length) token ids
-MATCHERS = 256  # matchers that a generation keeps, at least; older ones are made again when a row comes back to them
 _GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
 _CALL = LogitsProcessorList.__call__.__code__
 
 
-def logits_processor(constraint: Constraint, *, prompt_length: int | None = None) -> GrammarProcessor:
-    """Return the processor that keeps `model.generate(…, logits_processor=[processor])` inside the constraint.
+def logits_processor(
+    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None
+) -> GrammarProcessor:
+    """Return the processor that keeps `model.generate(…, logits_processor=[processor])` inside its constraints.
 
-    Give `generate` the vocabulary's stop ids, ``eos_token_id=list(vocabulary.stop)``, unless the model's configuration has them all: a
-    sequence that the grammar has ended and `generate` has not is left alone from there on.
+    constraints: one for all rows, or one for each prompt of the batch (None: a row that may say anything); beams and repeated samples
+    of a prompt share its constraint.  Give `generate` the stop ids too, `Constraint.generation_kwargs`: behind a complete word only
+    stop tokens and padding are allowed, but `generate` alone decides when to stop.
 
     prompt_length: ids before the first generated one, padding included, where the caller knows better than the rule above.
     """
-    return GrammarProcessor(constraint, prompt_length)
+    return GrammarProcessor(constraints, prompt_length)
 
 
 class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     """Sets the logits of forbidden tokens to -inf; may be used again, with other prompts, and by several threads.
 
-    Rows that have ended, and rows whose ids are not in the language (a rejected draft, a beam of score -inf), are returned as they
-    are.  Put it last among custom processors: what another one writes after it is not checked.
+    Rows whose ids are not in the language (a rejected draft, a beam of score -inf) are returned as they are; rows that have ended may
+    only go on with stop tokens and padding.  Put it last among custom processors: what another one writes after it is not checked.
     """
 
     supports_continuous_batching = False  # that mode passes the last token only, without history
 
-    def __init__(self, constraint: Constraint, prompt_length: int | None = None) -> None:
+    def __init__(self, constraints: Constraint | Sequence[Constraint | None], prompt_length: int | None = None) -> None:
         if prompt_length is not None and (isinstance(prompt_length, bool) or not isinstance(prompt_length, int) or prompt_length < 0):
-            raise ConstrainedError("prompt_length is a number of tokens", because=f"got {prompt_length!r}", instead="input_ids.shape[1]")
-        self.constraint, self.prompt_length = constraint, prompt_length
+            raise ConstrainedError("prompt_length is a number of tokens", because=f"got {prompt_length!r:.50}", instead="input_ids.shape[1]")
+        self.constraints, self.prompt_length = _listed(constraints), prompt_length
+        self.vocabulary = next(constraint.vocabulary for constraint in self.constraints if constraint is not None)
         self._thread = threading.local()  # .latest: the generation that this thread last worked on
+        self._warned = False
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return new scores, with -inf for every token that may not come next.
 
         Shapes: input_ids (rows, length), scores (rows, width) of any floating type, on any device; width may exceed the vocabulary.
-        Cost: one mask per different row, one copy of the ids to the CPU and one of the packed masks to the device.
-        Raises: NothingAllowed: no allowed token has a finite logit in some row.  LimitExceeded: see `compile`.
+        Cost: one mask a row, one copy of the ids to the CPU and one of the packed masks to the device.
+        Raises: NothingAllowed: no allowed token has a finite logit in some row (on an accelerator one step later: to look at once would
+        make the host wait).  LimitExceeded: see `compile`.
         """
         ids = self._checked(input_ids, scores)
         generation = self._generation(ids, sys._getframe(1))
-        rows: list[int] = []
-        different: dict[int, int] = {}  # identity of a matcher → its row in the bitmask
-        matchers: list[Matcher] = []
-        which: list[int] = []
-        for row, matcher in enumerate(generation.matchers(ids)):
-            if matcher is None or matcher.is_finished():
-                continue
-            rows.append(row)
-            which.append(different.setdefault(id(matcher), len(matchers)))
-            if which[-1] == len(matchers):
-                matchers.append(matcher)
-        if not rows:
-            return scores.clone()
-        allowed = self._allowed(matchers, scores)
-        if len(matchers) < len(rows):
-            allowed = allowed[torch.tensor(which, device=scores.device)]
-        if len(rows) == len(scores):
-            masked = scores.masked_fill(~allowed, float("-inf"))
-            chosen = masked
+        if generation.unchecked is not None:
+            generation.unchecked.check()
+        rows = generation.rows(ids)
+        masked = scores.masked_fill(self._forbidden(rows, generation.padding, scores), float("-inf"))
+        found = _Emptiness(masked.amax(dim=-1) == float("-inf"), rows)
+        if scores.device.type == "cpu":
+            found.check()
         else:
-            here = torch.tensor(rows, device=scores.device)
-            chosen = scores[here].masked_fill(~allowed, float("-inf"))
-            masked = scores.index_copy(0, here, chosen)
-        empty = (chosen.amax(dim=-1) == float("-inf")).tolist()
-        if True in empty:
-            at = empty.index(True)
-            raise self._nothing_allowed(rows[at], matchers[which[at]])
+            generation.unchecked = found
         return masked
 
     def reset(self) -> None:
@@ -119,15 +105,16 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     def begin(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> None:
         """Say that `input_ids` is the prompt of the generation that `processors` will be called for."""
-        self._register(processors, _Generation(self.constraint, input_ids.detach().cpu().numpy(), self.prompt_length, processors))
+        self._register(processors, _Generation(self.constraints, input_ids.detach().cpu().numpy(), self.prompt_length, processors))
 
     def matcher_of(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> Matcher | None:
         """Return the matcher after one sequence of the generation of `processors`; None where it is not in the language."""
         generation: _Generation = processors.__dict__[_SLOT][id(self)]
-        return next(iter(generation.matchers(input_ids.detach().cpu().numpy())))
+        (row,) = generation.rows(input_ids.detach().cpu().numpy())
+        return None if row.left else row.matcher
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GrammarProcessor, (self.constraint, self.prompt_length)
+        return GrammarProcessor, (self.constraints, self.prompt_length)
 
     # -- which generation ---------------------------------------------------------------------------------------------------
 
@@ -143,9 +130,25 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         if latest is not None and (nested or processors is None) and latest.continues(ids):
             generation = latest
         else:
-            generation = _Generation(self.constraint, ids, self.prompt_length, processors)
+            generation = _Generation(self.constraints, ids, self.prompt_length, processors)
+            self._look_at_ends(generation, frame)
         self._register(processors, generation)
         return generation
+
+    def _look_at_ends(self, generation: _Generation, frame: FrameType | None) -> None:
+        """Note what `generate` writes behind an end, and warn once if it does not know the ends."""
+        config = _generation_config(frame)
+        if config is None:
+            return
+        generation.padding = _ids_of(getattr(config, "pad_token_id", None))
+        missing = set(self.vocabulary.stop) - set(_ids_of(getattr(config, "eos_token_id", None)))
+        if missing and not self._warned:
+            self._warned = True
+            names = ", ".join(self.vocabulary.names.get(token, str(token)) for token in sorted(missing))
+            warnings.warn(
+                f"generate does not stop at {names}: it is not among its eos_token_id, so ended rows are filled up with stop tokens; "
+                "call model.generate(…, **constraint.generation_kwargs())", stacklevel=5,
+            )
 
     def _register(self, processors: LogitsProcessorList | None, generation: _Generation) -> None:
         self._thread.latest = generation
@@ -160,9 +163,9 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
                 because=f"got shapes {tuple(input_ids.shape)} and {tuple(scores.shape)}",
                 instead="model.generate; continuous batching passes no history, so it cannot be constrained this way",
             )
-        if scores.shape[1] < self.constraint.vocabulary.used:
+        if scores.shape[1] < self.vocabulary.used:
             raise VocabularyError(
-                f"logits of width {scores.shape[1]} are too narrow", because=f"the vocabulary has ids up to {self.constraint.vocabulary.used - 1}",
+                f"logits of width {scores.shape[1]} are too narrow", because=f"the vocabulary has ids up to {self.vocabulary.used - 1}",
                 instead="the vocabulary of this model's own tokenizer",
             )
         ids: Ids = input_ids.detach().cpu().numpy()
@@ -170,46 +173,113 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     # -- masks ----------------------------------------------------------------------------------------------------------------
 
-    def _allowed(self, matchers: Sequence[Matcher], scores: torch.Tensor) -> torch.Tensor:
-        """Return which tokens may come next; (matchers, width) bool on the device of `scores`.
+    def _forbidden(self, rows: Sequence[Row], padding: tuple[int, ...], scores: torch.Tensor) -> torch.Tensor:
+        """Return which tokens may not come next; (rows, width) bool on the device of `scores`.
 
         The packed masks travel to an accelerator, 16 KB a row for 128,000 tokens, and are unpacked there.
         """
-        width, vocabulary = scores.shape[1], self.constraint.vocabulary
-        bitmask = np.zeros((len(matchers), vocabulary.words), np.int32)
-        fill_masks(matchers, bitmask)
-        words = torch.from_numpy(bitmask)
-        bits = _unpacked_on_cpu(words) if scores.device.type == "cpu" else _unpacked(words.to(scores.device))
-        return torch.nn.functional.pad(bits, (0, max(0, width - bits.shape[1])))[:, :width]
-
-    def _nothing_allowed(self, row: int, matcher: Matcher) -> NothingAllowed:
-        bitmask = np.zeros((1, self.constraint.vocabulary.words), np.int32)
-        matcher.fill_mask(bitmask)
-        count = int(np.bitwise_count(bitmask.view(np.uint32)).sum())
-        if count:
-            because = f"the grammar allows {count} tokens here, and the logits of all of them are -inf"
-            instead = "look for what forbids them: bad_words_ids, suppress_tokens, min_length, forced tokens, another processor"
-        elif matcher.is_accepting():
-            because, instead = "the text is complete, and the vocabulary has no stop token", "Vocabulary.from_tokenizer(…, stop=[…])"
+        width, vocabulary = scores.shape[1], self.vocabulary
+        bitmask = np.zeros((len(rows), vocabulary.words), np.int32)
+        active = [at for at, row in enumerate(rows) if row.matcher is not None and not row.left and not row.ended]
+        matchers = [matcher for at in active if (matcher := rows[at].matcher) is not None]
+        if len(active) == len(rows):
+            fill_masks(matchers, bitmask)
         else:
-            because = "no token of the vocabulary spells what the grammar wants here"
-            instead = "a tokenizer with a token for every byte and for the grammar's special tokens"
-        where = f"row {row}, after {len(matcher.tokens)} generated tokens"
-        return NothingAllowed("no token is left to generate", where=where, because=because, instead=instead)
+            bitmask[active] = _filled(matchers, vocabulary.words)
+            for row, bits in zip(rows, bitmask):
+                if row.ended:
+                    _allow(bits, {*vocabulary.stop, *(token for token in padding if token < vocabulary.size)})
+        np.invert(bitmask, out=bitmask)
+        words = torch.from_numpy(bitmask)
+        forbidden = _unpacked_on_cpu(words) if scores.device.type == "cpu" else _unpacked(words.to(scores.device))
+        if width != forbidden.shape[1]:
+            forbidden = torch.nn.functional.pad(forbidden, (0, max(0, width - forbidden.shape[1])), value=True)[:, :width]
+        free = [at for at, row in enumerate(rows) if row.matcher is None or row.left]
+        if free:
+            forbidden[torch.tensor(free, device=scores.device)] = False
+        return forbidden
+
+
+class _Emptiness:
+    """Which rows have no token left, looked at when it costs nothing."""
+
+    def __init__(self, empty: torch.Tensor, rows: list[Row]) -> None:
+        self._empty = empty  # (rows,) bool
+        self._seen = [(row.matcher, row.read) for row in rows]
+
+    def check(self) -> None:
+        """Raise NothingAllowed for the first row that has none, unless it is one that the grammar does not rule."""
+        for at, is_empty in enumerate(self._empty.tolist()):
+            matcher, read = self._seen[at]
+            if is_empty and matcher is not None and not matcher.is_finished():
+                raise _nothing_allowed(at, matcher, read)
+
+
+def _nothing_allowed(row: int, matcher: Matcher, read: int) -> NothingAllowed:
+    matcher = matcher.copy()
+    matcher.rollback(len(matcher.tokens) - read)
+    count = int(np.bitwise_count(_filled([matcher], matcher.constraint.vocabulary.words).view(np.uint32)).sum())
+    if count:
+        because = f"the grammar allows {count} tokens here, and the logits of all of them are -inf"
+        instead = "look for what forbids them: bad_words_ids, suppress_tokens, min_length, forced tokens, another processor"
+    elif matcher.is_accepting():
+        because, instead = "the text is complete, and the vocabulary has no stop token", "Vocabulary.from_tokenizer(…, stop=[…])"
+    else:
+        because = "no token of the vocabulary spells what the grammar wants here"
+        instead = "a tokenizer with a token for every byte and for the grammar's special tokens"
+    where = f"row {row}, after {read} generated tokens"
+    return NothingAllowed("no token is left to generate", where=where, because=because, instead=instead)
+
+
+def _filled(matchers: list[Matcher], words: int) -> npt.NDArray[np.int32]:
+    bitmask = np.zeros((len(matchers), words), np.int32)
+    if matchers:
+        fill_masks(matchers, bitmask)
+    return bitmask
+
+
+def _allow(bits: npt.NDArray[np.int32], tokens: Collection[int]) -> None:
+    """Set the bits of some tokens in a row, (words,) int32."""
+    unsigned = bits.view(np.uint32)
+    for token in tokens:
+        unsigned[token >> 5] |= np.uint32(1 << (token & 31))
+
+
+def _listed(constraints: Constraint | Sequence[Constraint | None]) -> tuple[Constraint | None, ...]:
+    """Return the constraints of the rows.
+
+    Raises: ConstrainedError: there is none.  VocabularyError: they are for different vocabularies.
+    """
+    listed = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints) if isinstance(constraints, Sequence) else ()
+    given = [constraint for constraint in listed if constraint is not None]
+    if not given or not all(isinstance(constraint, Constraint) for constraint in given):
+        raise ConstrainedError(
+            "a processor needs constraints", because=f"got {type(constraints).__name__}", instead="compile(grammar, vocabulary), or a list of such"
+        )
+    if len({(constraint.vocabulary.size, constraint.vocabulary.fingerprint) for constraint in given}) > 1:
+        raise VocabularyError("the constraints are for different vocabularies", instead="the vocabulary of the model for all of them")
+    return listed
+
+
+def _ids_of(value: object) -> tuple[int, ...]:
+    """Return ids that a generation configuration gives as a number, a list, a tensor or None."""
+    if isinstance(value, torch.Tensor):
+        value = value.flatten().tolist()
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,) if isinstance(value, int) else ()
 
 
 class _Generation:
-    """What is known about one call of `generate`: where the prompts end, and matchers by generated ids.
+    """What is known about one call of `generate`: where the prompts end, and the matchers of its rows."""
 
-    Invariant: `matcher of g` = the matcher after the ids g; None where g is not in the language.  Only the most recent ones are kept.
-    """
-
-    def __init__(self, constraint: Constraint, prompts: Ids, prompt_length: int | None, processors: LogitsProcessorList | None) -> None:
+    def __init__(
+        self, constraints: Sequence[Constraint | None], prompts: Ids, prompt_length: int | None, processors: LogitsProcessorList | None
+    ) -> None:
         self.length = prompts.shape[1] if prompt_length is None else prompt_length
         self.prompts = {row.tobytes() for row in prompts[:, : self.length]}
+        self.padding: tuple[int, ...] = ()  # ids that `generate` writes behind the end
+        self.unchecked: _Emptiness | None = None
         self._list = None if processors is None else weakref.ref(processors)
-        self._start, self._size = constraint.matcher(), constraint.vocabulary.size
-        self._known: OrderedDict[bytes, Matcher | None] = OrderedDict()  # generated ids → matcher, least recently used first
+        self._rows = Rows(constraints)
 
     def is_running(self) -> bool:
         """Say whether the list of processors that started this generation still exists."""
@@ -217,50 +287,18 @@ class _Generation:
 
     def continues(self, ids: Ids) -> bool:
         """Say whether every row is one that was asked about, or such a row and one token."""
-        if ids.shape[1] < self.length:
+        if ids.shape[1] < self.length or any(row[: self.length].tobytes() not in self.prompts for row in ids):
             return False
-        for row in ids:
-            generated = row[self.length :]
-            if row[: self.length].tobytes() not in self.prompts:
-                return False
-            if len(generated) > 1 and not {generated.tobytes(), generated[:-1].tobytes()} & self._known.keys():
-                return False
-        return True
+        return self._rows.continues(ids[:, self.length :])
 
-    def matchers(self, ids: Ids) -> list[Matcher | None]:
-        """Return the matcher of every row; rows that say the same share one."""
+    def rows(self, ids: Ids) -> list[Row]:
+        """Return the state of every row."""
         if ids.shape[1] < self.length:
             raise ConstrainedError(
                 f"a sequence of {ids.shape[1]} tokens is shorter than its prompt", because=f"prompt_length is {self.length}",
                 instead="count padding, leave out what comes after the prompt",
             )
-        found = [self._matcher(row[self.length :]) for row in ids]
-        while len(self._known) > max(MATCHERS, 8 * len(ids)):
-            self._known.popitem(last=False)
-        return found
-
-    def _matcher(self, generated: Ids) -> Matcher | None:
-        """Return the matcher after `generated`: a copy of the nearest known one, and the tokens since."""
-        known, at = self._known, len(generated)
-        while at and (key := generated[:at].tobytes()) not in known:
-            at -= 1
-        matcher = self._start
-        if at:
-            known.move_to_end(key)
-            found = known[key]
-            if found is None:
-                known[generated.tobytes()] = None
-                return None
-            matcher = found
-        for end in range(at + 1, len(generated) + 1):
-            token = int(generated[end - 1])
-            if not 0 <= token < self._size or not matcher.accepts(token):
-                known[generated.tobytes()] = None
-                return None
-            matcher = matcher.copy()
-            matcher.advance(token)
-            known[generated[:end].tobytes()] = matcher
-        return matcher
+        return self._rows.see(ids[:, self.length :])
 
 
 _SLOT = "_constrained"  # attribute of a LogitsProcessorList: identity of a processor → the generation that the list is for
@@ -279,6 +317,15 @@ def _callers(frame: FrameType | None) -> tuple[LogitsProcessorList | None, int]:
         depth += frame.f_code is _GENERATE
         frame = frame.f_back
     return processors, depth
+
+
+def _generation_config(frame: FrameType | None) -> Any:
+    """Return the configuration of the innermost `generate` that is running, None outside of any."""
+    while frame is not None:
+        if frame.f_code is _GENERATE:
+            return frame.f_locals.get("generation_config")
+        frame = frame.f_back
+    return None
 
 
 def _unpacked(words: torch.Tensor) -> torch.Tensor:

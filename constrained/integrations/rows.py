@@ -1,0 +1,139 @@
+"""Rows of token ids, as a host shows them step after step → the matcher after each row.
+
+Hosts show whole sequences, in whatever order suits them: beams change places, drafts are tried and taken back, an assistant model asks
+in between.  So a row's matcher is found by *what the row says*: the row seen last that agrees with it for longest lends its matcher,
+which takes back what differs and reads the rest.  In the common case, the same rows and one token more, that is one comparison
+of two arrays; its cost does not depend on how the rows came about, and no history is kept but the last.
+
+Rows belong to groups, one a constraint: with k constraints, rows i·n/k up to (i+1)·n/k belong to the i-th, which is how `generate` lays
+out beams and repeated samples.
+
+Tested by every mode of `generate` in test_transformers.py, and against fresh matchers on random moves (test_rows.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..engine.constraint import Constraint
+from ..engine.matcher import Matcher
+from ..errors import ConstrainedError, Rejected
+
+Ids = npt.NDArray[np.int64]  # (rows, length) token ids
+
+
+class Row:
+    """A row's matcher, after the first `read` of its ids; it has read all of them, has ended, or the next one is not in the language.
+
+    `matcher` is None where the row is free.
+    """
+
+    __slots__ = ("matcher", "read", "length")
+
+    def __init__(self, matcher: Matcher | None, read: int, length: int) -> None:
+        self.matcher, self.read, self.length = matcher, read, length
+
+    @property
+    def ended(self) -> bool:
+        """Whether a stop token has ended the row; what comes behind it is padding."""
+        return self.matcher is not None and self.matcher.is_finished()
+
+    @property
+    def left(self) -> bool:
+        """Whether the row's ids are not in the language: a rejected draft, a beam of score -inf."""
+        return self.matcher is not None and self.read < self.length and not self.matcher.is_finished()
+
+
+class Rows:
+    """The rows of one generation.
+
+    Invariant: `_ids[i]` is what `_rows[i]` is about; a matcher belongs to one row.
+    """
+
+    def __init__(self, constraints: Sequence[Constraint | None]) -> None:
+        self._constraints = tuple(constraints)
+        self._ids: Ids | None = None
+        self._rows: list[Row] = []
+
+    def see(self, ids: Ids) -> list[Row]:
+        """Return a row for each row of generated ids, (rows, length) without the prompt.
+
+        Cost: one comparison of arrays, and an advance a row, where ids are those seen last and one more.
+        Raises: LimitExceeded: see `compile`; the next call reads all rows from their start.  ConstrainedError: see `_group`.
+        """
+        sources = self._sources(ids)
+        uses = Counter(source for source, _ in sources)
+        old, self._rows, self._ids = self._rows, [], None
+        rows = [self._row(ids, at, source, common, old, uses) for at, (source, common) in enumerate(sources)]
+        self._ids = ids.copy()
+        self._rows = rows
+        return rows
+
+    def continues(self, ids: Ids) -> bool:
+        """Say whether every row is the beginning of one that was seen last, or such a beginning and one token."""
+        length: int = ids.shape[1]
+        if self._ids is None or not self._fits(len(ids)):
+            return length <= 1
+        return all(common >= length - 1 for _, common in self._sources(ids))
+
+    def _row(self, ids: Ids, at: int, source: int, common: int, old: list[Row], uses: Counter[int]) -> Row:
+        constraint, length = self._constraints[self._group(at, len(ids))], ids.shape[1]
+        if constraint is None:
+            return Row(None, length, length)
+        if source < 0:
+            matcher, read = constraint.matcher(), 0
+        else:
+            uses[source] -= 1
+            lent = old[source].matcher
+            assert lent is not None
+            matcher, read = lent.copy() if uses[source] else lent, old[source].read
+            if read > common:
+                matcher.rollback(read - common)
+                read = common
+        if read == common:
+            for token in ids[at, common:].tolist():
+                if matcher.is_finished():
+                    break
+                try:
+                    matcher.advance(token)
+                except Rejected:
+                    break
+                read += 1
+        return Row(matcher, read, length)
+
+    def _sources(self, ids: Ids) -> list[tuple[int, int]]:
+        """Return for each row the row seen last, of its group, that agrees with it for longest, and for how many ids; (-1, 0): none."""
+        last, count = self._ids, len(ids)
+        if last is None or not self._fits(count):
+            return [(-1, 0)] * count
+        shared = min(last.shape[1], ids.shape[1])
+        if len(last) == count and np.array_equal(last[:, :shared], ids[:, :shared]):
+            return [(at, shared) for at in range(count)]
+        found = []
+        for at in range(count):
+            group = self._group(at, count)
+            first, end = (len(last) * number // len(self._constraints) for number in (group, group + 1))
+            differs = last[first:end, :shared] != ids[at, :shared]
+            common = np.where(differs.any(axis=1), differs.argmax(axis=1), shared) if shared else np.zeros(end - first, np.int64)
+            best = int(common.argmax())
+            found.append((first + best, int(common[best])))
+        return found
+
+    def _fits(self, count: int) -> bool:
+        return count % len(self._constraints) == 0
+
+    def _group(self, at: int, count: int) -> int:
+        """Return the number of a row's constraint.
+
+        Raises: ConstrainedError: the rows cannot be shared out among the constraints.
+        """
+        if not self._fits(count):
+            raise ConstrainedError(
+                f"{len(self._constraints)} constraints for {count} rows", because="every constraint has as many rows as the others",
+                instead="one constraint for each prompt of the batch",
+            )
+        return at * len(self._constraints) // count
