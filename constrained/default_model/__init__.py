@@ -28,6 +28,8 @@ MARKERS = (  # tokens that end a turn, and tokens that begin a call
     "<|end_of_text|>", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|action_end|>", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_145]",
     "<|end_reflect|>", "<|end_introspect|>", "<|end_reason|>", "<|user|>", "<|observation|>", "[EOS]", "</s>",
     "<|python_tag|>", "<|action_start|>", "[UNUSED_TOKEN_144]", "<|function_call|>", "<tool_call>",
+    "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<|END_THINKING|>", "<|END_RESPONSE|>", "<|END_TEXT|>", "<|end_of_msg|>", "<|close|>",
+    "<|end|>", "<|return|>", "<|call|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<turn|>", "<channel|>", "[/THINK]", "</think>",
 )  # fmt: skip
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 

@@ -32,6 +32,26 @@ SPECIAL = (
     "<s>", "</s>", "<unk>",
 )  # fmt: skip
 
+# Of today's models; their ids follow all others, so that those stay what they were.
+LATER = (
+    "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
+    "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>",
+    "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>", "｜DSML｜",  # DeepSeek
+    "[INST]", "[/INST]", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]",
+    "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]", "[THINK]", "[/THINK]", "[MODEL_SETTINGS]", "[/MODEL_SETTINGS]",  # Mistral
+    "<BOS_TOKEN>", "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>",
+    "<|START_THINKING|>", "<|END_THINKING|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>",
+    "<|START_ACTION|>", "<|END_ACTION|>", "<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>",  # Cohere
+    "<|im_user|>", "<|im_assistant|>", "<|im_system|>", "<|im_middle|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
+    "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>",  # Kimi
+    "<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|startoftext|>",  # gpt-oss
+    "<|tool|>", "<|/tool|>", "<|tool_call|>", "<|/tool_call|>", "<|tool_response|>",  # Phi
+    "[|system|]", "[|user|]", "[|assistant|]", "[|tool|]", "[|endofturn|]", "<|start_of_role|>", "<|end_of_role|>",  # EXAONE, Granite
+    "<sop>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "]~!b[", "]~b]", "[e~[", "<seed:bos>", "<seed:eos>",  # GLM, MiniMax, Seed
+    "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", "<|turn>", "<turn|>", '<|"|>',  # Gemma
+    "<bos>", "<eos>", "<|tool>", "<tool|>", "<|think|>",
+)  # fmt: skip
+
 # Text that is one token without being special, as in Qwen: the bytes are what a grammar sees.
 PLAIN = ("<tool_call>", "</tool_call>", "<think>", "</think>")
 
@@ -47,6 +67,7 @@ def build() -> Tokenizer:
     tokenizer.train_from_iterator((HERE / "corpus.txt").read_text(encoding="utf-8").split("\n\n"), trainer)
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in PLAIN])
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in LATER])
     return tokenizer
 
 

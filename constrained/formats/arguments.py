@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import keyword
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..machine import State
 from ..schema import EmbeddedSchema, embed
+from ..schema.tagged_surface import NAME
 
 MAX_DEPTH = 8  # of plain schemas
 
@@ -33,7 +35,7 @@ class Arguments:
 
     def __init__(self, schema: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self._schema, self._options = schema, options
-        named = options["surface"] != "arguments" or _are_keywords(schema.get("properties", ()))
+        named = options["surface"] not in _WRITABLE or _WRITABLE[options["surface"]](schema)
         self._made: EmbeddedSchema | None = None if named and is_plain(schema) else embed(schema, **options)
 
     @property
@@ -42,6 +44,16 @@ class Arguments:
         if self._made is None:
             self._made = embed(self._schema, **self._options)
         return self._made
+
+    @property
+    def markers(self) -> frozenset[str]:
+        """The parts of what stands around arguments that some tokenizers have as tokens."""
+        tags = self._options.get("tags")
+        return frozenset() if tags is None else frozenset(tags.markers)
+
+    def with_specials(self, names: Collection[str]) -> Arguments | EmbeddedSchema:
+        """Return the same arguments with some of the `markers` as special tokens."""
+        return self.machine.with_specials(names)
 
     @property
     def widened(self) -> tuple[Any, ...]:
@@ -113,7 +125,20 @@ def _bounds_agree(schema: Mapping[str, Any], kind: object) -> bool:
     return all(schema.get(low, 0) <= schema.get(high, math.inf) for low, high in _LENGTHS.items())
 
 
-def _are_keywords(names: object) -> bool:
+def _are_keywords(schema: Mapping[str, Any]) -> bool:
+    names = schema.get("properties", {})
     return isinstance(names, dict) and all(
         type(name) is str and name.isascii() and name.isidentifier() and not keyword.iskeyword(name) for name in names
     )
+
+
+def _are_tags(schema: Mapping[str, Any]) -> bool:
+    """Return whether tags can surely hold all members and the listed strings."""
+    properties = schema.get("properties", {})
+    return isinstance(properties, dict) and all(
+        type(name) is str and re.fullmatch(NAME, name) and isinstance(part, dict) and not any("<" in str(text) for text in part.get("enum", ()))
+        for name, part in properties.items()
+    )
+
+
+_WRITABLE = {"arguments": _are_keywords, "tagged": _are_tags}

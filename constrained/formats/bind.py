@@ -19,11 +19,15 @@ from typing import Any
 
 from ..errors import GrammarError, SchemaError
 from ..grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
+from ..machine import Language
 from ..schema.embedding import Options
 from .arguments import Arguments
 from .definition import ENTRY, Change, Definition, Payload
+from .prompted import after_prompt
 from .request import Request
 from .rules import Alternatives, alternatives_of, flatten, join_literals, prune, repeat_at_most
+from .sequence import Calls
+from .tagged import tags_of
 from .tools import Tool
 
 ANY_OBJECT = {"type": "object"}
@@ -50,6 +54,7 @@ def shape(generic: Grammar, definition: Definition, request: Request) -> Alterna
             rules[target] = rules[source]
         for rule in change.drop:
             rules[rule] = ()
+    _think(rules, definition, request)
     if definition.repeat is not None and request.calls is not None:
         repeat_at_most(rules, definition.repeat.rule, definition.repeat.next, request.calls - 1)
     _choose(rules, definition, request)
@@ -57,6 +62,15 @@ def shape(generic: Grammar, definition: Definition, request: Request) -> Alterna
     if not rules:
         raise GrammarError(f"no turn fits tool_choice {request.only or request.choice!r}", because="no tool that it allows is on offer")
     return rules
+
+
+def _think(rules: Alternatives, definition: Definition, request: Request) -> None:
+    """Make the thought of a turn what the request says."""
+    reasoning = definition.reasoning
+    if reasoning is not None and request.reasoning == "required":
+        rules[reasoning.rule] = ((Ref(reasoning.block),),)
+    elif reasoning is not None and request.reasoning == "none":
+        rules[reasoning.block] = ()
 
 
 def bind(generic: Grammar, definition: Definition, request: Request, writing: Writing) -> Grammar:
@@ -68,12 +82,17 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
     if "tool_call" in rules:
         assert definition.payload is not None
         rules = _bind_tools(rules, definition, definition.payload, request, writing)
+    if request.prompt:
+        specials = frozenset((*definition.tokens.values(), *definition.markers))
+        rules = prune(after_prompt(rules, ENTRY, request.prompt, specials), ENTRY)
     return _grammar(rules, generic)
 
 
 def _grammar(rules: Alternatives, generic: Grammar) -> Grammar:
     """Return the rules as a grammar that counts only the special tokens it uses."""
-    used = {symbol.text for sequences in rules.values() for sequence in sequences for symbol in sequence if isinstance(symbol, Literal)}
+    symbols = [symbol for sequences in rules.values() for sequence in sequences for symbol in sequence]
+    used = {symbol.text for symbol in symbols if isinstance(symbol, Literal)}
+    used = used.union(*[getattr(symbol.machine, "markers", ()) for symbol in symbols if isinstance(symbol, Embedded)])
     named = {name: Rule(name, sequences) for name, sequences in rules.items()}
     return Grammar(named, ENTRY, generic.specials & used, source=generic.source, adopts=generic.adopts)
 
@@ -126,22 +145,27 @@ def _choose(rules: Alternatives, definition: Definition, request: Request) -> No
 
 
 def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, request: Request, writing: Writing) -> Alternatives:
-    slots = {"name", "arguments"}
-    specials = frozenset(definition.tokens.values())
+    slots = {"name", "arguments", id_slot(rules)}
+    specials = frozenset((*definition.tokens.values(), *definition.markers))
     templates = [join_literals(sequence, specials) for sequence in flatten(rules, "tool_call", slots)]
     options = {
-        "surface": "arguments" if payload.surface == "python" else "json", "spelling": "tagsafe" if payload.tag_safe else "canonical",
-        **asdict(writing),
+        "surface": "arguments" if payload.surface == "python" else payload.surface,
+        "spelling": "tagsafe" if payload.tag_safe or payload.surface == "tagged" else "canonical", **asdict(writing),
+        "tags": tags_of(rules, definition.markers, tuple(definition.tokens.values())) if payload.surface == "tagged" else None,
     }
     Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
+    if tools is not None:
+        check_names(rules, definition, payload, tools)
+        if request.only is not None:
+            tools = tuple(tool for tool in tools if tool.name == request.only)
+    if definition.repeat is not None and definition.repeat.all is not None:
+        rules[definition.repeat.all] = ((Embedded("calls", _calls(rules, templates, definition, payload, request, options)),),)
+        return prune(rules, ENTRY)
     if tools is None:
         machine = _arguments(ANY_OBJECT, options, "any tool")
         rules["arguments"] = ((Embedded("arguments", machine),),)
         return prune(rules, ENTRY)
-    check_names(rules, definition, payload, tools)
-    if request.only is not None:
-        tools = tuple(tool for tool in tools if tool.name == request.only)
     name_slot, arguments_slot = Ref("name"), Ref("arguments")
     bound: list[tuple[Symbol, ...]] = []
     for tool in tools:
@@ -151,6 +175,38 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
         }
         bound += [join_literals(tuple([filled.get(symbol, symbol) for symbol in template]), specials) for template in templates]
     return prune({**rules, "tool_call": tuple(bound)}, ENTRY)
+
+
+def id_slot(rules: Alternatives) -> str:
+    """Return the rule that differs between the ids of two calls of a tool: the id, or the number inside it."""
+    return "call_number" if "call_number" in rules else "call_id"
+
+
+def _calls(
+    rules: Alternatives, templates: Sequence[tuple[Symbol, ...]], definition: Definition, payload: Payload, request: Request,
+    options: dict[str, Any],
+) -> Calls:
+    """Return the machine of all calls of a turn, which gives them ids."""
+    repeat, specials = definition.repeat, frozenset((*definition.tokens.values(), *definition.markers))
+    assert repeat is not None
+    assert repeat.ids is not None
+    (template,), (following,) = templates, flatten(rules, repeat.next, {"tool_call"})
+    between = join_literals(following[: following.index(Ref("tool_call"))], specials) if repeat.next in rules else ()
+    names: tuple[str, ...] | Language
+    if request.tools is None:
+        pattern = terminal_of(rules, "name")
+        assert pattern is not None
+        names = pattern.language
+        machines: tuple[Arguments, ...] = (_arguments(ANY_OBJECT, options, "any tool"),)
+    else:
+        offered = [tool for tool in request.tools if request.only in (None, tool.name)]
+        named = sorted((spell_name(tool.name, payload), tool) for tool in offered)
+        names = tuple(name for name, _ in named)
+        machines = tuple(_arguments(tool.parameters, options, f"tool {tool.name!r}") for _, tool in named)
+    first = repeat.first if repeat.per == "turn" else None if request.calls_before is None else repeat.first + request.calls_before
+    shape = terminal_of(rules, id_slot(rules))
+    assert shape is not None
+    return Calls(template, between, names, machines, repeat.ids, shape, first, request.calls, frozenset(definition.tokens.values()) & specials)
 
 
 def _arguments(schema: dict[str, Any], options: dict[str, Any], where: str) -> Arguments:
@@ -195,7 +251,13 @@ def check_names(rules: Alternatives, definition: Definition, payload: Payload, t
 
 def name_pattern(rules: Alternatives) -> re.Pattern[str] | None:
     """Return the regular expression of the names that a format's grammar derives."""
-    sequence: tuple[Symbol, ...] = (Ref("name"),)
+    found = terminal_of(rules, "name")
+    return re.compile(found.source) if found is not None else None
+
+
+def terminal_of(rules: Alternatives, rule: str) -> Pattern | None:
+    """Return the pattern that a rule is, if it is one."""
+    sequence: tuple[Symbol, ...] = (Ref(rule),)
     while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules[sequence[0].rule]) == 1:
         sequence = rules[sequence[0].rule][0]
-    return re.compile(sequence[0].source) if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None
+    return sequence[0] if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None

@@ -55,11 +55,19 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How further calls follow the first: `rule` derives any number of `next`; `default` is the most calls of a turn, None: no bound."""
+    """How further calls follow the first: `rule` derives any number of `next`; `default` is the most calls of a turn, None: no bound.
+
+    `ids`: where calls have ids, "counted", in decimal from `first` on, or "unique", texts of the rule `call_id`; then `all` is the rule
+    of all calls, and `per` says whether they are counted in a "turn" or in the "conversation".
+    """
 
     rule: str
     next: str
     default: int | None
+    all: str | None = None
+    ids: str | None = None
+    first: int = 0
+    per: str = "conversation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +79,42 @@ class Builtin:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Where a turn thinks: `rule` may derive nothing or `block`, and `prompt` is how a template begins the thought for the model."""
+
+    rule: str
+    block: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """A format's .toml file.
 
-    `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `reserved` are other texts that may
-    not stand in a turn.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
+    `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are texts that some
+    tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn.  `variant` is what
+    sets a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
     """
 
     title: str
     specification: str
     grammar: Path
     tokens: Mapping[str, str]
+    markers: tuple[str, ...]
     reserved: tuple[str, ...]
     stops: Mapping[str, tuple[str, ...]]
     payload: Payload | None
     repeat: Repeat | None
     builtins: Mapping[str, Builtin]
     thoughts: Mapping[str, str]
+    reasoning: Reasoning | None
+    variant: Change
     options: Mapping[str, Option]
 
 
 _KEYS = frozenset(
-    "extends title specification grammar specials reserved spellings stops payload calls builtins thoughts options".split()
+    """extends title specification grammar specials markers reserved spellings variant stops payload calls builtins thoughts reasoning
+    options""".split()
 )
 
 
@@ -136,27 +158,42 @@ def _definition(table: dict[str, Any], path: Path) -> Definition:
         specification=str(table["specification"]),
         grammar=path.with_name(table["grammar"]),
         tokens=tokens,
+        markers=tuple(table.get("markers", ())),
         reserved=tuple(table.get("reserved", ())),
         stops={rule: tuple(names) for rule, names in table["stops"].items()},
         payload=_payload(table["payload"], path) if "payload" in table else None,
         repeat=_repeat(table["calls"], path) if "calls" in table else None,
         builtins={name: Builtin(str(value["rule"]), dict(value["arguments"])) for name, value in table.get("builtins", {}).items()},
         thoughts=dict(table.get("thoughts", {})),
+        reasoning=_reasoning(table["reasoning"], path) if "reasoning" in table else None,
+        variant=_change(table.get("variant", {}), path),
         options={name: _option(value, name, path) for name, value in table.get("options", {}).items()},
     )
 
 
 def _payload(table: dict[str, Any], path: Path) -> Payload:
     _check_keys(table, {"surface", "name", "tag_safe"}, path)
-    for key, known in (("surface", ("json", "python")), ("name", ("raw", "json", "python"))):
+    for key, known in (("surface", ("json", "python", "tagged")), ("name", ("raw", "json", "python"))):
         if table[key] not in known:
             raise ValueError(f"payload.{key} is {table[key]!r}, not one of {', '.join(known)}")
     return Payload(table["surface"], table["name"], bool(table.get("tag_safe", False)))
 
 
 def _repeat(table: dict[str, Any], path: Path) -> Repeat:
-    _check_keys(table, {"repeat", "next", "default"}, path)
-    return Repeat(table["repeat"], table["next"], table.get("default"))
+    _check_keys(table, {"repeat", "next", "default", "all", "ids", "first", "per"}, path)
+    for key, known in (("ids", (None, "counted", "unique")), ("per", ("conversation", "turn"))):
+        if table.get(key, known[0]) not in known:
+            raise ValueError(f"calls.{key} is {table[key]!r}, not one of {', '.join(filter(None, known))}")
+    if ("ids" in table) != ("all" in table):
+        raise ValueError("calls.ids and calls.all belong together")
+    return Repeat(
+        table["repeat"], table["next"], table.get("default"), table.get("all"), table.get("ids"), table.get("first", 0),
+        table.get("per", "conversation"))
+
+
+def _reasoning(table: dict[str, Any], path: Path) -> Reasoning:
+    _check_keys(table, {"rule", "block", "prompt"}, path)
+    return Reasoning(str(table["rule"]), str(table["block"]), str(table["prompt"]))
 
 
 def _option(table: dict[str, Any], name: str, path: Path) -> Option:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import GrammarError, VocabularyError
 from ..grammar import Grammar, Literal, Rule, Symbol
 from ..schema.recent import Recent, content
+from .aliases import known, nearest
 from .bind import Writing, bind, shape
-from .definition import ENTRY, Definition, read_definition
+from .definition import ENTRY, Change, Definition, read_definition
 from .message import Message, ToolCall
 from .request import Request, make_request
 
@@ -45,24 +46,26 @@ class ChatFormat:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the formats that come with the package."""
-        return tuple(sorted(path.stem for path in _folder().glob("*.toml")))
+        return tuple(sorted(path.stem for path in _folder().glob("*.toml") if path.stem != "aliases"))
 
     @classmethod
     def load(cls, name_or_path: str | PathLike[str]) -> ChatFormat:
-        """Return a format by its name, or from a pair of files given by the path of either.
+        """Return a format by its name or another name of it, or from a pair of files given by the path of either.
 
         Raises: GrammarError: there is none, or its files are wrong.
 
         >>> ChatFormat.load("hermes").stop
         ('<|im_end|>',)
         """
-        if name_or_path in cls.names():
-            return _shipped(str(name_or_path))
+        name = known(str(name_or_path), _folder(), cls.names())
+        if name is not None:
+            return _shipped(name)
         path = Path(name_or_path)
         if path.suffix not in (".toml", ".lark"):
+            near = nearest(str(name_or_path), _folder(), cls.names())
             raise GrammarError(
-                f"unknown format {str(name_or_path)!r}", instead=f"one of: {', '.join(cls.names())}; or the path of a .toml file"
-            )
+                f"unknown format {str(name_or_path)!r}",
+                instead=f"{', '.join(near)}; 'constrained formats' lists all; or the path of a .toml file")
         return _read(path.with_suffix(".toml"))
 
     @property
@@ -101,7 +104,7 @@ class ChatFormat:
     def grammar(
         self, tools: object = None, tool_choice: str | Mapping[str, Any] = "auto", parallel_tool_calls: bool | None = None, *,
         max_calls: int | None = None, property_order: str = "schema", whitespace: str = "canonical", closed: bool = True,
-        unsupported: str = "raise", **options: object,
+        unsupported: str = "raise", reasoning: str | None = None, prompt: str = "", calls_before: int | None = None, **options: object,
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
@@ -109,15 +112,20 @@ class ChatFormat:
         the names of those that are offered.  tool_choice: "auto"; "required" and "none"; or a name (OpenAI's object too).
         parallel_tool_calls, max_calls: one call or several, where the format has room for several; default: what the format prescribes.
         property_order, whitespace, closed, unsupported: as in `schema.embed`; arguments are one line of canonical text in the order of
-        the schema, and objects with declared properties have no others.  options: see `definition.options`.
+        the schema, and objects with declared properties have no others.
+        reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
+        prompt: what the prompt holds of the turn behind the assistant's header, which the model goes on from.
+        calls_before: the calls of earlier turns, where a format numbers them through; None: unknown, any number may come first.
+        options: see `definition.options`.
 
         Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found again by content.
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
         """
         writing = Writing(whitespace, property_order, closed, unsupported)
-        key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported)
-        return self._recent.found(key, lambda: bind(
-            self.generic, self.definition, make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options), writing))
+        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before}
+        key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, thinking)
+        return self._recent.found(key, lambda: bind(self.generic, self.definition, make_request(
+            self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing))
 
     @cached_property
     def _recent(self) -> Recent[Grammar]:
@@ -129,10 +137,13 @@ class ChatFormat:
 
     def _request(
         self, tools: object, *, tool_choice: object = "auto", parallel_tool_calls: bool | None = None, max_calls: int | None = None,
-        whitespace: str = "", property_order: str = "", closed: bool = True, unsupported: str = "", **options: object,
+        whitespace: str = "", property_order: str = "", closed: bool = True, unsupported: str = "", reasoning: str | None = None,
+        prompt: str = "", calls_before: int | None = None, **options: object,
     ) -> Request:
         """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
-        return make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options)
+        return make_request(
+            self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, reasoning=reasoning, prompt=prompt,
+            calls_before=calls_before)
 
     def parse(
         self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, **options: Any
@@ -151,12 +162,13 @@ class ChatFormat:
 
         if isinstance(text_or_ids, str):
             turn = split_text(text_or_ids, self.definition)
+            whole = split_text(options.get("prompt", "") + text_or_ids, self.definition)
         elif vocabulary is None:
             raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
         else:
-            turn = split_ids(text_or_ids, vocabulary, self.stop)
+            turn = whole = split_ids(text_or_ids, vocabulary, self.stop)
         check(turn, self.grammar(tools, **options), self.definition)
-        return read_turn(turn, shape(self.generic, self.definition, self._request(tools, **options)), self.definition)
+        return read_turn(whole, shape(self.generic, self.definition, self._request(tools, **options)), self.definition)
 
     def write(self, message: Message, tools: object = None, **options: Any) -> str:
         """Return the canonical text of a message's turn: what a model that follows the format to the letter would generate.
@@ -182,11 +194,24 @@ def _shipped(name: str) -> ChatFormat:
 
 def _read(path: Path) -> ChatFormat:
     definition = read_definition(path)
-    generic = replace(Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[_folder()]), adopts=True)
+    read = Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[_folder()])
+    generic = replace(_varied(read, definition.variant), adopts=True)
     for rule in ("answer", "calling"):
         if rule not in generic.rules:
             raise GrammarError(f"the grammar of the format {path.stem!r} has no rule '{rule}'", instead="see grammars/README.md")
     return ChatFormat(path.stem, definition, _respelled(generic, {old: new for old, new in definition.tokens.items() if old != new}))
+
+
+def _varied(grammar: Grammar, change: Change) -> Grammar:
+    """Return the grammar of a format that differs from its relative's in some rules."""
+    if not (change.drop or change.replace):
+        return grammar
+    rules = dict(grammar.rules)
+    for target, source in change.replace:
+        rules[target] = Rule(target, rules[source].alternatives)
+    for name in change.drop:
+        rules[name] = Rule(name, ())
+    return replace(grammar, rules=rules)
 
 
 def _respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:

@@ -11,13 +11,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call: the tool's name and its arguments as JSON values.
+    """One call: the tool's name, its arguments as JSON values, and its id as the text has it, in formats that write ids.
 
     Calls of a format's own tools count too: a code interpreter's is ``ToolCall("interpreter", {"code": …})``.
     """
 
     name: str
     arguments: dict[str, Any]
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

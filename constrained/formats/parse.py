@@ -24,6 +24,7 @@ from ..engine.vocabulary import Vocabulary
 from ..errors import Rejected
 from ..grammar import Grammar, Literal, Pattern, Ref, Special, Symbol
 from ..machine import Language
+from .bind import id_slot, terminal_of
 from .definition import ENTRY, Definition
 from .message import Message, ToolCall
 from .rules import Alternatives
@@ -180,7 +181,7 @@ class _Reader:
         self._turn, self._rules, self._payload = turn, rules, definition.payload
         self._starts = [start for start, _, _ in turn.marks]
         self._marks = {start: (end, name) for start, end, name in turn.marks}
-        self._texts = {"content", "name", *definition.thoughts.values(), *(rule for b in builtins for rule in b.arguments.values())}
+        self._texts = {"content", "name", id_slot(rules), *definition.thoughts.values(), *(rule for b in builtins for rule in b.arguments.values())}
         self._calls = {"tool_call", *(builtin.rule for builtin in builtins)}
         self._specials = frozenset(definition.tokens.values())
         self.because: str | None = None
@@ -197,7 +198,8 @@ class _Reader:
         if symbol.rule == "arguments":
             return self._arguments(place)
         if symbol.rule in self._texts:
-            ((terminal,),) = self._rules[symbol.rule]
+            terminal = terminal_of(self._rules, symbol.rule)
+            assert terminal is not None
             return ((end, Part(symbol.rule, place, end)) for end in self._ends(terminal, place))
         return None
 
@@ -247,19 +249,21 @@ def _message(turn: Turn, parts: Sequence[Part], definition: Definition) -> Messa
     }
     kinds = {rule: kind for kind, rule in definition.thoughts.items()}
     content, thoughts = "", {}
-    calls: list[tuple[str, dict[str, Any]]] = []
+    calls: list[tuple[str, dict[str, Any], str | None]] = []
     keys: dict[str, str] = {}  # rule → argument of the builtin that is being read
     for part in parts:
         text = turn.text[part.start : part.end]
         if part.rule == "tool_call":
-            calls.append(("", {}))
+            calls.append(("", {}, None))
         elif part.rule in builtins:
             name, keys = builtins[part.rule]
-            calls.append((name, {}))
+            calls.append((name, {}, None))
         elif part.rule == "name":
-            calls[-1] = (_name(text, definition), calls[-1][1])
+            calls[-1] = (_name(text, definition), *calls[-1][1:])
+        elif part.rule in ("call_id", "call_number"):
+            calls[-1] = (*calls[-1][:2], text)
         elif part.rule == "arguments":
-            calls[-1] = (calls[-1][0], part.value)
+            calls[-1] = (calls[-1][0], part.value, calls[-1][2])
         elif part.rule in kinds:
             thoughts[kinds[part.rule]] = text
         elif part.rule == "content":

@@ -13,6 +13,7 @@ from .definition import Definition
 from .tools import Tool, read_tools
 
 CHOICES = ("auto", "required", "none")
+REASONING = ("none", "optional", "required", "prefilled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Request:
     """What a turn may hold.
 
     `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the name of the tool that must be called, or None.
-    `calls`: the most calls, None = no bound.  `options`: values of the format's options.
+    `calls`: the most calls, None = no bound.  `options`: values of the format's options.  `reasoning`: one of `REASONING`.
+    `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier turns, None = unknown.
     """
 
     tools: tuple[Tool, ...] | None
@@ -28,10 +30,14 @@ class Request:
     only: str | None
     calls: int | None
     options: Mapping[str, object]
+    reasoning: str = "optional"
+    prompt: str = ""
+    calls_before: int | None = None
 
 
 def make_request(
-    definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object]
+    definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object],
+    *, reasoning: str | None = None, prompt: str = "", calls_before: int | None = None,
 ) -> Request:
     """Return the request, defaults filled in.
 
@@ -41,7 +47,27 @@ def make_request(
     only = _only(choice, read, definition)
     if choice == "required" and read == ():
         raise GrammarError("tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'")
-    return Request(read, "required" if only is not None else str(choice), only, _calls(definition, parallel, max_calls), options)
+    reasoning, prompt = _thinking(definition, reasoning, prompt)
+    if calls_before is not None and (isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0):
+        raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
+    return Request(
+        read, "required" if only is not None else str(choice), only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
+        calls_before)
+
+
+def _thinking(definition: Definition, reasoning: object, prompt: object) -> tuple[str, str]:
+    """Return whether a turn thinks, and how its prompt ends."""
+    if reasoning is not None and (not isinstance(reasoning, str) or reasoning not in REASONING):
+        raise GrammarError(f"unknown reasoning {reasoning!r}", instead="one of: " + ", ".join(REASONING))
+    if not isinstance(prompt, str):
+        raise GrammarError(f"the prompt is {prompt!r}", instead="the text behind the assistant's header")
+    if definition.reasoning is None:
+        if reasoning in ("required", "prefilled"):
+            raise GrammarError(f"reasoning is {reasoning!r}", because=f"the format '{definition.title}' has no thoughts", instead="'none', or leave it out")
+        return "none", prompt
+    if reasoning == "prefilled":
+        return "required", prompt or definition.reasoning.prompt
+    return reasoning or "optional", prompt
 
 
 def _own_tools(tools: object, definition: Definition) -> tuple[Tool, ...]:

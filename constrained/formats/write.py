@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..errors import ConstrainedError
 from ..grammar import Literal, Pattern, Ref, Special, Symbol
 from ..regex import Expr, matches
-from .bind import spell_name
+from .bind import id_slot, spell_name
 from .definition import ENTRY, Definition
 from .message import Message, ToolCall
 from .rules import Alternatives
@@ -37,7 +37,7 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     schemas = {tool.name: tool.parameters for tool in tools or ()}
     texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
     texts |= {"content": message.content} if message.content else {}
-    calls = [_call(rules, definition, call, schemas.get(call.name)) for call in message.tool_calls]
+    calls = [_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(message.tool_calls)]
     slots = {"content", *definition.thoughts.values()}
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
     stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
@@ -71,8 +71,8 @@ def _reason(message: Message, rules: Alternatives) -> str:
     return f"none has {' and '.join(parts) or 'neither text nor calls'}"
 
 
-def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object) -> tuple[str, str]:
-    """Return the rule that writes a call, and what it writes."""
+def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object, at: int) -> tuple[str, str]:
+    """Return the rule that writes a call, number `at` of its turn, and what it writes."""
     builtin, payload = definition.builtins.get(call.name), definition.payload
     if (builtin.rule if builtin else "tool_call") not in rules:
         raise ConstrainedError(f"the format '{definition.title}' cannot call {call.name!r}", because="no such tool is on offer")
@@ -84,7 +84,12 @@ def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: o
     assert payload is not None  # a grammar with tool_call has one
     arguments = in_schema_order(call.arguments, schema)
     text = write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe)
-    return "tool_call", _filled(rules, "tool_call", {"name": spell_name(call.name, payload), "arguments": text}, definition)
+    texts = {"name": spell_name(call.name, payload), "arguments": text}
+    if definition.repeat is not None and definition.repeat.ids is not None:
+        number = definition.repeat.first + at
+        given = call.id.rpartition(":")[2] if call.id and id_slot(rules) == "call_number" else call.id
+        texts[id_slot(rules)] = given or (str(number) if definition.repeat.ids == "counted" else f"call{number:05d}")
+    return "tool_call", _filled(rules, "tool_call", texts, definition)
 
 
 def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: Definition) -> str:

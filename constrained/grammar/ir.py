@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 class Machine(Protocol):
-    """A language that another layer lowers and prints itself: JSON text of a schema, for example."""
+    """A language that another layer lowers and prints itself: JSON text of a schema, for example.
+
+    A machine may have `markers`, texts that can be special tokens, and then has ``with_specials(names)``, which returns the same language
+    with some of them as tokens.
+    """
 
     @property
     def widened(self) -> tuple[Any, ...]: ...
@@ -227,7 +231,8 @@ class Grammar:
         >>> Grammar.from_lark('start: "hi" "<end>"').with_specials(["<s>", "<end>"]).specials
         frozenset({'<end>'})
         """
-        found = self.specials | ({symbol.text for symbol in self.symbols() if isinstance(symbol, Literal)} & set(names))
+        texts = {text for symbol in self.symbols() for text in _texts_of(symbol)}
+        found = self.specials | (texts & set(names))
         if found == self.specials:
             return self
         known = self._read_with.get(found)
@@ -291,6 +296,14 @@ class Grammar:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts)
+
+
+def _texts_of(symbol: Symbol) -> Collection[str]:
+    """Return the texts of a symbol that can be special tokens."""
+    if isinstance(symbol, Embedded):
+        markers: frozenset[str] = getattr(symbol.machine, "markers", frozenset())
+        return markers
+    return (symbol.text,) if isinstance(symbol, Literal) else ()
 
 
 def _identity(symbol: Symbol) -> object:

@@ -189,7 +189,10 @@ class Lowering:
             if isinstance(symbol, Ref):
                 called = self._begin(symbol.rule)
             elif isinstance(symbol, Embedded):
-                called = symbol.machine.state()
+                machine = symbol.machine
+                if getattr(machine, "markers", None):
+                    machine = machine.with_specials(self._specials)  # type: ignore[attr-defined]
+                called = machine.state()
             else:
                 assert isinstance(symbol, Pattern)
                 called = Text(Surface.RAW, filled(symbol.language))

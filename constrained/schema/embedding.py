@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json as json_module
-import keyword
-import unicodedata
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -27,20 +25,34 @@ from constrained.schema.documents import load
 from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
 from constrained.schema.machine_value import Values, common_values
-from constrained.schema.normalise import is_never, normalise
+from constrained.schema.normalise import is_never
 from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
-from constrained.schema.python_surface import arguments, python
+from constrained.schema.python_surface import arguments, check_arguments, python
 from constrained.schema.recent import Recent, content, values_of
 from constrained.schema.survey import Widened, needs_survey, survey, widen
+from constrained.schema.tagged_surface import Members, Tags, check_names
 from constrained.schema.values import Conj
 
 Surface: TypeAlias = Callable[[str, str], Punctuation]  # of whitespace and spelling
+Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
 
-SURFACES: dict[str, tuple[Surface, Surface | None]] = {  # how values are written, and how the outermost object is if otherwise
+
+def _as_arguments(options: Options, values: Values, conj: Conj) -> State:
+    return values.object_written_as(arguments(options.whitespace, options.spelling), conj)
+
+
+def _between_tags(options: Options, values: Values, conj: Conj) -> State:
+    assert options.tags is not None
+    return Members(values, options.tags).start(conj)
+
+
+SURFACES: dict[str, tuple[Surface, Outer | None]] = {
     "json": (json, None),
     "python": (python, None),
-    "arguments": (python, arguments),
+    "arguments": (python, _as_arguments),
+    "tagged": (json, _between_tags),
 }
+_CHECKS: dict[str, Callable[[Conj], None]] = {"arguments": check_arguments, "tagged": check_names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,7 @@ class Options:
     unsupported: str = "raise"
     closed: bool = False
     formats: str = "assert"
+    tags: Tags | None = None
 
     def __post_init__(self) -> None:
         allowed = {
@@ -62,6 +75,8 @@ class Options:
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise SchemaError(f"unknown {name} {getattr(self, name)!r}", instead="one of: " + ", ".join(map(repr, values)))
+        if (self.surface == "tagged") != (self.tags is not None):
+            raise SchemaError(f"surface {self.surface!r} with tags {self.tags!r}", instead="surface 'tagged' and its tags, or neither")
 
 
 _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
@@ -77,13 +92,15 @@ def forget() -> None:
 def embed(
     schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
     unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
+    tags: Tags | None = None,
 ) -> EmbeddedSchema:
     """Return the machine of the texts whose values are valid against a schema.
 
     surface: "json"; "python", literals as `ast.literal_eval` reads them; "arguments", an object as Python keyword arguments in
-    parentheses.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".  spelling: "any", "canonical" or "tagsafe", see the
-    surfaces.  property_order: "any", or "schema" for the order of ``properties``.  unsupported: "raise", or "widen" what cannot be
-    compiled and list it in `widened`.  closed: objects have no keys but those that are mentioned.  formats: "assert" or "annotate".
+    parentheses; "tagged", an object as raw text between `tags`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
+    spelling: "any", "canonical" or "tagsafe", see the surfaces.  property_order: "any", or "schema" for the order of
+    ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.  closed: objects have no keys but
+    those that are mentioned.  formats: "assert" or "annotate".
     documents: by URI, what the schema may refer to.
 
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
@@ -94,8 +111,8 @@ def embed(
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
-    key = content(schema, documents, *written)
-    return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written), documents, key))
+    key = content(schema, documents, *written, None if tags is None else tuple(tags))
+    return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags), documents, key))
 
 
 class EmbeddedSchema:
@@ -104,10 +121,10 @@ class EmbeddedSchema:
     def __init__(self, schema: Any, options: Options, documents: Mapping[str, Any] | None, key: bytes | None = None) -> None:
         self.options = options
         self._source = (schema, documents) if key is None else key  # a name instead of the caller's objects, which may change
-        inner, outer = (surface and surface(options.whitespace, options.spelling) for surface in SURFACES[options.surface])
-        assert inner is not None
+        surface, self._outer = SURFACES[options.surface]
+        inner = surface(options.whitespace, options.spelling)
         ordered = options.property_order == "schema"
-        self._values, self._outer = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered)), outer
+        self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
         surveyed = partial(self._surveyed, documents=documents)
         enforced = close(schema) if options.closed else schema
@@ -117,7 +134,8 @@ class EmbeddedSchema:
         if is_never(self._conj):
             raise conflict(self._conj)
         if self._outer is not None:
-            _check_arguments(self._conj)
+            _CHECKS[options.surface](self._conj)
+            self._outer(options, self._values, self._conj)
 
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
         conj = load(schema, remotes=documents, asserts_formats=self.options.formats == "assert")
@@ -132,7 +150,7 @@ class EmbeddedSchema:
     @cached_property
     def _state(self) -> State:
         if self._outer is not None:
-            return self._values.object_written_as(self._outer, self._conj)
+            return self._outer(self.options, self._values, self._conj)
         return self._values.state(self._conj)
 
     @property
@@ -140,6 +158,20 @@ class EmbeddedSchema:
         """The schema, and the documents that it may refer to."""
         source = self._source
         return values_of(source)[:2] if isinstance(source, bytes) else source
+
+    @property
+    def markers(self) -> frozenset[str]:
+        """The parts of the tags that some tokenizers have as tokens."""
+        return frozenset() if self.options.tags is None else frozenset(self.options.tags.markers)
+
+    def with_specials(self, names: Collection[str]) -> EmbeddedSchema:
+        """Return the same language with some of the `markers` as special tokens."""
+        tags, specials = self.options.tags, tuple(sorted(self.markers & set(names)))
+        if tags is None or specials == tags.specials:
+            return self
+        schema, documents = self.source
+        options = {field.name: getattr(self.options, field.name) for field in fields(self.options)}
+        return embed(schema, documents=documents, **{**options, "tags": tags._replace(specials=specials)})
 
     def describe(self) -> str:
         """Return what is enforced, for people: the normal form, and what `widened` left out."""
@@ -172,17 +204,3 @@ class EmbeddedSchema:
 
     def __repr__(self) -> str:
         return f"<schema on the {self.options.surface} surface, {self.fingerprint[:8]}>"
-
-
-def _check_arguments(conj: Conj) -> None:
-    shapes = normalise(conj).objects
-    if not shapes:
-        raise SchemaError("keyword arguments cannot be written", where="#", because="the schema allows no object", instead='"type": "object"')
-    for shape in shapes:
-        for name, value in shape.named:
-            if is_never(value) or (name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name):
-                continue
-            raise SchemaError(
-                f"parameter {name!r} cannot be a keyword argument", where="#/properties",
-                because="Python reads it as a keyword" if keyword.iskeyword(name) else "it is not a Python identifier",
-                instead="rename the parameter, or use a format that writes arguments in JSON")

@@ -88,6 +88,7 @@ class Rules:
                 continue
             assert isinstance(callee, Text)
             found += self._dispatched(callee, after)
+        found += [" ".join((_quoted(name), *self._reading(target))) for name, target in edges.tokens]
         return found + [""] * edges.accepting
 
     def _dispatched(self, callee: Text, after: Dispatch) -> list[str]:

@@ -16,8 +16,7 @@ from constrained.schema.documents import NOTHING, both
 from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, negation
 
 if TYPE_CHECKING:
-    from constrained.schema.machine_object import ObjectMachine, Position
-    from constrained.schema.machine_value import Values
+    from constrained.schema.machine_object import MemberValues, ObjectMachine, Position
 
 Reading: TypeAlias = tuple[Conj, int]  # what the value must be, which clauses are open after it
 Entries: TypeAlias = tuple[Reading, ...]
@@ -35,7 +34,7 @@ class Plan(NamedTuple):
     values: dict[int, Conj]
 
 
-def claims(values: Values, entries: Entries, clause: int, demands: list[Conj]) -> Entries:
+def claims(values: MemberValues, entries: Entries, clause: int, demands: list[Conj]) -> Entries:
     """Split each entry into those that meet a clause by one of its demands, and the one that leaves it open."""
     found: list[tuple[Conj, int]] = []
     for conj, open_ in entries:
@@ -55,11 +54,11 @@ def claims(values: Values, entries: Entries, clause: int, demands: list[Conj]) -
     return tuple(found)
 
 
-def empty(values: Values, conj: Conj) -> bool:
+def empty(values: MemberValues, conj: Conj) -> bool:
     return bool(conj) and (conj == NOTHING or values.never(conj))
 
 
-def beyond(values: Values, conj: Conj, demand: Conj) -> Conj | None:
+def beyond(values: MemberValues, conj: Conj, demand: Conj) -> Conj | None:
     """Return the part of `conj` outside `demand`, or all of it where that is no simpler; None if nothing is outside."""
     if len(demand) != 1:
         return None if demand <= conj else conj

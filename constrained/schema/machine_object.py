@@ -16,21 +16,28 @@ Cost: per position one `Edges` of at most 1 + cells + 2 calls, about 5 µs, what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from constrained.machine import END, Dispatch, Edges, LiteralSet, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
 from constrained.schema.machine_clauses import Clauses, Reading
-from constrained.schema.machine_texts import identifiers, never_runs_dry, scarce_from, without_dead_ends
+from constrained.schema.machine_texts import never_runs_dry, scarce_from, without_dead_ends
 from constrained.schema.punctuation import Punctuation
-from constrained.schema.values import Conj, ObjectShape
-
-if TYPE_CHECKING:
-    from constrained.schema.machine_value import Values
+from constrained.schema.values import Conj, ObjectShape, Value
 
 FIRST, AFTER, NEXT = range(3)
+
+
+class MemberValues(Protocol):
+    """What an object asks about the values of its members: `machine_value.Values`, or what writes them otherwise."""
+
+    ordered: bool  # members come in the order of the schema
+    value: Callable[[Conj], Value]
+
+    def state(self, conj: Conj) -> State: ...
+    def never(self, conj: Conj) -> bool: ...
 
 
 class Cell(NamedTuple):
@@ -58,7 +65,7 @@ class Position(NamedTuple):
         marks = machine.punctuation
         calls: list[tuple[State, State | Dispatch]] = []
         closing = machine.closable(self)
-        if phase == AFTER:
+        if phase == AFTER or (marks.objects.leading and phase == FIRST):
             if machine.continues(self) or (closing and marks.objects.trailing):
                 calls.append((marks.comma, self._replace(phase=NEXT, padded=False)))
         else:
@@ -67,8 +74,11 @@ class Position(NamedTuple):
         if self.padded:
             assert marks.gap is not None
             calls.append((marks.gap, self._replace(padded=False)))
-        end = marks.objects.closing
-        return Edges(ranges=((end, end, END),) if closing else (), calls=tuple(calls))
+        end = marks.objects.bare if phase == FIRST and marks.objects.bare else marks.objects.end
+        if closing and end is not None:
+            calls.append((end, END))
+        byte = marks.objects.closing
+        return Edges(ranges=((byte, byte, END),) if closing and end is None else (), calls=tuple(calls))
 
     @property
     def object_table(self) -> ObjectTable | None:
@@ -79,7 +89,7 @@ class Position(NamedTuple):
 class Entry(NamedTuple):
     """A key has been read; the separator and one of several values follow."""
 
-    values: Values
+    values: MemberValues
     colon: State
     options: tuple[tuple[Conj, Position], ...]
 
@@ -90,7 +100,7 @@ class Entry(NamedTuple):
 class Begin(NamedTuple):
     """A value of one of several conjunctions, each with what follows it."""
 
-    values: Values
+    values: MemberValues
     options: tuple[tuple[Conj, Position], ...]
 
     def expand(self) -> Edges:
@@ -131,7 +141,7 @@ class OtherKey(Dispatch):
 class ObjectMachine:
     """The machine of one shape; compared by identity."""
 
-    def __init__(self, values: Values, shape: ObjectShape, punctuation: Punctuation) -> None:
+    def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation) -> None:
         self.values, self.shape, self.punctuation = values, shape, punctuation
         order = sorted(shape.named)
         self.names = tuple([name for name, _ in order])
@@ -159,8 +169,8 @@ class ObjectMachine:
     def cells(self) -> tuple[Cell, ...]:
         found = []
         for language, conj in self.shape.cells:
-            if self.punctuation.keys.identifiers:
-                language = intersect(language, identifiers())
+            if self.punctuation.keys.within is not None:
+                language = intersect(language, self.punctuation.keys.within)
             if not is_empty(language) and not (conj and self.values.never(conj)):
                 found.append(Cell(language, conj, never_runs_dry(language)))
         return tuple(found)
@@ -184,7 +194,7 @@ class ObjectMachine:
     def table(self) -> ObjectTable | None:
         """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the positions here."""
         marks = self.punctuation
-        plain = not (self.clauses.all or self.values.ordered or marks.objects.trailing) and all(cell.endless for cell in self.cells)
+        plain = not (self.clauses.all or self.values.ordered or marks.objects.trailing or marks.objects.leading) and all(cell.endless for cell in self.cells)
         if not plain or marks.keys.surface in (Surface.PYTHON_CANONICAL, Surface.RAW):
             return None
         conjs = (*self.conjs, *(cell.value for cell in self.cells))

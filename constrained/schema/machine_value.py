@@ -32,6 +32,7 @@ class Choice(NamedTuple):
     def expand(self) -> Edges:
         ranges: dict[tuple[int, int, State], None] = {}
         calls: list[tuple[State, State]] = []
+        tokens: dict[tuple[str, State], None] = {}
         for state in self.states:
             if isinstance(state, Text):
                 calls.append((state, END))
@@ -39,7 +40,8 @@ class Choice(NamedTuple):
                 edges = state.expand()
                 ranges.update(dict.fromkeys(edges.ranges))
                 calls += edges.calls  # type: ignore[arg-type]  # shared shape of both
-        return Edges(ranges=tuple(ranges), calls=tuple(calls))
+                tokens.update(dict.fromkeys(edges.tokens))
+        return Edges(ranges=tuple(ranges), calls=tuple(calls), tokens=tuple(tokens))
 
 
 def choice(states: list[State]) -> State:

@@ -10,12 +10,14 @@ is gained by a larger one, and its size costs nothing (the run is a counter whos
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from constrained.errors import SchemaError
 from constrained.machine import END, Bytes, Edges, State, Surface, Text
-from constrained.regex import char_class, repeat
+from constrained.regex import Expr, char_class, repeat
 from constrained.schema.number_exponents import Spelling
 
 LONGEST_GAP = 1024  # characters of whitespace in a row
@@ -46,6 +48,16 @@ class Padded(NamedTuple):
         return Edges(ranges=bare.expand().ranges, calls=((self.gap, bare),))
 
 
+class Token(NamedTuple):
+    """A special token, then another state."""
+
+    name: str
+    then: State
+
+    def expand(self) -> Edges:
+        return Edges(tokens=((self.name, self.then),))
+
+
 class Followed(NamedTuple):
     """Bytes, then an optional gap."""
 
@@ -64,6 +76,9 @@ class Brackets:
     closing: int
     trailing: bool = False  # a comma may stand before the closing bracket
     lonely: bool = False  # … and must, after a single entry: "(1,)"
+    leading: bool = False  # what separates entries also stands before the first
+    end: State | None = None  # in place of the closing byte
+    bare: State | None = None  # … where there are no entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +87,7 @@ class Keys:
 
     surface: Surface
     colon: State  # between a key and its value
-    identifiers: bool = False  # bare Python identifiers
+    within: Expr | None = None  # the keys that an object may have where its schema does not list them; None: any
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # PERF: a part of keys, and surfaces keep those that they make
@@ -113,6 +128,15 @@ def separators(whitespace: str, ranges: tuple[tuple[int, int], ...], colon: byte
         raise SchemaError(f"unknown whitespace {whitespace!r}", instead=f"one of: {', '.join(WHITESPACES)}")
     gap = Text(Surface.RAW, repeat(char_class(ranges), 1, LONGEST_GAP))
     return Separators(Followed(b",", gap), Padded(colon, gap, after=True), gap)
+
+
+def spelled(text: str, specials: Collection[str], then: State) -> State:
+    """Return the state that reads a text in which the names of special tokens are those tokens, and then another state."""
+    pieces = re.split("(" + "|".join(map(re.escape, sorted(specials, key=len, reverse=True))) + ")", text) if specials else [text]
+    for index in range(len(pieces) - 1, -1, -1):
+        if pieces[index]:
+            then = Token(pieces[index], then) if index % 2 else Bytes(pieces[index].encode(), then)
+    return then
 
 
 def check_spelling(spelling: str) -> None:

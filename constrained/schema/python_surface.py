@@ -7,13 +7,18 @@ does not list them.
 
 from __future__ import annotations
 
+import keyword
+import unicodedata
 from dataclasses import replace
 from functools import lru_cache
 
 from constrained.errors import SchemaError
 from constrained.machine import Surface
+from constrained.schema.machine_texts import identifiers
+from constrained.schema.normalise import is_never, normalise
 from constrained.schema.numbers import CANONICAL_NUMBERS, PYTHON_NUMBERS
 from constrained.schema.punctuation import Brackets, Keys, Punctuation, check_spelling, separators
+from constrained.schema.values import Conj
 
 _WHITESPACE = ((0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20))
 
@@ -40,5 +45,22 @@ def arguments(whitespace: str, spelling: str) -> Punctuation:
     """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested objects."""
     inner = python(whitespace, spelling)
     between = separators(whitespace, _WHITESPACE, b"=", b"=")
-    keys = Keys(Surface.RAW, between.colon, identifiers=True)
+    keys = Keys(Surface.RAW, between.colon, within=identifiers())
     return replace(inner, keys=keys, objects=replace(inner.objects, opening=b"(", closing=ord(")")))
+
+def check_arguments(conj: Conj) -> None:
+    """Refuse members that cannot be keyword arguments.
+
+    Raises: SchemaError: for the first of them, or where the schema allows no object.
+    """
+    shapes = normalise(conj).objects
+    if not shapes:
+        raise SchemaError("keyword arguments cannot be written", where="#", because="the schema allows no object", instead='"type": "object"')
+    for shape in shapes:
+        for name, value in shape.named:
+            if is_never(value) or (name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name):
+                continue
+            raise SchemaError(
+                f"parameter {name!r} cannot be a keyword argument", where="#/properties",
+                because="Python reads it as a keyword" if keyword.iskeyword(name) else "it is not a Python identifier",
+                instead="rename the parameter, or use a format that writes arguments in JSON")

@@ -1,0 +1,217 @@
+"""Members between tags as a surface: strings stand there as raw text, all other values as JSON.
+
+    <parameter=city>⏎Oslo⏎</parameter>⏎<parameter=days>⏎3⏎</parameter>⏎</function>
+
+Many models write the arguments of a call so.  Only the outermost object is tagged; what stands inside it is JSON.  The tags are data
+(`Tags`), so that each family of models brings its own; a tag that is one id for a tokenizer and text for another works as either.
+
+Nothing can be escaped in raw text.  So a string never holds what ends a value, and where a parameter may also have values of other
+types, a string is never a text that a reader would take for one of those: readers take what is JSON of another allowed type as that, and
+everything else as the string.  JSON inside the tags writes "<\\/" for "</" in strings.
+
+Left out: names of members beyond `NAME`; where a parameter may be a string or an object (array), strings in braces (brackets).
+
+Tested by the rows of all formats that use it, and by tests/test_tagged.py against the reader of `formats`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from constrained.errors import SchemaError
+from constrained.machine import END, Edges, State, Surface, Text
+from constrained.regex import ANY, NEVER, Expr, complement, intersect, is_empty, literals, matches, parse_python, repeat, union
+from constrained.schema.machine_object import ObjectMachine
+from constrained.schema.machine_value import Values, choice
+from constrained.schema.normalise import normalise
+from constrained.schema.punctuation import Brackets, Keys, Punctuation, spelled
+from constrained.schema.values import Conj, Value
+
+KINDS = ("string", "number", "boolean", "null", "object", "array")
+NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a member: what a tag of every format can hold
+
+_MISTAKEN = {  # the texts that readers take for a value of a type
+    "number": r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", "boolean": "[Tt]rue|[Ff]alse", "null": "null|None",
+    "object": r"\{[\s\S]*\}", "array": r"\[[\s\S]*\]",
+}
+_FILLED = repeat(ANY, 1, None)
+
+
+class Tags(NamedTuple):
+    """What stands around the members of an object.
+
+    A member is ``key NAME value[kind] TEXT end``, with one text in `value` for each of `KINDS`.  `opening` and `closing` stand around all
+    of them, and `bare` in place of `closing` where there is none.  `text`: a Python regular expression of what raw text may be, which keeps
+    out what ends a value for readers.
+    `markers`: parts of the tags that some tokenizers have as tokens; `specials`: those that are tokens here.
+
+    Invariants: `end`, `closing` and `bare` are not empty; the texts of `value` begin alike, and differ in no special token.
+    """
+
+    opening: str
+    key: str
+    value: tuple[str, ...]
+    end: str
+    closing: str
+    bare: str
+    text: str
+    markers: tuple[str, ...] = ()
+    specials: tuple[str, ...] = ()
+
+
+class Written(NamedTuple):
+    """A text and the tag behind it; the text may be empty."""
+
+    texts: tuple[State, ...]
+    empty: bool
+    end: State
+
+    def expand(self) -> Edges:
+        calls = tuple([(text, self.end) for text in self.texts])
+        return Edges(calls=(*calls, (self.end, END)) if self.empty else calls)
+
+
+class Member(NamedTuple):
+    """A value of a conjunction, from behind what all kinds of values have in common to the end of its tag."""
+
+    members: Members
+    conj: Conj
+
+    def expand(self) -> Edges:
+        return self.members.edges(self.conj)
+
+
+class Members:
+    """What an `ObjectMachine` asks about values, for values between tags; `values` writes the JSON."""
+
+    def __init__(self, values: Values, tags: Tags) -> None:
+        self.ordered, self.value = values.ordered, values.value
+        self._values, self._tags = values, tags
+        self._shared = _beginning(tags.value)
+        self.punctuation = self._punctuation()
+        self._end = spelled(tags.end, tags.specials, END)
+        self._clean = _text(tags.text)
+
+    def _punctuation(self) -> Punctuation:
+        tags, inner = self._tags, self._values.punctuation
+        closing, bare = (spelled(text, tags.specials, END) for text in (tags.closing, tags.bare))
+        return replace(
+            inner, comma=spelled(tags.key, tags.specials, END), gap=None,
+            keys=Keys(Surface.RAW, spelled(self._shared, tags.specials, END), within=_names()),
+            objects=Brackets(b"", 0, leading=True, end=closing, bare=bare))
+
+    def start(self, conj: Conj) -> State:
+        """Return the state that reads the members of an object, opening and closing included.
+
+        Raises: SchemaError: a name of a member cannot stand in a tag, or no object can be written.
+        """
+        machines = [ObjectMachine(self, shape, self.punctuation) for shape in self.value(conj).objects]
+        machines = [machine for machine in machines if machine.completable(machine.start)]
+        if not machines:
+            raise SchemaError(
+                "arguments cannot be written between tags", where="#",
+                because="each object of the schema has a string that holds the text that ends it, or is no object at all", instead="rename it")
+        return spelled(self._tags.opening, self._tags.specials, choice([machine.start for machine in machines]))
+
+    def state(self, conj: Conj) -> State:
+        return Member(self, conj)
+
+    def never(self, conj: Conj) -> bool:
+        return self._values.never(conj) or not any(True for _ in self._ways(conj))
+
+    def edges(self, conj: Conj) -> Edges:
+        """Return what leaves a `Member`."""
+        tags = self._tags
+        calls: list[tuple[State, State]] = []
+        for rest, written in self._ways(conj):
+            calls += [(spelled(rest, tags.specials, END), written)] if rest else written.expand().calls  # type: ignore[arg-type]
+        return Edges(calls=tuple(calls))
+
+    def _ways(self, conj: Conj) -> Iterator[tuple[str, Written]]:
+        """Yield the kinds of values: what of their tag is not shared, and the text."""
+        value = self.value(conj)
+        rests = [text[len(self._shared) :] for text in self._tags.value]
+        strings = self.strings(value)
+        for rest in dict.fromkeys(rests):
+            kinds = {kind for kind, text in zip(KINDS, rests, strict=True) if text == rest}
+            texts = self._texts(conj, value, kinds)
+            raw = strings if "string" in kinds else NEVER
+            filled = intersect(raw, _FILLED) if raw is not NEVER and raw.accepts else raw
+            if filled is not NEVER and not is_empty(filled):
+                texts.append(Text(Surface.RAW, filled.literal_set or filled))
+            empty = raw is not NEVER and raw.accepts
+            if texts or empty:
+                yield rest, Written(tuple(texts), empty, self._end)
+
+    def _texts(self, conj: Conj, value: Value, kinds: set[str]) -> list[State]:
+        """Return what reads the JSON values of some kinds: one state, or none."""
+        part = _restricted(value, kinds)
+        if part == value and value:
+            return [self._values.state(conj)]  # which other documents share
+        alternatives = self._values.alternatives(part)
+        return [choice(alternatives)] if alternatives else []
+
+    def strings(self, value: Value) -> Expr:
+        """Return the strings of a value that can stand between the tags and are read back as strings."""
+        if value.strings is NEVER:
+            return NEVER
+        rests = dict(zip(KINDS, self._tags.value, strict=True))
+        others = [kind for kind in _kinds(value) if kind != "string" and rests[kind] == rests["string"]]
+        mistaken = _mistaken(tuple(others))
+        listed = value.strings.literal_set
+        if listed is not None:
+            kept = [text for text in listed.texts if matches(self._clean, text) and not matches(mistaken, text)]
+            return literals(kept) if kept else NEVER
+        language = intersect(value.strings, self._clean)
+        return intersect(language, complement(mistaken)) if others else language
+
+
+def _beginning(texts: tuple[str, ...]) -> str:
+    """Return what texts have in common at their beginning."""
+    least, most = min(texts), max(texts)
+    return least[: next((at for at, (left, right) in enumerate(zip(least, most, strict=False)) if left != right), len(least))]
+
+
+def _kinds(value: Value) -> list[str]:
+    held = (value.strings is not NEVER, value.numbers, value.booleans, value.null, value.objects, value.arrays)
+    return [kind for kind, there in zip(KINDS, held, strict=True) if there]
+
+
+def _restricted(value: Value, kinds: set[str]) -> Value:
+    """Return the values of some kinds, without the strings."""
+    return Value(
+        value.null and "null" in kinds, value.booleans if "boolean" in kinds else frozenset(), value.numbers if "number" in kinds else (),
+        NEVER, value.arrays if "array" in kinds else (), value.objects if "object" in kinds else ())
+
+
+@lru_cache(maxsize=64)
+def _text(pattern: str) -> Expr:
+    return parse_python(pattern)
+
+
+@lru_cache(maxsize=64)
+def _mistaken(kinds: tuple[str, ...]) -> Expr:
+    return union(*[parse_python(rf"[ \t\r\n]*({_MISTAKEN[kind]})[ \t\r\n]*") for kind in kinds]) if kinds else NEVER
+
+
+@lru_cache(maxsize=1)
+def _names() -> Expr:
+    return parse_python(NAME)
+
+
+def check_names(conj: Conj) -> None:
+    """Refuse members whose names cannot stand in a tag.
+
+    Raises: SchemaError: for the first of them.
+    """
+    for shape in normalise(conj).objects:
+        for name, _ in shape.named:
+            if not re.fullmatch(NAME, name):
+                raise SchemaError(
+                    f"parameter {name!r} cannot be the name of a tag", where="#/properties",
+                    because="it holds whitespace, a quote, a bracket or another sign that tags are made of",
+                    instead="rename the parameter, or use a format that writes arguments in JSON")
