@@ -43,7 +43,7 @@ def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, a
 
 def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: int) -> dict[str, Any]:
     chat = ChatFormat.load(name)
-    wanted: dict[str, Any] = {"tool_choice": "required", "parallel_tool_calls": False}
+    wanted: dict[str, Any] = {"tool_choice": "required", "parallel_tool_calls": False, "reasoning": "none"}
     if chat.definition.payload is not None:  # else a format has tools of its own only
         wanted |= {"tools": TOOLS} | {option: False for option in BRIEF if option in chat.definition.options}
     constraint = compile(chat.grammar(**wanted), vocabulary)
