@@ -87,7 +87,7 @@ class ArrayMachine:
     def start(self, brackets: int) -> Position:
         shape = self.shape
         progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
-        written = self._distinct.start if self._distinct else frozenset()
+        written = Written()
         return Position(self, FIRST, self.values.punctuation.gap is not None, brackets, progress, written)
 
     @cached_property
@@ -121,7 +121,8 @@ class ArrayMachine:
     def continues(self, at: Position) -> bool:
         """Say whether one more item may come."""
         if self._distinct is not None:
-            return self._may_grow(at.progress) and self._distinct.continues(at.written, at.progress.length)
+            return self._may_grow(at.progress) and self._distinct.continues(
+                at.written, at.progress.length, self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses)))
         if not self.shape.counts and not at.progress.clauses:
             return self._may_grow(at.progress) and self.completable(at.progress)
         return bool(self._options(at.progress))

@@ -1,0 +1,193 @@
+"""uniqueItems over arrays and objects: by value, in both kernels, on both surfaces, without dead ends; `jsonschema` is the oracle."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from constrained.schema.recorded_values import number_key
+from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
+
+from constrained import Grammar, Rejected, SchemaError, Vocabulary, compile
+
+BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
+KERNELS = ["compiled", "plain"]
+
+
+def distinct(items: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "array", "uniqueItems": True, "items": items, **more}
+
+
+def closed(properties: dict[str, Any], required: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required or [], "additionalProperties": False, **more}
+
+
+BIT = {"type": "boolean"}
+SCHEMAS = {
+    "anything": {"type": "array", "uniqueItems": True},
+    "closed objects": distinct(closed({"a": {"type": "integer"}, "b": {"type": "string", "maxLength": 2}}, ["a"])),
+    "bits": distinct(closed({"a": BIT, "b": BIT, "c": BIT, "d": BIT})),  # 81 values, one of three each
+    "pairs of bits": distinct({"type": "array", "items": BIT, "maxItems": 6}),  # 127
+    "all the bits": distinct({"type": "array", "items": BIT, "maxItems": 6}, minItems=127),
+    "one way out": distinct({"anyOf": [closed({"k": {"const": "a"}}, ["k"]), closed({"k": {"const": "b"}, "x": {"type": "string"}}, ["k", "x"])]}),
+    "a pattern with an end": distinct(closed({"s": {"pattern": "^(a|b+)$", "type": "string"}}, ["s"]), minItems=3),
+    "numbers in arrays": distinct({"type": "array", "prefixItems": [{"enum": [1, 2.5, 100]}], "items": False}),
+    "numbers of a range": distinct({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "minItems": 1, "maxItems": 2}),
+    "open objects": distinct({"type": "object", "maxProperties": 2, "propertyNames": {"maxLength": 1}}),
+    "keys that run out": distinct({"type": "object", "propertyNames": {"enum": ["a", "b", "c", "d"]}, "additionalProperties": {"enum": [0, 1]}}),
+    "distinct in distinct": distinct(distinct(distinct({"enum": [1, 2]}))),
+    "mixed": distinct({"anyOf": [{"type": "null"}, {"enum": ["a", 1]}, {"type": "array", "items": {"type": "null"}}, {"type": "object", "maxProperties": 1}]}),
+    "prefix": {"type": "array", "uniqueItems": True, "prefixItems": [{"enum": [[1], {"a": 1}]}, {"type": "array"}], "items": {"type": "object"}, "minItems": 2},
+    "recursive": {"$defs": {"t": closed({"v": BIT, "c": distinct({"$ref": "#/$defs/t"})}, ["v"])}, "$ref": "#/$defs/t"},
+    "clauses": distinct({"type": "object", "properties": {"a": {"type": "integer"}, "b": BIT}, "dependentRequired": {"a": ["b"]}, "minProperties": 1, "maxProperties": 2}),
+}
+
+
+def matcher_of(schema: Any, kernel: str = "compiled", vocabulary: Vocabulary = BYTES, **options: Any) -> Any:
+    return compile(Grammar.from_json_schema(schema, **options), vocabulary, kernel=kernel).matcher()
+
+
+def accepts(schema: Any, text: str, kernel: str = "compiled", **options: Any) -> bool:
+    matcher = matcher_of(schema, kernel, **options)
+    try:
+        for byte in text.encode():
+            matcher.advance(byte)
+    except Rejected:
+        return False
+    return matcher.is_accepting()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        ('[{"a": 1}, {"a": 1}]', False), ('[{"a": 1}, {"a": 1.0}]', False), ('[{"a": 1}, {"a": 10e-1}]', False), ('[{"a": 1}, {"a": true}]', True),
+        ('[{"a": 1, "b": 2}, {"b": 2, "a": 1}]', False), ('[{"a": 1, "b": 2}, {"b": 2}]', True), ('[["\\u0061"], ["a"]]', False), ('[["a"], ["ab"]]', True),
+        ("[[], {}]", True), ("[[], [ ]]", False), ("[[[]], [[], []]]", True), ("[[1, 2], [2, 1]]", True), ("[0, [0], [[0]], [[-0.0]]]", False),
+        ('[{"a": {"b": []}}, {"a": {"b": [null]}}, {"a": {"b": [ ]}}]', False), ('[{"a": "1"}, {"a": 1}]', True), ("[[1e400], [10e399]]", False),
+        ("[[123456789012345678901234567890], [123456789012345678901234567891]]", True), ('[{"": 0}, {}]', True), ("[[null], [false], [0], [\"\"]]", True),
+    ],
+)
+def test_items_are_compared_by_value(text, valid, kernel):
+    assert accepts({"type": "array", "uniqueItems": True}, text, kernel) is valid
+
+
+def test_lists_and_tuples_are_one_in_python():
+    schema = {"type": "array", "uniqueItems": True}
+    assert not accepts(schema, "[(1,), [1]]", surface="python")
+    assert accepts(schema, "[(1,), [2], {'a': 1 }]", surface="python")
+    assert not accepts(schema, "[{'a': 1, 'b': None}, {\"b\": None, 'a': 1_0e-1,}]", surface="python")
+
+
+def values_like(schema: Any, picks: random.Random, depth: int = 3) -> Any:
+    """Return a small value; often one that another draw returns too."""
+    kind = picks.choice(("atom", "atom", "array", "object")) if depth else "atom"
+    if kind == "array":
+        return [values_like(schema, picks, depth - 1) for _ in range(picks.choice((0, 1, 1, 2)))]
+    if kind == "object":
+        return {picks.choice("abk"): values_like(schema, picks, depth - 1) for _ in range(picks.choice((0, 1, 2)))}
+    return picks.choice((1, 1.0, 2.5, 0, -0.0, True, False, None, "a", "b", "é", 100))
+
+
+def spelled(value: Any, picks: random.Random) -> str:
+    """Return JSON text of a value in one of its spellings."""
+    gap = picks.choice(("", "", " ", "\n "))
+    if isinstance(value, list):
+        return "[" + gap + ("," + gap).join(spelled(part, picks) for part in value) + "]"
+    if isinstance(value, dict):
+        entries = list(value.items())
+        picks.shuffle(entries)
+        return "{" + ",".join(f"{spelled(key, picks)}{gap}:{spelled(part, picks)}" for key, part in entries) + gap + "}"
+    if isinstance(value, str):
+        return '"' + "".join(picks.choice((char, f"\\u{ord(char):04x}")) for char in value) + '"'
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    return picks.choice((repr(value), f"{value}e0", f"{value * 10}e-1")) if value else picks.choice(("0", "-0.0", "0e5"))
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_arrays_are_accepted_as_jsonschema_validates_them(name):
+    picks, schema = random.Random(name), SCHEMAS[name]
+    validator = jsonschema.Draft202012Validator(schema)
+    seen = set()
+    for _ in range(60):
+        value = [values_like(schema, picks) for _ in range(picks.choice((1, 2, 2, 3)))]
+        if picks.random() < 0.4:
+            value.append(picks.choice(value))
+        if name == "recursive":
+            value = {"v": True, "c": [{"v": picks.random() < 0.5, "c": []} for _ in value]}
+        valid = validator.is_valid(value)
+        seen.add(valid)
+        assert accepts(schema, spelled(value, picks)) is valid, value
+
+
+@pytest.mark.parametrize("surface", ["json", "python"])
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_walks_end_in_valid_arrays(name, surface):
+    """From every position on a walk something goes on or the text is complete; what is complete is valid."""
+    schema = SCHEMAS[name]
+    validator, picks = jsonschema.Draft202012Validator(schema), random.Random(7)
+    complete = 0
+    for _ in range(4):
+        matcher = matcher_of(schema, surface=surface, whitespace="compact", spelling="canonical")
+        for step in range(400):
+            mask = np.zeros((1, BYTES.words), np.int32)
+            matcher.fill_mask(mask)
+            allowed = np.flatnonzero(unpacked(mask, 257)).tolist()
+            assert allowed, matcher.text()
+            if matcher.is_accepting():
+                complete += 1
+                value = json.loads(matcher.text()) if surface == "json" else ast.literal_eval(matcher.text().decode())
+                assert validator.is_valid(value), matcher.text()
+                break
+            closing = [byte for byte in allowed if chr(byte) in '"]}01'] if step > 40 else []
+            matcher.advance(picks.choice(closing or [byte for byte in allowed if byte < 128] or allowed))
+    assert complete or name in ("all the bits",)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_kernels_agree_and_masks_are_what_is_accepted(name):
+    for seed, vocabulary in enumerate((hard_vocabulary(pairs=40), separating_vocabulary(700))):
+        grammar = Grammar.from_json_schema(SCHEMAS[name], whitespace="compact", spelling=("any", "canonical")[seed])
+        constraints = [compile(grammar, vocabulary, kernel=kernel) for kernel in KERNELS]
+        assert_kernels_agree(vocabulary, [constraint.place() for constraint in constraints], steps=14, seed=seed)
+        matcher, picks = constraints[0].matcher(), random.Random(seed)
+        for _ in range(5):
+            allowed = [token for token in assert_mask_is_accepts(matcher) if token not in vocabulary.stop]
+            if not allowed:
+                break
+            matcher.advance(varied(vocabulary, allowed, picks))
+
+
+def test_what_runs_out_is_refused_before_it_is_begun():
+    schema = SCHEMAS["one way out"]
+    matcher = matcher_of(schema, whitespace="compact")
+    for byte in b'[{"k":"a"},{"k":"':
+        matcher.advance(byte)
+    assert not matcher.accepts(ord("a"))
+    assert matcher.accepts(ord("b"))
+
+
+def test_a_text_that_leads_nowhere_else_is_not_begun():
+    matcher = matcher_of(SCHEMAS["a pattern with an end"], whitespace="compact", spelling="canonical")
+    for byte in b'[{"s":"a"},{"s":"':
+        matcher.advance(byte)
+    assert [chr(byte) for byte in range(256) if matcher.accepts(byte)] == ["b"]
+
+
+def test_too_many_items_of_too_few_values_are_an_error():
+    with pytest.raises(SchemaError, match="allows no value"):
+        Grammar.from_json_schema(distinct({"type": "array", "items": BIT, "minItems": 4, "maxItems": 4}, minItems=17))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("1", "1.0"), ("100", "1e2"), ("-0.5", "-5e-1"), ("0", "-0e7"), ("1" + "0" * 5000, "1e5000"), ("12e" + "9" * 5000, "120e" + "9" * 4999 + "8")],
+)
+def test_numbers_have_one_key_for_all_spellings(one, other):
+    assert number_key(one) == number_key(other)
+    assert number_key(one) != number_key("3" + other.lstrip('-'))
