@@ -79,7 +79,8 @@ class Dispatch:
     behind any other language, it calls `after_text(text)` with the decoded text, or with None for "some text outside `special`".
 
     Invariants: for every text t outside `special`, what after_text(t) reads is a part of what after_text(None) reads; and a token can only
-    tell them apart if it reads `tells_from` bytes behind the text, or the whole of a second such text.
+    tell them apart if it reads `tells_from` bytes behind the text, one of them in `told_by` unless that is empty; or the whole of a second
+    such text.
     None as result: the text is refused.
     """
 
@@ -87,6 +88,7 @@ class Dispatch:
     refuses: bool = True  # False: every text of the language is taken, or can be continued to one that is
     special: frozenset[str] = frozenset()
     tells_from: int | None = None  # None: any number of bytes will not do
+    told_by: bytes = b""
 
     def after(self, label: int) -> State | None:
         raise AssertionError(f"{type(self).__name__} follows no literal set")

@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from constrained.schema.recorded_values import number_key
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
 
 from constrained import Grammar, Rejected, SchemaError, Vocabulary, compile
+from constrained.schema.recorded_values import number_key
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 KERNELS = ["compiled", "plain"]

@@ -70,6 +70,7 @@ cdef class Machines:
     cdef list special_texts(self, int after, str start, int most)
     cdef list starting(self, tuple texts, str start, int most)
     cdef int telling(self, int after) except -2
+    cdef bytes told_by(self, int after)
     cdef int expand(self, int at) except -1
     cdef int returned(self, int q, int after, int record) except -2
     cdef int settle_stack(self, int first) except -1

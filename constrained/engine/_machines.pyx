@@ -194,6 +194,9 @@ cdef class Machines:
         tells_from = self.objects[after >> 1].tells_from
         return -1 if tells_from is None else tells_from
 
+    cdef bytes told_by(self, int after):
+        return self.objects[after >> 1].told_by
+
     def recorded(self, int record, bytes closing=b""):
         """Return the text of a record; `closing` completes one that is still inside its text."""
         cdef int size = 0, at = record

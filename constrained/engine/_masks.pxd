@@ -17,7 +17,7 @@ cdef class Masks(Literals):
     cdef int popped_state(self, int stack) except -1
     cdef int leave_bare(self, Inner inner) except -1
     cdef int leave_recorded(self, Inner inner, int q, int stack, int node) except -1
-    cdef int doubt(self, Inner inner, int tells_from) except -1
+    cdef int doubt(self, Inner inner, int tells_from, bytes told_by) except -1
     cdef int leave_key(self, Inner inner, int after, int parent) except -1
     cdef dict special_exits(self, Inner inner, int q, int after, int record, bint everything)
     cdef object begun(self, int record, int closing)

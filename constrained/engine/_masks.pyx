@@ -171,20 +171,25 @@ cdef class Masks(Literals):
                     self.walk(target, exit_ + 1, self.trie[exit_].end, self.trie[exit_].depth)
             for token in inner.twice_keys if native else inner.twice:
                 ints_add(&self.doubtful, token)
-            self.doubt(inner, self.telling(after))
+            self.doubt(inner, self.telling(after), b"" if native else self.told_by(after))
         return 0
 
-    cdef int doubt(self, Inner inner, int tells_from) except -1:
-        """Doubt the tokens that read `tells_from` bytes or more behind the text; a negative number stands for none."""
-        cdef int i, j, at, stop, depth
+    cdef int doubt(self, Inner inner, int tells_from, bytes told_by) except -1:
+        """Doubt the tokens that read `tells_from` bytes or more behind the text, with one of `told_by` among them; see `machine.Dispatch`."""
+        cdef int i, j, at, stop, depth, told
+        cdef bint any_byte = not told_by
+        cdef const unsigned char[:] telling = told_by
         if not 0 <= tells_from <= self.longest:
             return 0
-        work(self.meter, 8 * inner.exits.size)
         for i in range(inner.exits.size):
             at, stop = inner.exits.at[i] + 1, self.trie[inner.exits.at[i]].end
-            depth = self.trie[at - 1].depth + tells_from
+            depth, told = self.trie[at - 1].depth + tells_from, stop if any_byte else at
             while at < stop:
-                if self.trie[at].depth >= depth:
+                if at >= told:  # no node around this one has such a byte
+                    for j in range(telling.shape[0]):
+                        if self.trie[at].byte == telling[j]:
+                            told = self.trie[at].end
+                if at < told and self.trie[at].depth >= depth:
                     for j in range(self.trie[at].first, self.trie[at + 1].first):
                         ints_add(&self.doubtful, self.ids[j])
                 at += 1

@@ -25,7 +25,7 @@ from constrained.schema.machine_items import is_live
 from constrained.schema.machine_texts import scarce_from, without_dead_ends
 from constrained.schema.numbers import number_language
 from constrained.schema.recorded_values import NONE, Built, Earlier, Whole, whole_of
-from constrained.schema.values import ArrayShape, Conj, Value
+from constrained.schema.values import ArrayShape, Conj
 from constrained.work import place, spend
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ class Distinct:
                 "cannot compile uniqueItems", because="it stands beside other conditions on single items, such as contains or a negated schema",
                 instead='drop one of them, or set unsupported="widen"')
         self._values, self._shape = values, shape
+        self.inlined: dict[Any, Any] = {}  # of `machine_items`
+        self._starts: dict[Conj, list[tuple[bytes, str, State]]] = {}
         self._listed: dict[Conj, dict[Item, State]] = {}  # the values of positions with composite values: a few, each with its machine
         for conj in dict.fromkeys((*shape.prefix, shape.rest)):
             value = values.value(conj)
@@ -181,20 +183,28 @@ class Distinct:
         if strings is not None:
             tells_from = self._tells_from(written, index + 1)
             calls.append((self._values.string(strings), AfterText(after, used, number=False, tells_from=tells_from)))
-        return calls + self._composites(value, written, reserved, after)
+        return calls + self._composites(conj, written, reserved, after)
 
-    def _composites(self, value: Value, written: Written, reserved: frozenset[Item], after: Position) -> list[tuple[State, State | Dispatch]]:
+    def _composites(self, conj: Conj, written: Written, reserved: frozenset[Item], after: Position) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the opening bracket of an array or object, as far as one is left."""
-        marks, earlier = self._values.punctuation, written.composites
+        earlier = written.composites
         for item in reserved:
             if item[0] not in _SCALAR_KINDS:
                 earlier = Earlier(whole_of(item), earlier)
-        starts = [(brackets.opening, "array", self._values.opened_array(value.arrays, index))
-                  for index, brackets in enumerate(marks.arrays if value.arrays else ())]
-        if value.objects:
-            starts.append((marks.objects.opening, "object", self._values.opened_object(value.objects, marks)))
-        items = [(opening, Open(self, after, state, None, Built(None, kind, earlier))) for opening, kind, state in starts]
+        items = [(opening, Open(self, after, state, None, Built(None, kind, earlier))) for opening, kind, state in self._opened(conj)]
         return [(Bytes(opening, END), item) for opening, item in items if is_live(item)]
+
+    def _opened(self, conj: Conj) -> list[tuple[bytes, str, State]]:
+        """Return the states behind the opening brackets of an item; kept, so that all items share what is known about them."""
+        found = self._starts.get(conj)
+        if found is None:
+            value, marks = self._values.value(conj), self._values.punctuation
+            found = [(brackets.opening, "array", self._values.opened_array(value.arrays, index))
+                     for index, brackets in enumerate(marks.arrays if value.arrays else ())]
+            if value.objects:
+                found.append((marks.objects.opening, "object", self._values.opened_object(value.objects, marks)))
+            self._starts[conj] = found
+        return found
 
     def _tells_from(self, written: Written, index: int) -> int | None:
         """Return how many bytes it takes to tell at item `index` that one more string is used; see `Dispatch.tells_from`."""
@@ -246,7 +256,7 @@ class Distinct:
 def _few_composites(conj: Conj, values: Values) -> frozenset[Any] | None:
     """Return the values of items that can be arrays or objects, None if they are many or cannot be listed."""
     try:
-        return values_below(conj, _MOST_LISTED, values.value)  # type: ignore[return-value]
+        return values_below(conj, _MOST_LISTED, values.value)
     except UnsupportedSchema:
         return None
 

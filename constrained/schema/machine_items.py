@@ -15,21 +15,24 @@ PERF: an item costs some 20 µs a byte between texts when it is first read, ten 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
 from constrained.regex import Expr, matches
 from constrained.schema.machine_texts import cut, without_dead_ends
 from constrained.schema.numbers import NumberTexts, number_language
+from constrained.schema.ranges import contains
 from constrained.schema.recorded_values import Built, Whole, number_key
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machine_distinct import Distinct
     from constrained.schema.machine_array import Position
+    from constrained.schema.machine_distinct import Distinct
 
+CLOSING = b"}])"
+MOST_PLACES = 10_000  # of the machines of items whose edges are kept
 _UNITS = 20  # of work, to look at one state
 
 
@@ -40,7 +43,7 @@ class Return:
 
     def __init__(self, then: State, parent: Return | None) -> None:
         self.then, self.parent = then, parent
-        self._hash = hash((then, parent._hash if parent is not None else 0))
+        self._hash: int = hash((then, parent._hash if parent is not None else 0))
 
     def __hash__(self) -> int:
         return self._hash
@@ -82,42 +85,31 @@ class Item:
         item = Item(self.home, self.after, state, returns, built)
         return item if is_live(item) else None
 
-    def inlined(self) -> Iterator[tuple[Edges, Return | None]]:
-        """Yield the edges here and in all that is called here but texts, each with the states to return to."""
-        todo: list[tuple[State, Return | None]] = [(self.state, self.returns)]
-        seen = set(todo)
-        while todo:
-            state, returns = todo.pop()
-            spend(_UNITS)
-            edges = state.expand()
-            found = [(callee, returns if after is END else Return(_state(after), returns)) for callee, after in edges.calls if not isinstance(callee, Text)]
-            if edges.accepting and returns is not None:
-                found.append((returns.then, returns.parent))
-            for place in found:
-                if place not in seen:
-                    seen.add(place)
-                    todo.append(place)
-            yield edges, returns
+    def edges(self) -> Inlined:
+        """Return what leaves this place of the item's machine, whatever its value is so far; kept."""
+        known = self.home.inlined
+        found = known.get((self.state, self.returns))
+        if found is None:
+            if len(known) >= MOST_PLACES:
+                known.clear()
+            found = known[self.state, self.returns] = _inlined(self.state, self.returns)
+        return found
 
     def expand(self) -> Edges:
+        spend(_UNITS)
         ranges: dict[int, State] = {}
         calls: list[tuple[State, State | Dispatch]] = []
-        gap = self.home.gap
-        for edges, returns in self.inlined():
-            for low, high, target in edges.ranges:
-                for byte in range(low, high + 1):
-                    following = self.at(target, returns, self.built.byte(byte))
-                    if following is not None:
-                        if ranges.setdefault(byte, following) != following:
-                            calls.append((Bytes(bytes((byte,)), END), following))
-            for callee, after in edges.calls:
-                if not isinstance(callee, Text):
-                    continue
-                if callee == gap:
-                    calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
-                elif (call := self._recorded(callee, after, returns)) is not None:
-                    calls.append(call)
-        return Edges(ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items())]), calls=tuple(calls))
+        here, gap = self.edges(), self.home.gap
+        for byte, target, returns in here.bytes:
+            following = self.at(target, returns, self.built.byte(byte))
+            if following is not None and ranges.setdefault(byte, following) != following:
+                calls.append((Bytes(bytes((byte,)), END), following))
+        for callee, after, returns in here.texts:
+            if callee == gap:
+                calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
+            elif (call := self._recorded(callee, after, returns)) is not None:
+                calls.append(call)
+        return Edges(ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]), calls=tuple(calls))
 
     def _recorded(self, callee: Text, after: State | Dispatch, returns: Return | None) -> tuple[State, Dispatch] | None:
         """Return the call that reads a text, without those texts that lead nowhere; None if all do."""
@@ -127,6 +119,36 @@ class Item:
             return callee, recorded
         language = recorded.without(dead)
         return None if language is None else (Text(callee.surface, language), recorded)
+
+
+class Inlined(NamedTuple):
+    """The edges of a place, and of all that is called there but texts, each with the states to return to."""
+
+    bytes: list[tuple[int, State, Return | None]]
+    texts: list[tuple[Text, State | Dispatch, Return | None]]
+
+
+def _inlined(state: State, returns: Return | None) -> Inlined:
+    found = Inlined([], [])
+    todo = [(state, returns)]
+    seen = set(todo)
+    while todo:
+        state, returns = todo.pop()
+        spend(_UNITS)
+        edges = state.expand()
+        for low, high, target in edges.ranges:
+            found.bytes.extend((byte, target, returns) for byte in range(low, high + 1))
+        places = [(returns.then, returns.parent)] if edges.accepting and returns is not None else []
+        for callee, after in edges.calls:
+            if isinstance(callee, Text):
+                found.texts.append((callee, after, returns))
+            else:
+                places.append((callee, returns if after is END else Return(_state(after), returns)))
+        for place in places:
+            if place not in seen:
+                seen.add(place)
+                todo.append(place)
+    return found
 
 
 def _state(after: State | Dispatch) -> State:
@@ -149,6 +171,8 @@ class Recorded(Dispatch):
             special = frozenset(self._texts)
         self.special = special | self.rivals()
         inner = then.tells_from if isinstance(then, Dispatch) else None
+        inner_by = then.told_by if isinstance(then, Dispatch) else b""
+        self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
         self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
         here = item.built.depth + 1  # the closing brackets, and a comma that may be too much
         self.tells_from = here if inner is None else min(inner, here)
@@ -215,8 +239,6 @@ class Recorded(Dispatch):
             return any(not language.excluded >> index & 1 and (text == other or self._number and _is_among(other, frozenset((text,))))
                        for index, other in enumerate(language.texts))
         if isinstance(language, NumberTexts):
-            from constrained.schema.ranges import contains
-
             return any(contains(numbers, Fraction(text)) for numbers in language.ranges)
         assert isinstance(language, Expr)
         return matches(language, text)
@@ -246,23 +268,21 @@ def is_live(item: Item) -> bool:
         if at in seen:
             continue
         seen.add(at)
-        for edges, returns in at.inlined():
-            for low, high, target in edges.ranges:
-                for byte in range(low, high + 1):
-                    built = at.built.byte(byte)
-                    if isinstance(built, Built):
-                        todo.append(Item(at.home, at.after, target, returns, built))
-                    elif not built.is_used:
-                        return True
-            for callee, after in edges.calls:
-                if not isinstance(callee, Text) or callee == at.home.gap:
-                    continue
-                recorded = Recorded(at, callee, after, returns)
-                if recorded.offers_more(recorded.rivals()):
-                    return True
-                for text in recorded.rivals():
-                    if recorded.reads(text):
-                        following = recorded.following(text, searching=True)
-                        if isinstance(following, Item):
-                            todo.append(following)
+        for byte, target, returns in at.edges().bytes:
+            built = at.built.byte(byte)
+            if isinstance(built, Built):
+                todo.append(Item(at.home, at.after, target, returns, built))
+            elif not built.is_used:
+                return True
+        for callee, after, returns in at.edges().texts:
+            if callee == at.home.gap:
+                continue
+            recorded = Recorded(at, callee, after, returns)
+            if recorded.offers_more(recorded.rivals()):
+                return True
+            for text in recorded.rivals():
+                if recorded.reads(text):
+                    following = recorded.following(text, searching=True)
+                    if isinstance(following, Item):
+                        todo.append(following)
     return False

@@ -94,9 +94,9 @@ class Earlier:
 
     def __init__(self, whole: Whole | None = None, before: Earlier | None = None) -> None:
         self.whole, self.before = whole, before
-        self.count = before.count + 1 if before is not None else 0
-        self.digest = (before.digest + whole.digest) % _MODULUS if before is not None and whole is not None else 0
-        self.size = before.size + whole.size if before is not None and whole is not None else 0
+        self.count: int = before.count + 1 if before is not None else 0
+        self.digest: int = (before.digest + whole.digest) % _MODULUS if before is not None and whole is not None else 0
+        self.size: int = before.size + whole.size if before is not None and whole is not None else 0
 
     def __iter__(self) -> Iterator[Whole]:
         at: Earlier | None = self
@@ -131,9 +131,9 @@ class Built:
     ) -> None:
         self.parent, self.kind, self.rivals, self.count, self.parts, self.total = parent, kind, rivals, count, parts, total
         self.key, self.word, self.known, self.size, self.floor = key, word, known, size, floor
-        self.depth = parent.depth + 1 if parent is not None else 1
+        self.depth: int = parent.depth + 1 if parent is not None else 1
         above = parent.digest.to_bytes(16, "little") if parent is not None else b""
-        self.digest = _digest(
+        self.digest: int = _digest(
             above, kind.encode(), total.to_bytes(16, "little"), b"" if key is None else b"k" + key.encode("utf-8", "surrogatepass"), word.encode(),
             b"?" * (not known), b"" if floor is None else b"f" + floor.encode("utf-8", "surrogatepass"))
 
