@@ -55,7 +55,7 @@ class State(Protocol):
 class Language(Protocol):
     """A state of a text language over code points; surrogates never occur.
 
-    What a kernel may also ask, to be faster: `literal_set`, `counted`, `everlasting` (see `regex.Expr`), `goes_on` (see number states).
+    What a kernel may also ask, to be faster: `literal_set`, `counted`, `lasting` (see `regex.Expr`), `goes_on` (see number states).
     """
 
     @property

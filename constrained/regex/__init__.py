@@ -10,12 +10,13 @@ from .boolean import complement, intersect
 from .derive import raw_edges
 from .ecma_syntax import parse_ecma
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
+from .lasting import lasting
 from .liveness import example, is_empty, is_finite, live_edges, public_edges
 from .python_syntax import parse_python
 from .saturate import saturated
 from .show import pattern_text, short_text
 
-RULES.update({"raw edges": raw_edges, "live edges": live_edges, "edges": public_edges, "saturated": saturated, "text": pattern_text, "short text": short_text})
+RULES.update({"raw edges": raw_edges, "live edges": live_edges, "edges": public_edges, "saturated": saturated, "lasting": lasting, "text": pattern_text, "short text": short_text})
 
 __all__ = [
     "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "char_class", "complement", "concat", "example", "intersect", "is_empty", "is_finite",

@@ -11,7 +11,7 @@ Not applied, on purpose: laws that search (inclusion of arbitrary expressions); 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
+from operator import attrgetter, le
 from typing import Protocol
 
 from ..machine import LiteralSet
@@ -40,6 +40,7 @@ from .expr import (
     single,
 )
 
+_COMPARED = 8  # factors at the head of a concatenation whose counts are compared
 _MANY = 64  # literals of a union that become one set
 
 
@@ -291,10 +292,47 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
             if most:
                 found.append(_prepend(repeat(body, least, None if most == INFINITE else most), tail))
     if not changed:
-        return _absorb(found)
+        return _absorb(_widest(found) if len(found) > 2 else found)
     found = [expr for expr in dict.fromkeys(found) if expr not in bases]
     flat = [member for expr in found for member in (expr.args if expr.kind == UNION else (expr,))]
-    return flat
+    return _widest(flat) if len(flat) > 2 else flat
+
+
+def _widest(members: list[Expr]) -> list[Expr]:
+    """Drop members that differ from another in counts only, all of which are within the other's: r{1,2}·s{3} beside r{0,9}·s{1,}.
+
+    Without it, nested repeats have as many members as there are ways to share a text among them.
+    """
+    groups: dict[tuple[Expr, ...], list[tuple[list[int], Expr]]] = {}
+    for expr in members:
+        if expr.kind == CONCAT:
+            shape, counts = _counts(expr)
+            groups.setdefault(shape, []).append((counts, expr))
+    if len(groups) == sum(map(len, groups.values())):
+        return members
+    dropped: set[Expr] = set()
+    for alike in groups.values():
+        alike.sort(key=lambda item: item[0])
+        widest: list[list[int]] = []
+        for counts, expr in reversed(alike):  # counts[0] is -least: a wider one comes before
+            spend(1 + (len(widest) >> 1))
+            if any(all(map(le, counts, other)) for other in widest):
+                dropped.add(expr)
+            else:
+                widest.append(counts)
+    return [expr for expr in members if expr not in dropped] if dropped else members
+
+
+def _counts(expr: Expr) -> tuple[tuple[Expr, ...], list[int]]:
+    """Return the bodies of the first factors of a concatenation and what follows them; and of each factor -least and most."""
+    shape, counts = [], []
+    while expr.kind == CONCAT and len(shape) < _COMPARED:
+        head, expr = expr.args
+        body, least, most = head.args if head.kind == REPEAT else (head, 1, 1)
+        shape.append(body)
+        counts += (-least, most)
+    body, least, most = expr.args if expr.kind == REPEAT else (expr, 1, 1)
+    return (*shape, body), [*counts, -least, most]
 
 
 def _absorb(members: list[Expr]) -> list[Expr]:

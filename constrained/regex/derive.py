@@ -158,7 +158,7 @@ _RULES: tuple[Callable[[Expr], RawEdges], ...] = (
 def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) -> RawEdges:
     """Combine the targets of several edge lists wherever at least `all_of` of them have one.
 
-    Cost: every edge is counted once per piece that it covers.
+    Cost: every edge is counted once per piece that it covers, edges of lists with the same ranges together.
     """
     lists = [edges for edges in edge_lists if edges]
     if len(lists) < all_of or not lists:
@@ -167,26 +167,30 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
         return lists[0]
     if len(lists) == 2:
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
-    cuts = sorted({cut for edges in lists for low, high, _ in edges for cut in (low, high + 1)})
+    alike: dict[tuple[tuple[int, int], ...], list[list[Expr]]] = {}  # lists that one class has made have the same ranges
+    for edges in lists:
+        spend(len(edges) >> 2)
+        alike.setdefault(tuple([edge[:2] for edge in edges]), []).append([edge[2] for edge in edges])
+    cuts = sorted({cut for ranges in alike for low, high in ranges for cut in (low, high + 1)})
     index = {cut: at for at, cut in enumerate(cuts)}
     spend(len(cuts))
     pieces: list[list[Expr]] = [[] for _ in cuts]
-    for edges in lists:
-        for low, high, target in edges:
-            spend((index[high + 1] - index[low]) >> 3)
+    for ranges, rows in alike.items():
+        for (low, high), targets in zip(ranges, zip(*rows, strict=True), strict=True):
             for at in range(index[low], index[high + 1]):
-                pieces[at].append(target)
+                pieces[at] += targets
+        spend(len(ranges) >> 1)
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, ...], Expr] = {}
-    for at, targets in enumerate(pieces):
-        if len(targets) < all_of or not targets:
+    for at, row in enumerate(pieces):
+        if len(row) < all_of or not row:
             continue
-        if len(targets) == 1:
-            target = targets[0]
+        if len(row) == 1:
+            target = row[0]
         else:
-            key = tuple(targets)
+            key = tuple(row)
             if key not in known:
-                known[key] = combine(*targets)
+                known[key] = combine(*row)
             target = known[key]
         if target is not NEVER:
             found.append((cuts[at], cuts[at + 1] - 1, target))

@@ -38,8 +38,8 @@ LAZY = 11  # (state,): edges that are written down only when somebody asks; see 
 
 OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
 _EVERY_ROOM = OPEN | LASTING | AMPLE
-_WITNESSES = dict.fromkeys('\0\n !"/<\u2028\U0010FFFF').keys()  # characters that classes of names, words and lines leave out
-_ALL_WITNESSES = (1 << len(_WITNESSES)) - 1
+WITNESSES = dict.fromkeys('\0\n !"/<\u2028\U0010FFFF').keys()  # characters that classes of names, words and lines leave out
+_ALL_WITNESSES = (1 << len(WITNESSES)) - 1
 _MOST_SETS = 4096
 _texts_used: dict[int, tuple[tuple[str, ...], int]] = {}
 
@@ -102,6 +102,11 @@ class Expr:
         if self._public is None:
             self._public = RULES["edges"](self)
         return self._public
+
+    @property
+    def lasting(self) -> Expr | None:
+        """A class C where every text over C, and no other, is the start of a text of the language; None where that is not seen."""
+        return RULES["lasting"](self)  # type: ignore[no-any-return]
 
     def mask_key(self, horizon: int) -> Hashable:
         """Return a key shared by expressions that agree on all continuations of up to `horizon` characters."""
@@ -253,7 +258,7 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
 
 @lru_cache(maxsize=4096)
 def _class_uses(ranges: Ranges) -> int:
-    return sum([1 << bit for bit, char in enumerate(_WITNESSES) if any(low <= ord(char) <= high for low, high in ranges)])
+    return sum([1 << bit for bit, char in enumerate(WITNESSES) if any(low <= ord(char) <= high for low, high in ranges)])
 
 
 def _uses(kind: int, args: tuple[Any, ...]) -> int:
@@ -264,7 +269,7 @@ def _uses(kind: int, args: tuple[Any, ...]) -> int:
     if kind == CLASS:
         return _class_uses(args[0])
     if kind == LITERAL:
-        return 0 if _WITNESSES.isdisjoint(args[0]) else _class_uses(tuple([(ord(char), ord(char)) for char in args[0]]))
+        return 0 if WITNESSES.isdisjoint(args[0]) else _class_uses(tuple([(ord(char), ord(char)) for char in args[0]]))
     if kind == SET:
         return _texts_use(args[0].texts)
     if kind in (CONCAT, UNION):
@@ -289,7 +294,7 @@ def _texts_use(texts: tuple[str, ...]) -> int:
         if len(_texts_used) >= _MOST_SETS:
             _texts_used.clear()
         joined = "".join(texts)
-        found = _class_uses(tuple([(ord(char), ord(char)) for char in _WITNESSES if char in joined]))
+        found = _class_uses(tuple([(ord(char), ord(char)) for char in WITNESSES if char in joined]))
         known = _texts_used[id(texts)] = texts, found
     return known[1]
 

@@ -17,6 +17,7 @@ from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
 from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts, single
+from .lasting import lasting
 from .saturate import has_length
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def pruned(expr: Expr) -> Expr:
 def is_empty(expr: Expr) -> bool:
     """Return whether the language holds no text, exactly.
 
-    Best first by a lower bound of the remaining length; every node on the way to an accepting one is remembered as live, every node
+    Best first by a guess of the remaining length; every node on the way to an accepting one is remembered as live, every node
     of a fruitless search as dead.
 
     Raises: LimitExceeded: the thread's budget is spent, or, without one, a budget of its own.
@@ -94,6 +95,9 @@ def is_empty(expr: Expr) -> bool:
         expr._live = not empty
         return empty
     if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
+        expr._live = True
+        return False
+    if expr.kind == INTERSECT and lasting(expr) is not None:
         expr._live = True
         return False
     if _unbounded(expr)._live is False:
@@ -154,6 +158,11 @@ def _unbounded(expr: Expr) -> Expr:
     return expr
 
 
+def _hint(expr: Expr) -> int:
+    """Return a guess of how much is left to read: of a conjunction, what all its members ask for, so that each step forward counts."""
+    return sum([member.short for member in expr.args]) if expr.kind == INTERSECT else expr.short
+
+
 def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
     """Return whether an accepting expression can be reached; None: undecided within the limit.
 
@@ -161,7 +170,7 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
     """
     start = _unbounded(start) if relaxed else start
     parents: dict[Expr, Expr | None] = {start: None}
-    heap: list[tuple[int, int, Expr]] = [(start.short, start.serial, start)]
+    heap: list[tuple[int, int, Expr]] = [(0, start.serial, start)]
     while heap:
         _, _, expr = heappop(heap)
         for _, _, target in raw_edges(expr):
@@ -178,7 +187,7 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
                 return True
             if len(parents) > limit:
                 return None
-            heappush(heap, (target.short, target.serial, target))
+            heappush(heap, (_hint(target), target.serial, target))
     for expr in parents:
         expr._live = False
     return False

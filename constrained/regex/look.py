@@ -347,9 +347,12 @@ class Step:
         for prefix in self.context:
             pieces = _refined(pieces, raw_edges(prefix))
             spend(len(pieces))
-        found = []
+        found: list[tuple[int, int, Expr]] = []
+        known: dict[tuple[Expr, tuple[Expr, ...]], Expr] = {}
         for low, high, target, context in pieces:
-            result = self.program.resolve(self.program.then(Piece(target), self.after), context)
+            result = known.get((target, context))
+            if result is None:
+                result = known[target, context] = self.program.resolve(self.program.then(Piece(target), self.after), context)
             if result is not NEVER:
                 found.append((low, high, result))
         return joined(found)

@@ -1,0 +1,1 @@
+"""Fuzzers: commands that run for as long as one likes, and of which the suite runs a seeded slice."""
