@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import ipaddress
+import json
 import random
 import tomllib
 import uuid
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from constrained.errors import GrammarError
+from constrained import Grammar, Vocabulary, compile
+from constrained.errors import GrammarError, Rejected
 from constrained.regex import Expr, example, is_empty, matches, parse_ecma
-from constrained.schema.string_formats import _FORMATS, INEXACT, format_expr
+from constrained.schema.string_formats import _FORMATS, INEXACT, NARROWED, format_expr, format_hull
 
+EVERY_BYTE = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 TABLE = tomllib.loads((Path(__file__).parent / "corpus" / "formats_string.toml").read_text("utf-8"))
 ROWS = [(name, text, verdict == "valid") for name, texts in TABLE.items() for verdict in ("valid", "invalid") for text in texts[verdict]]
 
@@ -27,7 +30,7 @@ def test_table(name, text, valid):
 def test_every_format_has_rows():
     aliases = {"host-name", "ip-address"}
     assert set(TABLE) == set(_FORMATS) - aliases
-    assert set(INEXACT) <= set(TABLE)
+    assert INEXACT - aliases <= set(TABLE)
     assert format_expr("no-such-format") is None
 
 
@@ -97,6 +100,40 @@ def test_every_walk_ends_in_the_language(name):
     assert not is_empty(language)
     for _ in range(40):
         assert matches(language, walk(language, chosen))
+
+
+@pytest.mark.parametrize("name", sorted(set(_FORMATS)))
+def test_a_narrowed_format_has_a_hull(name):
+    language, hull = format_expr(name), format_hull(name)
+    assert (hull is not None) is (name in NARROWED)
+    if hull is None:
+        return
+    for text in TABLE.get(name, {"valid": ["a", "a.b-c"]})["valid"]:
+        assert matches(hull, text), text
+    chosen = random.Random(5)
+    for _ in range(10 if name == "idn-hostname" else 100):
+        assert matches(hull, walk(language, chosen))
+
+
+@pytest.mark.parametrize(("schema", "valid", "invalid"), [
+    ({"not": {"format": "hostname"}}, ["", "-", "a..b", "a b"], ["a", "1.2.3.4", "xn--mnchen-3ya.de"]),
+    ({"not": {"format": "regex"}}, ["*", ")a"], ["a", "(?<n>a)", "[a-b]"]),
+    ({"not": {"format": "idn-hostname"}}, ["", "a b", "a_b"], ["a", "bücher.example", "xn--a"]),
+    ({"not": {"not": {"format": "hostname"}}}, ["a"], ["", "-"]),
+    ({"oneOf": [{"format": "hostname"}, {"format": "ipv4"}, {"format": "ipv6"}]}, ["a.b", "::1"], ["1.2.3.4", "", "-"]),
+    ({"if": {"format": "hostname"}, "then": {"maxLength": 3}, "else": {"maxLength": 1}}, ["abc", "-"], ["abcd", "--"]),
+])
+def test_complements_of_narrowed_formats(schema, valid, invalid):
+    constraint = compile(Grammar.from_json_schema({"type": "string", **schema}, whitespace="compact"), EVERY_BYTE)
+    for text, expected in [(text, True) for text in valid] + [(text, False) for text in invalid]:
+        matcher = constraint.matcher()
+        try:
+            for byte in json.dumps(text, ensure_ascii=False).encode():
+                matcher.advance(byte)
+        except Rejected:
+            assert not expected, text
+        else:
+            assert matcher.is_accepting() is expected, text
 
 
 def test_regex_texts_are_patterns():

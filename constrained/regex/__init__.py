@@ -16,7 +16,10 @@ from .python_syntax import parse_python
 from .saturate import saturated
 from .show import pattern_text, short_text
 
-RULES.update({"raw edges": raw_edges, "live edges": live_edges, "edges": public_edges, "saturated": saturated, "lasting": lasting, "text": pattern_text, "short text": short_text})
+RULES.update({
+    "raw edges": raw_edges, "live edges": live_edges, "edges": public_edges, "saturated": saturated, "lasting": lasting, "text": pattern_text,
+    "short text": short_text,
+})
 
 __all__ = [
     "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "char_class", "complement", "concat", "example", "intersect", "is_empty", "is_finite",

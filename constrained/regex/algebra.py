@@ -325,7 +325,8 @@ def _widest(members: list[Expr]) -> list[Expr]:
 
 def _counts(expr: Expr) -> tuple[tuple[Expr, ...], list[int]]:
     """Return the bodies of the first factors of a concatenation and what follows them; and of each factor -least and most."""
-    shape, counts = [], []
+    shape: list[Expr] = []
+    counts: list[int] = []
     while expr.kind == CONCAT and len(shape) < _COMPARED:
         head, expr = expr.args
         body, least, most = head.args if head.kind == REPEAT else (head, 1, 1)

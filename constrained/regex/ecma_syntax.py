@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from ..errors import GrammarError, LimitExceeded
-from ..work import spend, working_on
+from ..work import place, spend, working_on
 from . import charset
 from .algebra import char_class, literal
 from .charset import Ranges
@@ -53,7 +53,7 @@ def parse_ecma(pattern: str) -> Expr:
             return build(_Parser(pattern).parse(), search=True)
         except RecursionError:
             raise LimitExceeded(
-                f"regular expression {_shown(pattern)} nests too deep", instead=f"at most {_DEPTH_LIMIT} groups inside each other",
+                f"regular expression {_shown(pattern)} nests too deep", where=place(), instead=f"at most {_DEPTH_LIMIT} groups inside each other",
             ) from None
 
 

@@ -89,7 +89,7 @@ def _is_over(expr: Expr, ranges: Ranges) -> bool:
     if expr.kind == LITERAL:
         return all(charset.contains(ranges, ord(char)) for char in expr.args[0])
     if expr.kind == CLASS:
-        return charset.intersect(ranges, expr.args[0]) == expr.args[0]
+        return bool(charset.intersect(ranges, expr.args[0]) == expr.args[0])
     if expr.kind == REPEAT:
         return _is_over(expr.args[0], ranges)
     if expr.kind == CONCAT:

@@ -10,6 +10,7 @@ Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from re import _constants as sre
@@ -17,7 +18,7 @@ from re import _parser
 from typing import Any
 
 from ..errors import GrammarError, LimitExceeded
-from ..work import spend, working_on
+from ..work import place, spend, working_on
 from . import charset
 from .algebra import char_class, concat, literal, optional
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
@@ -55,7 +56,9 @@ def parse_python(pattern: str, flags: str = "") -> Expr:
 def _read(pattern: str, number: int) -> Expr:
     spend(len(pattern))
     try:
-        parsed = _parser.parse(pattern, number)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what `re` may read otherwise one day; where warnings are errors they would end here
+            parsed = _parser.parse(pattern, number)
         if "(?<" in pattern:  # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
             spend(20 * len(pattern))
             re.compile(pattern, number)
@@ -68,7 +71,7 @@ def _read(pattern: str, number: int) -> Expr:
         ) from None
     except (RecursionError, OverflowError) as error:
         raise LimitExceeded(
-            f"regular expression {_shown(pattern)} nests too deep or counts too far", because=type(error).__name__,
+            f"regular expression {_shown(pattern)} nests too deep or counts too far", where=place(), because=type(error).__name__,
             instead="a rule of the grammar for what nests",
         ) from None
 

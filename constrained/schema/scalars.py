@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.schema import ranges, texts
 from constrained.schema.ranges import ALL_NUMBERS, FRACTIONAL, WHOLE, Numbers, exact
-from constrained.schema.string_formats import INEXACT, format_expr
+from constrained.schema.string_formats import format_expr, format_hull
 from constrained.schema.texts import ALL_TEXTS, NO_TEXT, Texts
 from constrained.schema.values import NumberRange
 
@@ -163,7 +163,7 @@ def format_(draft: ScalarDraft, value: str, node: Node) -> None:
     if (node.document.asserts_formats or dialect.asserts_formats) and value in dialect.formats:
         language = format_expr(value)
         if language is not None:
-            draft.languages.append(Texts(None, language, inexact=value if value in INEXACT else ""))
+            draft.languages.append(Texts(None, language, hull=format_hull(value)))
 
 
 def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:

@@ -4,8 +4,8 @@ Each format is the grammar of the specification that JSON Schema names for it, w
 `constrained.regex`.  Calendar rules are regular: a leap year is decided by four digits, a leap second by the hour, the minute and the
 offset, so ``:60`` is allowed exactly where the time in UTC is 23:59.
 
-`INEXACT` names the formats whose language is larger or not regular, with what is left out.  Nothing wrong is accepted there, except
-where it says so.
+`NARROWED` and `WIDENED` name the formats whose language is not regular, with what is left out and what is let in; all others are exact.
+A narrowed format has a hull as well, a language that leaves nothing out: its complement is what certainly is not in the format.
 
 Built on first use; a format costs a process a few hundred microseconds once.
 """
@@ -16,20 +16,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from constrained.regex import ANY, EPSILON, NEVER, Expr, concat, intersect, literal, optional, parse_python, repeat, union
+from constrained.regex import ANY, EPSILON, NEVER, Expr, complement, concat, intersect, literal, optional, parse_python, repeat, union
 from constrained.regex.algebra import lazy
 from constrained.regex.expr import INFINITE, RawEdges
 from constrained.schema.idn_labels import idn_hostname
 
-INEXACT: dict[str, str] = {
-    "hostname": "labels that start with xn-- are refused: whether they are valid is decided by decoding Punycode",
+_NO_A_LABELS = "labels that start with xn-- are refused: whether they are valid is decided by decoding Punycode"
+NARROWED: dict[str, str] = {
+    "hostname": _NO_A_LABELS,
+    "host-name": _NO_A_LABELS,
     "idn-hostname": (
         "labels that start with xn-- are refused, as are combining marks that may compose with what stands before them, and the zero "
-        "width non-joiner outside common Arabic letters; accepted although invalid: a label of at most 57 characters whose Punycode is "
-        "longer than 63 octets"
+        "width non-joiner outside common Arabic letters"
     ),
     "regex": "no named groups, no backreferences, groups nest at most 8 deep, class ranges stay within digits or letters of one case",
 }
+WIDENED: dict[str, str] = {
+    "idn-hostname": "a label of at most 57 characters is accepted although its Punycode is longer than 63 octets",
+}
+INEXACT = NARROWED.keys() | WIDENED.keys()
 
 
 @lru_cache(maxsize=64)
@@ -42,6 +47,24 @@ def format_expr(name: str) -> Expr | None:
     """
     build = _FORMATS.get(name)
     return build() if build is not None else None
+
+
+@lru_cache(maxsize=8)
+def format_hull(name: str) -> Expr | None:
+    """Return a language that holds all texts of a narrowed format, None for the other formats.
+
+    >>> from constrained.regex import matches
+    >>> [matches(hull, "xn--mnchen-3ya.de") for hull in (format_expr("hostname"), format_hull("hostname"))]
+    [False, True]
+    """
+    if name in ("hostname", "host-name"):
+        label = f"{_LET_DIG}{_rest(1)}"
+        return intersect(parse_python(rf"{label}(?:\.{label})*"), repeat(ANY, 1, 253))
+    if name == "idn-hostname":  # of ASCII it holds letters, digits, hyphens and dots
+        return repeat(parse_python(rf"[A-Za-z0-9.{_BEYOND}-]"), 1, 253)
+    if name == "regex":
+        return complement(parse_python("[*+?)].*", "s"))  # nothing to repeat, nothing to close
+    return None
 
 
 @lru_cache(maxsize=1)

@@ -18,13 +18,16 @@ from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 class Texts:
     """The texts of `only`, where that is given; else the texts of `language` that are not in `barred`.
 
-    Invariant: only is None, or language and barred have their defaults.
+    `hull` is given where the language is smaller than what it stands for (a narrowed format): it leaves nothing out.  The complement is
+    then what lies outside the hull, so that it lets nothing wrong in either.
+
+    Invariant: only is None, or language, barred and hull have their defaults; language is within hull.
     """
 
     only: frozenset[str] | None = None
     language: Expr = ANY_TEXT
     barred: frozenset[str] = frozenset()
-    inexact: str = ""  # a format whose language leaves texts out, so that the complement would let wrong ones in
+    hull: Expr | None = None
 
     def __contains__(self, text: str) -> bool:
         if self.only is not None:
@@ -40,7 +43,8 @@ class Texts:
             return finite(text for text in self.only if text in other)
         if other.only is not None:
             return finite(text for text in other.only if text in self)
-        return Texts(None, _meet(self.language, other.language), self.barred | other.barred, self.inexact or other.inexact)
+        hull = None if self.hull is other.hull is None else _meet(self.hull or self.language, other.hull or other.language)
+        return Texts(None, _meet(self.language, other.language), self.barred | other.barred, hull)
 
     def __or__(self, other: Texts) -> Texts:
         if self is other or other is NO_TEXT or self is ALL_TEXTS:
@@ -55,20 +59,27 @@ class Texts:
             if one.only is not None and one.only <= another.barred and another.language is ANY_TEXT:
                 left = another.barred - one.only
                 return Texts(barred=left) if left else ALL_TEXTS
-        return of_language(regex.union(self.expr(), other.expr()), self.inexact or other.inexact)
+        hull = None if self.hull is other.hull is None else regex.union(self.outer(), other.outer())
+        return of_language(regex.union(self.expr(), other.expr()), hull)
 
     def __invert__(self) -> Texts:
         if self.only is not None:
             return Texts(barred=self.only) if self.only else ALL_TEXTS
         if self.language is ANY_TEXT:
             return finite(self.barred)
-        return of_language(regex.union(regex.complement(self.language), regex.literals(self.barred)))
+        barred = regex.literals(self.barred)
+        outside = regex.union(regex.complement(self.language), barred)
+        return of_language(outside) if self.hull is None else of_language(regex.union(regex.complement(self.hull), barred), outside)
 
     def __bool__(self) -> bool:
         """Whether there is a text in the set.  Cost: a search in the automaton for languages; memoised there."""
         if self.only is not None:
             return bool(self.only)
         return self.language is ANY_TEXT or not regex.is_empty(self.expr())
+
+    def outer(self) -> Expr:
+        """Return the hull, or where there is none the set, as an expression."""
+        return Texts(None, self.hull, self.barred).expr() if self.hull is not None else self.expr()
 
     def expr(self) -> Expr:
         """Return the set as an expression."""
@@ -91,8 +102,10 @@ def finite(texts: Iterable[str]) -> Texts:
     return Texts(only=found) if found else NO_TEXT
 
 
-def of_language(language: Expr, inexact: str = "") -> Texts:
-    return ALL_TEXTS if language is ANY_TEXT else NO_TEXT if language is NEVER else Texts(None, language, inexact=inexact)
+def of_language(language: Expr, hull: Expr | None = None) -> Texts:
+    if hull is not None:
+        return Texts(None, language, hull=hull)
+    return ALL_TEXTS if language is ANY_TEXT else NO_TEXT if language is NEVER else Texts(None, language)
 
 
 def _meet(left: Expr, right: Expr) -> Expr:
