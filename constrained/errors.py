@@ -27,12 +27,23 @@ def compose(what: str, where: str | None = None, because: str | None = None, ins
       because: no such file
       instead: one of: hermes
     """
-    lines = [what if where is None else f"{what} at {where}"]
+    lines = [_cut(what, 700) if where is None else f"{_cut(what, 700)} at {_cut(where, 400)}"]
     if because:
-        lines.append(f"  because: {because}")
+        lines.append(f"  because: {_cut(because, 500)}")
     if instead:
-        lines.append(f"  instead: {instead}")
+        lines.append(f"  instead: {_cut(instead, 350)}")
     return "\n".join(lines)
+
+
+def _cut(part: str, most: int) -> str:
+    """Return a part of a message in `most` bytes of UTF-8: a message quotes what strangers wrote, and that may be long or no text at all."""
+    if len(part) * 4 <= most and part.isascii():
+        return part
+    data = part[: most + 1].encode("utf-8", "backslashreplace") if len(part) > 2 * most else part.encode("utf-8", "backslashreplace")
+    if len(data) <= most and len(part) <= 2 * most:
+        return data.decode()
+    tail = part[-(most // 4) :].encode("utf-8", "backslashreplace")[-(most // 4) :].decode("utf-8", "ignore")
+    return f"{data[: most - most // 4 - 5].decode('utf-8', 'ignore')} … {tail}"
 
 
 def shown(value: object, most: int = 60) -> str:

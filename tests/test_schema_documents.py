@@ -73,7 +73,7 @@ METASCHEMAS = [
 
 @pytest.mark.parametrize("uri", METASCHEMAS)
 def test_metaschemas_are_known_documents(uri):
-    conj = load({"$schema": uri, "$ref": uri}, asserts_formats=False)
+    conj = load({"$schema": uri, "$ref": uri}, formats="annotate")
     assert belongs({"type": "string", "properties": {"a": {"minLength": 1}}}, conj)
     assert not belongs({"type": "strin"}, conj)
     assert not belongs({"properties": {"a": {"properties": {"b": {"minLength": -1}}}}}, conj)

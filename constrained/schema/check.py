@@ -8,19 +8,29 @@ What is right but cannot be compiled is reported later, by the normalisation.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import unquote
 
-from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema
+from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.schema.dialects import Holds, Rule
-from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, pointer
+from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
 from constrained.schema.string_formats import INEXACT
 from constrained.schema.texts import of_pattern
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _PATTERNS = ("pattern", "patternProperties")
 _DOUBTFUL = frozenset({"uniqueItems", "format"})
+_COUNTS = frozenset("minLength maxLength minItems maxItems minContains maxContains minProperties maxProperties".split())
+_NUMERIC = _COUNTS | frozenset("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf enum const".split())
+_LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset(_PATTERNS)
+_ONLY_STR = frozenset({str})
+_INDEX = re.compile("0|[1-9][0-9]{0,8}")  # SPEC: RFC 6901 §4
+MOST_COUNTED = (1 << 31) - 1  # characters, items or keys: more than any text has
+MOST_DIGITS = 4_000  # of a number; Python itself refuses to write somewhat longer ones
+MOST_BITS = 13_000
 _REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -55,7 +65,7 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         if not _NAMING.isdisjoint(schema):
             resource = library.enter(schema, resource, where)
         rules = resource.dialect.rules
-        entries: Iterable[tuple[str, Any]] = schema.items()
+        entries: Iterable[tuple[str, Any]] = tuple(schema.items())
         for keyword in _REFERRING:
             if keyword in schema and keyword in rules:
                 references.append(Reference(schema, keyword, resource, where))
@@ -69,10 +79,19 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
                 raise _misfit(keyword, value, rule, where)
             if rule.holds:
                 todo.extend(_below(keyword, value, rule.holds, resource, where))
-            if keyword in _PATTERNS:
-                _check_patterns(keyword, value, where)
-            elif keyword in _DOUBTFUL and (value is True or value in INEXACT):
-                library.doubtful.append(schema)
+            if keyword in _LOOKED_AT:
+                _check_value(library, schema, keyword, where)
+
+
+def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: Where) -> None:
+    """Check what a keyword's value says, its form being right."""
+    value = schema[keyword]
+    if keyword in _NUMERIC:
+        _check_numbers(schema, keyword, value, where)
+    elif keyword in _PATTERNS:
+        _check_patterns(keyword, value, where)
+    elif value is True or value in INEXACT:
+        library.doubtful.append(schema)
 
 
 def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:
@@ -87,9 +106,33 @@ def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Wh
 
 
 def _misfit(keyword: str, value: object, rule: Rule, where: Where) -> SchemaError:
-    shown = json.dumps(value, ensure_ascii=False, default=str)
-    shown = shown if len(shown) <= 60 else shown[:57] + "…"
-    return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{shown} is not {rule.expected}")
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (RecursionError, ValueError):  # too deep, or a number of too many digits
+        text = shown(value)
+    text = text if len(text) <= 60 else text[:57] + "…"
+    return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{text} is not {rule.expected}")
+
+
+def _check_numbers(schema: dict[str, Any], keyword: str, value: Any, where: Where) -> None:
+    """Refuse numbers that nothing can be made of; leave out bounds that no text can reach."""
+    if keyword in _COUNTS and value >= MOST_COUNTED:
+        if keyword.startswith("min"):
+            raise UnsupportedSchema(
+                f"cannot compile keyword {keyword!r}", where=pointer((where, keyword)), because="no text can be so long", instead="a smaller number")
+        schema[keyword] = MOST_COUNTED
+        return
+    todo: list[tuple[Any, Where]] = [(value, (where, keyword))]
+    while todo:
+        part, at = todo.pop()
+        kind = type(part)
+        if kind is list:
+            if not _ONLY_STR.issuperset(map(type, part)):
+                todo += [(entry, (at, index)) for index, entry in enumerate(part)]
+        elif kind is dict:
+            todo += [(entry, (at, key)) for key, entry in part.items()]
+        elif kind is int and part.bit_length() > MOST_BITS or kind is Decimal and part and abs(part.adjusted()) > MOST_DIGITS:
+            raise UnsupportedSchema("cannot compile a number", where=pointer(at), because=f"it has more than {MOST_DIGITS:,} digits")
 
 
 def _check_patterns(keyword: str, value: Any, where: Where) -> None:
@@ -117,9 +160,9 @@ def _resolve(library: Library, reference: Reference) -> Target:
     """Return what a reference points to, without regard to the dynamic scope."""
     schema, keyword, resource, where = reference
     text, at = schema[keyword], (where, keyword)
-    uri, fragment = urldefrag(text)
+    uri, fragment = split_fragment(text, at)
     if uri:
-        target, new = library.find(urljoin(resource.uri, uri), at)
+        target, new = library.find(joined(resource.uri, uri, at), at)
         if new:
             _survey(library, target.root, target, target.where)
         resource = target
@@ -143,7 +186,7 @@ def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Wh
         step = step.replace("~1", "/").replace("~0", "~")
         if type(value) is dict and step in value:
             value = value[step]
-        elif type(value) is list and step.isdecimal() and int(step) < len(value):
+        elif type(value) is list and _INDEX.fullmatch(step) and int(step) < len(value):
             value = value[int(step)]
         else:
             raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"there is no {step!r} in {pointer(where)}")

@@ -86,9 +86,9 @@ class Document:
     Threads: reading the same entry twice computes it twice, to equal results.
     """
 
-    def __init__(self, library: Library, asserts_formats: bool) -> None:
+    def __init__(self, library: Library, asserted_formats: str) -> None:
         self.library = library
-        self.asserts_formats = asserts_formats
+        self.asserted_formats = asserted_formats  # "assert" all that are known, those of the "dialect", or "annotate"
         self.memo: dict[Any, Any] = {}  # answers of `alternatives` and `normalise`
         self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
         self.lock = RLock()
@@ -145,7 +145,7 @@ class Document:
 
 def _nothing() -> Conj:
     where = "#"
-    return Node(Document(Library({}), asserts_formats=True), False, Resource("", False, where, DRAFT_2020), (), where).conj
+    return Node(Document(Library({}), "assert"), False, Resource("", False, where, DRAFT_2020), (), where).conj
 
 
 NOTHING: Conj = _nothing()  # no JSON value
@@ -172,12 +172,12 @@ def ordered(conj: Conj) -> list[Literal]:
 
 
 def load(
-    schema: object, *, remotes: Mapping[str, object] | None = None, dialect: Dialect | None = None, asserts_formats: bool = True,
+    schema: object, *, remotes: Mapping[str, object] | None = None, dialect: Dialect | None = None, formats: str = "assert",
 ) -> Conj:
     """Read and check a schema; return it as a conjunction.
 
     `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents without
-    ``$schema``.  With `asserts_formats` off, `format` is an annotation.
+    ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.
 
     Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
     Cost: 2 µs per subschema.
@@ -185,7 +185,7 @@ def load(
     library = Library({} if remotes is None else remotes, dialect)
     resource = library.add(schema, "", "#")
     check(library, resource)
-    document = Document(library, asserts_formats)
+    document = Document(library, formats)
     if isinstance(resource.root, bool) or not resource.root:
         return NOTHING if resource.root is False else ALWAYS
     return document.follow(document.node(resource.root, resource, (), "#"))

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
-from constrained.errors import SchemaError
+from constrained.errors import LimitExceeded, SchemaError, shown
 from constrained.machine import State
 from constrained.schema import leaves, machine_value
 from constrained.schema.closed import close
@@ -32,6 +32,7 @@ from constrained.schema.recent import Recent, content, values_of
 from constrained.schema.survey import Widened, needs_survey, survey, widen
 from constrained.schema.tagged_surface import Members, Tags, check_names
 from constrained.schema.values import Conj
+from constrained.work import metered, place
 
 Surface: TypeAlias = Callable[[str, str], Punctuation]  # of whitespace and spelling
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
@@ -71,10 +72,10 @@ class Options:
     def __post_init__(self) -> None:
         allowed = {
             "surface": tuple(SURFACES), "whitespace": WHITESPACES, "spelling": SPELLINGS, "property_order": ("any", "schema"),
-            "unsupported": ("raise", "widen"), "closed": (False, True), "formats": ("assert", "annotate")}
+            "unsupported": ("raise", "widen"), "closed": (False, True), "formats": ("assert", "dialect", "annotate")}
         for name, values in allowed.items():
             if getattr(self, name) not in values:
-                raise SchemaError(f"unknown {name} {getattr(self, name)!r}", instead="one of: " + ", ".join(map(repr, values)))
+                raise SchemaError(f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values)))
         if (self.surface == "tagged") != (self.tags is not None):
             raise SchemaError(f"surface {self.surface!r} with tags {self.tags!r}", instead="surface 'tagged' and its tags, or neither")
 
@@ -100,7 +101,8 @@ def embed(
     parentheses; "tagged", an object as raw text between `tags`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
     spelling: "any", "canonical" or "tagsafe", see the surfaces.  property_order: "any", or "schema" for the order of
     ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.  closed: objects have no keys but
-    those that are mentioned.  formats: "assert" or "annotate".
+    those that are mentioned.  formats: "assert" all known ones, those of the schema's own
+    "dialect", or "annotate" none.
     documents: by URI, what the schema may refer to.
 
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
@@ -110,9 +112,15 @@ def embed(
     with all its machines, see `recent`.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
+    if documents is not None and not isinstance(documents, Mapping):
+        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead='documents={"https://…": {…}}')
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     key = content(schema, documents, *written, None if tags is None else tuple(tags))
-    return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags), documents, key))
+    try:
+        with metered():
+            return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags), documents, key))
+    except RecursionError as error:
+        raise LimitExceeded("the schema nests too deeply", where=place() or "#", instead="flatten it, or use $ref") from error
 
 
 class EmbeddedSchema:
@@ -138,7 +146,7 @@ class EmbeddedSchema:
             self._outer(options, self._values, self._conj)
 
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
-        conj = load(schema, remotes=documents, asserts_formats=self.options.formats == "assert")
+        conj = load(schema, remotes=documents, formats=self.options.formats)
         if needs_survey(conj):
             survey(conj, self._values)
         return conj

@@ -42,8 +42,8 @@ class _Leaves:
 
     __slots__ = ("_document", "_known", "_resource")
 
-    def __init__(self, dialect: Dialect, *, asserts_formats: bool) -> None:
-        self._document = Document(Library({}), asserts_formats)
+    def __init__(self, dialect: Dialect, *, asserted_formats: str) -> None:
+        self._document = Document(Library({}), asserted_formats)
         self._resource = Resource("", True, "#", dialect)
         self._known: dict[Key, Conj] = {}
 
@@ -58,7 +58,7 @@ class _Leaves:
         return found
 
 
-_commons: dict[tuple[int, bool], _Leaves] = {}  # by id of the dialect, and whether formats are asserted
+_commons: dict[tuple[int, str], _Leaves] = {}  # by id of the dialect, and which formats are asserted
 
 
 def forget() -> None:
@@ -81,10 +81,10 @@ def leaf(conj: Conj) -> Conj | None:
     key: list[Hashable] = []
     if not _write(node.schema, dialect.rules, key):
         return None
-    place = id(dialect), node.document.asserts_formats
+    place = id(dialect), node.document.asserted_formats
     leaves = _commons.get(place)
     if leaves is None or len(leaves) >= MOST_LEAVES:
-        leaves = _commons[place] = _Leaves(dialect, asserts_formats=place[1])
+        leaves = _commons[place] = _Leaves(dialect, asserted_formats=place[1])
     return leaves.conj(tuple(key), node.schema)
 
 

@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import urldefrag, urljoin, urlsplit
 
-from constrained.errors import SchemaError
+from constrained.errors import SchemaError, shown
 from constrained.schema.dialects import UNDECLARED, Dialect, by_uri, of_metaschema
 
 Where: TypeAlias = "str | tuple[Where, str | int]"  # a JSON pointer as a linked list: cheap to extend, spelled out only in errors
 Schema: TypeAlias = "dict[str, Any] | bool"
+
+MOST_METASCHEMAS = 32  # each declared by the one before
 
 _ATOMS = frozenset({str, int, bool, type(None)})
 _ONLY_STR = frozenset({str})
@@ -38,6 +40,27 @@ def pointer(where: Where) -> str:
         where, step = where
         steps.append(str(step).replace("~", "~0").replace("/", "~1"))
     return "/".join([where, *reversed(steps)])
+
+
+def split_fragment(uri: str, where: Where) -> tuple[str, str]:
+    """Return a URI without its fragment, and the fragment.
+
+    Raises: SchemaError: it is no URI.
+    """
+    try:
+        urlsplit(uri)
+        found = urldefrag(uri)
+    except ValueError as error:
+        raise SchemaError("not a URI", where=pointer(where), because=f"{shown(uri)}: {error}") from error
+    return found.url, found.fragment
+
+
+def joined(base: str, uri: str, where: Where) -> str:
+    """Return a URI relative to another; errors as of `split_fragment`."""
+    try:
+        return urljoin(base, uri)
+    except ValueError as error:
+        raise SchemaError("not a URI", where=pointer(where), because=f"{shown(uri)}: {error}") from error
 
 
 @dataclass(slots=True, eq=False)
@@ -95,7 +118,8 @@ class Library:
             raise SchemaError("not a schema", where=pointer(where), because=f"a schema is an object, true or false, not {_kind(root)}")
         dialect = self._dialect_of(root, self.dialect or UNDECLARED, where)
         own = root.get(dialect.identifier) if isinstance(root, dict) else None
-        resource = Resource(urljoin(uri, urldefrag(own).url) if isinstance(own, str) else uri, root, where, dialect)
+        at = where, dialect.identifier
+        resource = Resource(joined(uri, split_fragment(own, at)[0], at) if isinstance(own, str) else uri, root, where, dialect)
         self.resources[uri] = self.resources[resource.uri] = resource
         if isinstance(root, dict):
             self.embedded[id(root)] = resource
@@ -107,10 +131,11 @@ class Library:
         dialect = resource.dialect
         own = schema.get(dialect.identifier)
         if isinstance(own, str) and not (dialect.reference_stands_alone and "$ref" in schema):
-            uri, fragment = urldefrag(own)
+            at = where, dialect.identifier
+            uri, fragment = split_fragment(own, at)
             if uri and resource.root is not schema:
                 dialect = self._dialect_of(schema, dialect, where)
-                resource = Resource(urljoin(outer.uri, uri), schema, where, dialect)
+                resource = Resource(joined(outer.uri, uri, at), schema, where, dialect)
                 self.resources.setdefault(resource.uri, resource)
                 self.embedded[id(schema)] = resource
             if fragment:
@@ -143,23 +168,30 @@ class Library:
         return self.add(document, uri, uri + "#"), True
 
     def _dialect_of(self, root: object, default: Dialect, where: Where) -> Dialect:
-        declared = root.get("$schema") if isinstance(root, dict) else None
-        if declared is None:
-            return default
-        if not isinstance(declared, str):
-            raise SchemaError("$schema is not a string", where=pointer(where))
-        known = by_uri(declared)
-        if known is not None:
-            return known
-        metaschema = self.remotes.get(declared.rstrip("#"))
-        if not isinstance(metaschema, Mapping) or metaschema.get("$schema") == declared:
-            raise SchemaError(
-                f"unknown dialect {declared!r}", where=pointer(where), because="drafts 4, 6, 7, 2019-09 and 2020-12 are known",
-                instead="declare one of them, or pass your metaschema in remotes",
-            )
-        base = self._dialect_of(metaschema, default, declared)
-        vocabularies = metaschema.get("$vocabulary")
-        return of_metaschema(base, vocabularies) if isinstance(vocabularies, Mapping) else base
+        """Return the dialect that a schema declares, which may be that of a metaschema of the caller's, and of that one's, and so on."""
+        derived: list[Mapping[str, object]] = []  # the vocabularies on the way
+        known, seen = default, set[str]()
+        while (declared := root.get("$schema") if isinstance(root, Mapping) else None) is not None:
+            if not isinstance(declared, str):
+                raise SchemaError("$schema is not a string", where=pointer(where))
+            draft = by_uri(declared)
+            if draft is not None:
+                known = draft
+                break
+            metaschema = self.remotes.get(declared.rstrip("#"))
+            if not isinstance(metaschema, Mapping) or declared in seen or metaschema.get("$schema") == declared or len(seen) >= MOST_METASCHEMAS:
+                raise SchemaError(
+                    f"unknown dialect {shown(declared, 200)}", where=pointer(where), because="drafts 4, 6, 7, 2019-09 and 2020-12 are known",
+                    instead="declare one of them, or pass your metaschema in remotes",
+                )
+            seen.add(declared)
+            vocabularies = metaschema.get("$vocabulary")
+            if isinstance(vocabularies, Mapping) and all(isinstance(name, str) for name in vocabularies):
+                derived.append(vocabularies)
+            root, where = metaschema, declared
+        for vocabularies in reversed(derived):
+            known = of_metaschema(known, vocabularies)
+        return known
 
 
 def _metaschema(uri: str) -> object:

@@ -158,9 +158,12 @@ def pattern(draft: ScalarDraft, value: str, node: Node) -> None:
 
 
 def format_(draft: ScalarDraft, value: str, node: Node) -> None:
-    """SPEC: a format that the dialect does not define is an annotation."""
-    dialect = node.resource.dialect
-    if (node.document.asserts_formats or dialect.asserts_formats) and value in dialect.formats:
+    """SPEC: a format that the dialect does not define is an annotation.
+
+    Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later draft, so that is what "assert" reads.
+    """
+    dialect, asserted = node.resource.dialect, node.document.asserted_formats
+    if asserted == "assert" or value in dialect.formats and (asserted == "dialect" or dialect.asserts_formats):
         language = format_expr(value)
         if language is not None:
             draft.languages.append(Texts(None, language, hull=format_hull(value)))
