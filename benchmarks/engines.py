@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import constrained
-from constrained import ChatFormat, Grammar, Vocabulary
-from constrained.schema.embedding import forget
+from constrained import ChatFormat, Grammar, Vocabulary, caches
 
 from .cases import Case
 from .peers import lark
@@ -26,9 +25,7 @@ _ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ", "key_separato
 def forget_grammars(vocabulary: Vocabulary) -> None:
     """Leave only what belongs to the vocabulary alone: the masks of text languages, not the states of grammars and schemas."""
     vocabulary.kernels.clear()
-    forget()
-    for name in ChatFormat.names():
-        ChatFormat.load(name).forget()
+    caches.clear()
 
 
 class Engine(Protocol):

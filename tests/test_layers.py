@@ -18,7 +18,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # From the bottom up.  A module imports from its own line and the lines above it, never from a line below.
 LAYERS = (
     ("errors",),
-    ("work",),
+    ("work", "caches"),
     ("machine",),
     ("regex",),
     ("grammar", "schema"),
@@ -27,7 +27,7 @@ LAYERS = (
     ("integrations", "default_model", "benchmarks"),
     ("cli",),
 )
-CORE = ("errors", "work", "machine", "regex", "grammar", "schema", "engine")
+CORE = ("errors", "work", "caches", "machine", "regex", "grammar", "schema", "engine")
 CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", "constrained"} | set(sys.stdlib_module_names)
 # Readers of tokenizers meet other people's objects; they import those packages inside functions, when handed one.
 READERS = {"vocabulary", "loaders", "tokenizers"}

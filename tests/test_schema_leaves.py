@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from constrained import caches
 from constrained.errors import ConstrainedError, SchemaError
 from constrained.formats import ChatFormat
 from constrained.machine import State, Surface
@@ -267,5 +268,5 @@ def test_equal_tools_give_one_grammar() -> None:
     for _ in range(2):
         with pytest.raises(ConstrainedError):
             chat.grammar([{"name": ""}])
-    chat.forget()
+    caches.clear()
     assert chat.grammar(tools("string")) is not first

@@ -15,6 +15,7 @@ from constrained.engine._languages cimport NONE
 from constrained.engine._meter cimport work
 
 from constrained.errors import LimitExceeded
+from constrained.work import Preempted
 
 DEAD = 0
 
@@ -305,15 +306,21 @@ cdef class Automaton(Objects):
 
     def is_final(self, int state):
         """Say whether the bytes so far are a word."""
+        if state >= self.state_count:
+            raise Preempted
         return bool(self.states[state].flags & FINAL)
 
     def is_exhausted(self, int state):
         """Say whether nothing can follow."""
+        if state >= self.state_count:
+            raise Preempted
         return self.states[state].count == 0
 
     def named_tokens(self, int state):
         """Return the special tokens that may come next."""
         cdef int i, j, q
+        if state >= self.state_count:
+            raise Preempted
         named = set()
         for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
             q = self.configs.at[i]

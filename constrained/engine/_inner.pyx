@@ -22,8 +22,8 @@ from constrained.regex import repeat
 
 cdef enum:
     DEAD = 0
-    WHOLE = 2048        # inner masks that a vocabulary keeps; 16 KB each for 128,000 tokens
-    PARTS = 65536       # parts; some hundred bytes each
+    WHOLE = 1024        # inner masks that a vocabulary keeps; 16 KB each for 128,000 tokens
+    PARTS = 4096        # parts; some hundred bytes each, and the expressions they are found by
 
 
 cdef class Inners(InnerWalks):

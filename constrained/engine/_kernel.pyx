@@ -20,13 +20,14 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 cimport numpy
-from constrained.engine._arena cimport arena_undo
+from constrained.engine._arena cimport arena_free, arena_undo
 from constrained.engine._automaton cimport known_successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
 from constrained.engine._meter cimport Meter
+from constrained.engine._text cimport Texts
 from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
-from constrained.engine._tables cimport Map, Node, ints_add, map_get, map_put
+from constrained.engine._tables cimport Ints, Map, Node, ints_add, ints_free, map_free, map_get, map_put
 
 from constrained.engine.bitmask import misfit, number
 from constrained.errors import LimitExceeded
@@ -41,7 +42,6 @@ cdef enum:
     NO_TOKEN = -1
     MOST_LANGUAGES = 100_000    # that one mask or step may add; more than a set of 10,000 texts takes
     ROOT = 1 << 14              # estimated bytes of the Python objects behind a root
-    LANGUAGE = 800              # and behind a language
 
 cdef extern from "Python.h":
     int PyGC_Disable() noexcept
@@ -83,6 +83,10 @@ cdef class Kernel(Masks):
     cdef dict roots_known           # (root, nullable) -> state
     cdef Map mask_ids               # digest -> a state with such a mask
     cdef int size                   # of the vocabulary
+    cdef object __weakref__
+    cdef bint gone                  # emptied: no state is known any more
+    cdef bint used                  # since somebody last asked
+    cdef int pins                   # batches that copy masks without the GIL
     cdef bint collects              # whether the holder of the lock found the garbage collector at work
 
     def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000, max_bytes=1 << 28):
@@ -173,11 +177,13 @@ cdef class Kernel(Masks):
 
     def start_at(self, root, bint nullable, object budget=None):
         """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
+        self.check(DEAD)
         known = self.roots_known.get((root, nullable))
         if known is not None:
             return known
         self.enter(budget)
         try:
+            self.check(DEAD)
             ints_add(&self.work, self.machine(root))
             ints_add(&self.work, BOTTOM)
             known = self.roots_known[root, nullable] = self.close(FINAL if nullable else 0)
@@ -195,6 +201,7 @@ cdef class Kernel(Masks):
         """Return the state after one byte, DEAD if no word goes on so."""
         self.enter(None)
         try:
+            self.check(state)
             return self.next_state(state, byte)
         except BaseException:
             self.drop()
@@ -208,6 +215,7 @@ cdef class Kernel(Masks):
         cdef int i
         self.enter(None)
         try:
+            self.check(state)
             for i in range(len(data)):
                 state = self.next_state(state, at[i])
                 if state == DEAD:
@@ -224,6 +232,7 @@ cdef class Kernel(Masks):
         cdef int byte
         self.enter(None)
         try:
+            self.check(state)
             return bytes([byte for byte in range(256) if self.next_state(state, byte) != DEAD])
         except BaseException:
             self.drop()
@@ -238,6 +247,7 @@ cdef class Kernel(Masks):
         if state < 0 or not 0 <= token < self.size:
             return NO_TOKEN
         last = self.token_first[token + 1]
+        self.check(state)
         for i in range(self.token_first[token], last):
             after = known_successor(&self.states[after], self.token_bytes[i])
             if after == UNKNOWN:
@@ -246,6 +256,7 @@ cdef class Kernel(Masks):
                 return after
         self.enter(budget)
         try:
+            self.check(state)
             return self.after_token(state, <int>token)
         except BaseException:
             self.drop()
@@ -257,11 +268,14 @@ cdef class Kernel(Masks):
 
     cdef Mask* mask_of(self, int state, object budget) except NULL:
         """Return the mask of a state, computed once."""
-        cdef Mask* mask = self.states[state].mask
+        cdef Mask* mask
+        self.check(state)
+        mask = self.states[state].mask
         if mask != NULL:
             return mask
         self.enter(budget)
         try:
+            self.check(state)       # what was waited for may have been emptied
             if self.states[state].mask == NULL:
                 self.states[state].mask = self.computed(state)
             return self.states[state].mask
@@ -296,7 +310,7 @@ cdef class Kernel(Masks):
 
     def cached_bytes(self):
         """Return an estimate of the memory that the automaton holds, the vocabulary's shared masks not counted."""
-        return self.bytes + 8 * self.frames.size + 60 * self.texts.position_count + LANGUAGE * self.texts.language_count
+        return 0 if self.gone else self.bytes + 8 * self.frames.size + 60 * self.texts.position_count + self.texts.bytes
 
     def sizes(self):
         """Return how much the automaton holds, by kind; for reports."""
@@ -304,11 +318,59 @@ cdef class Kernel(Masks):
                 "positions": self.texts.position_count, "languages": self.texts.language_count, "records": self.record_parent.size, "masks": self.mask_ids.size}
 
     cdef bint full(self) noexcept:
-        return self.bytes + LANGUAGE * self.texts.language_count > self.max_bytes
+        return self.bytes + self.texts.bytes > self.max_bytes or self.gone
 
     def is_full(self):
-        """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
+        """Say whether the cache has passed its bound: its owner then asks `Kernels` for more, or for another."""
         return self.full()
+
+    def is_gone(self):
+        """Say whether the kernel was emptied; whatever is asked of its states raises `Preempted`."""
+        return self.gone
+
+    def was_used(self):
+        """Say whether anything was asked since this was asked last."""
+        cdef bint used = self.used
+        self.used = False
+        return used
+
+    def allow(self, long size):
+        """Set the bound."""
+        self.max_bytes = size
+
+    def drop_all(self):
+        """Give all memory back; say whether that was possible.  Impossible while somebody works or copies."""
+        if self.gone or self.pins or not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
+            return False
+        self.gone = True
+        self.state_count = 0
+        arena_free(&self.rows)
+        arena_free(&self.masks)
+        self.rows.used = self.rows.size = self.masks.used = self.masks.size = 0
+        for vector in (<size_t>&self.configs, <size_t>&self.state_next, <size_t>&self.frames, <size_t>&self.stack_first, <size_t>&self.stack_next,
+                       <size_t>&self.record_parent, <size_t>&self.record_byte, <size_t>&self.ranges, <size_t>&self.calls, <size_t>&self.tokens,
+                       <size_t>&self.work, <size_t>&self.closed, <size_t>&self.set_words, <size_t>&self.set_next):
+            ints_free(<Ints*><size_t>vector)
+        for table in (<size_t>&self.state_ids, <size_t>&self.stack_ids, <size_t>&self.unions, <size_t>&self.pushed, <size_t>&self.stepped,
+                      <size_t>&self.popped, <size_t>&self.record_ids, <size_t>&self.dispatched, <size_t>&self.recorded_after, <size_t>&self.mask_ids,
+                      <size_t>&self.part_ids, <size_t>&self.behind_ids, <size_t>&self.set_ids, <size_t>&self.object_ids,
+                      <size_t>&self.text_machines, <size_t>&self.generic, <size_t>&self.closed_at):
+            map_free(<Map*><size_t>table)
+        free(self.states)
+        self.states, self.state_room = NULL, 0
+        self.objects, self.machine_ids, self.ordered_texts, self.roots_known = [], {}, {}, {}
+        self.inners, self.parts_known, self.behind_keys, self.begun_texts = {}, [], [], {}
+        self.table_objects, self.table_ids, self.others, self.others_ids, self.others_of = [], {}, [], {}, {}
+        self.texts = Texts(self.meter)
+        PyThread_release_lock(self.lock)
+        return True
+
+    cdef int check(self, int state) except -1:
+        """Note that the kernel is used; an emptied one knows no state."""
+        self.used = True
+        if self.gone:
+            raise Preempted
+        return 0
 
     def fill(self, int state, object bitmask, object row, object budget=None):
         """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
@@ -330,7 +392,7 @@ def fill_rows(list entries, object bitmask):
     cdef Kernel kernel
     cdef Mask** sources
     cdef int32_t** rows
-    failed = []
+    failed, pinned = [], []
     if not count:
         return failed
     words = (<Kernel>entries[0][0]).words
@@ -341,6 +403,8 @@ def fill_rows(list entries, object bitmask):
     try:
         for i in range(count):
             kernel, state, budget = entries[i]
+            kernel.pins += 1
+            pinned.append(kernel)
             if kernel.words != words:
                 raise misfit(bitmask, i, kernel.words)
             if state >= 0:
@@ -357,5 +421,7 @@ def fill_rows(list entries, object bitmask):
                 else:
                     unpack(sources[i], words, <uint32_t*>rows[i])
     finally:
+        for kernel in pinned:
+            kernel.pins -= 1
         free(sources)
     return failed

@@ -21,6 +21,7 @@ cdef struct LanguageAt:
 
 cdef class Languages:
     cdef Meter meter            # of the kernel
+    cdef long bytes             # that languages and their edges hold, the Python objects behind them included; estimated
     cdef LanguageAt* languages
     cdef int language_count, language_room, most    # most: languages that there may be
     cdef list objects           # Language of each language id, None for literal sets reached by a step

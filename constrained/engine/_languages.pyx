@@ -15,6 +15,8 @@ from constrained.machine import LiteralSet
 cdef enum:
     ASKED = 256         # ticks that it takes to ask an object for its edges, and to list one of them
     LISTED = 32
+    LANGUAGE = 1000     # bytes of a language with the Python objects behind it, and of one of its edges
+    EDGE = 150
 
 
 cdef class Languages:
@@ -66,6 +68,7 @@ cdef class Languages:
             if self.languages == NULL:
                 raise MemoryError
         self.language_count += 1
+        self.bytes += LANGUAGE
         self.languages[fresh].first = -1
         self.languages[fresh].last = -1
         self.languages[fresh].texts = -1
@@ -209,6 +212,7 @@ cdef class Languages:
             ints_add(&self.edge_high, high)
             ints_add(&self.edge_target, known)
         self.languages[language].first, self.languages[language].last = first, self.edge_low.size
+        self.bytes += EDGE * (self.edge_low.size - first)
         work(self.meter, ASKED + LISTED * (self.edge_low.size - first))
         return 0
 

@@ -5,6 +5,17 @@ A tick is a node of the token trie, some eight nanoseconds; what is made (config
 know everything already count nothing, and short ones keep what they did to themselves.  The fields belong to the thread that holds the
 kernel's lock.
 """
+cdef extern from *:
+    """
+    #if defined(_WIN32)
+    #include <windows.h>
+    #define sched_yield SwitchToThread
+    #else
+    #include <sched.h>
+    #endif
+    """
+    int sched_yield() noexcept nogil
+
 from constrained.work import begin, current, finish, spend
 
 cdef enum:
@@ -32,6 +43,8 @@ cdef class Meter:
             self.budget.spend(units)
         else:
             spend(units)
+        with nogil:             # PERF: threads that want the interpreter wait for a slice, not for the end of the operation
+            sched_yield()
         return 0
 
     cdef int close(self) except -1:

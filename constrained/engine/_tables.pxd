@@ -32,6 +32,12 @@ cdef inline int ints_add(Ints* v, int32_t x) except -1:
     return v.size - 1
 
 
+cdef inline void ints_free(Ints* v) noexcept:
+    """Give the memory back."""
+    free(v.at)
+    v.at, v.size, v.room = NULL, 0, 0
+
+
 cdef struct Entry:
     uint64_t a
     uint64_t b
@@ -68,6 +74,12 @@ cdef inline int map_grow(Map* m) except -1:
     m.at = fresh
     m.mask = slots - 1
     return 0
+
+
+cdef inline void map_free(Map* m) noexcept:
+    """Give the memory back."""
+    free(m.at)
+    m.at, m.mask, m.size = NULL, 0, 0
 
 
 cdef inline int map_get(Map* m, uint64_t a, uint64_t b) noexcept nogil:

@@ -14,12 +14,13 @@ import importlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from constrained.engine.bitmask import number
 from constrained.engine.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
-from constrained.work import MAX_WORK, Budget, begin, finish
+from constrained.work import MAX_WORK, Budget, Preempted, begin, finish
 
 if TYPE_CHECKING:
     from constrained.engine.matcher import Matcher
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from constrained.integrations.transformers import GrammarProcessor
 
 CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
-# New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
-YOUNG_BYTES = 1 << 23
 REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
 
 
@@ -46,6 +45,10 @@ class Kernel(Protocol):
     def fill(self, state: int, bitmask: Any, row: int, budget: Budget | None = None) -> bool: ...
     def is_wanted(self) -> bool: ...
     def is_full(self) -> bool: ...
+    def is_gone(self) -> bool: ...
+    def was_used(self) -> bool: ...
+    def allow(self, size: int) -> None: ...
+    def drop_all(self) -> bool: ...
     def cached_bytes(self) -> int: ...
 
 
@@ -191,27 +194,29 @@ class Constraint:
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its bound."""
-        if self._place[0].is_full():
+        kernel = self._place[0]
+        if kernel.is_full() and not self.vocabulary.kernels.may_grow(kernel, self.options.cache_bytes):
             self._place = self._entered()
         return self._place
 
     def leave(self, kernel: Kernel) -> None:
-        """Go on in a kernel of its own: work in one that others wait for was broken off."""
+        """Go on in a kernel of its own: work in one that others wait for was broken off; or anywhere, if the kernel was emptied."""
         if self._place[0] is kernel:
-            self._place = self._entered(own=True)
+            self._place = self._entered(own=not kernel.is_gone())
 
     def _entered(self, *, own: bool = False) -> tuple[Kernel, int]:
         """Return the vocabulary's kernel, or a fresh one where that has grown, and this grammar's start in it."""
-        cache_bytes, max_configurations = self.options.cache_bytes, self.options.max_configurations
-        kernels, bounds = self.vocabulary.kernels, (self._kernel_class, cache_bytes, max_configurations, self._root if own else None)
-        kernel: Kernel | None = kernels.get(bounds)
-        if kernel is None or kernel.is_full() or kernel.cached_bytes() > YOUNG_BYTES:
-            fresh: Kernel = self._kernel_class(
-                self.vocabulary, specials=self.vocabulary.special, max_configurations=max_configurations, max_bytes=cache_bytes
-            )
-            kernel = kernels[bounds] = fresh
-        self.budget.wanted = None if own else kernel.is_wanted
-        return kernel, kernel.start_at(self._root, self._nullable, self.budget)
+        options, vocabulary = self.options, self.vocabulary
+        bounds = (self._kernel_class, options.cache_bytes, options.max_configurations, self._root if own else None)
+        make = partial(self._kernel_class, vocabulary, specials=vocabulary.special, max_configurations=options.max_configurations)
+        while True:
+            kernel: Kernel = vocabulary.kernels.join(bounds, lambda size: make(max_bytes=size), options.cache_bytes, own=own)
+            self.budget.wanted = None if own else kernel.is_wanted
+            try:
+                return kernel, kernel.start_at(self._root, self._nullable, self.budget)
+            except Preempted:  # others wait for the kernel, or it was emptied meanwhile
+                if not own and not kernel.is_gone():
+                    return self._entered(own=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self.grammar, self.vocabulary, *astuple(self.options))

@@ -72,10 +72,12 @@ class Matcher:
 
     def is_accepting(self) -> bool:
         """Say whether the sequence may end here: a stop token is allowed, or the text needs none."""
-        kernel, state = self._kernel, self._path[-1]
-        if state < 0 or kernel.is_final(state):
+        if self._path[-1] < 0:
             return True
-        return self._worked(self._ends_by_name)
+        try:
+            return self._kernel.is_final(self._path[-1]) or self._worked(self._ends_by_name)
+        except Preempted:
+            return self._worked(lambda: self._kernel.is_final(self._path[-1]) or self._ends_by_name(), moved=True)
 
     def is_finished(self) -> bool:
         """Say whether a stop token has ended the sequence."""
@@ -103,7 +105,7 @@ class Matcher:
         """
         forced = self.forced_bytes()
         if not forced:
-            named = sorted(self._kernel.named_tokens(self._path[-1])) if self._path[-1] >= 0 else []
+            named = sorted(self._worked(lambda: self._kernel.named_tokens(self._path[-1]))) if self._path[-1] >= 0 else []
             alone = len(named) == 1 and self._count_allowed() == 1
             return named if alone else []
         tokens, texts = self.constraint.vocabulary.tokenize(forced), self.constraint.vocabulary.tokens
@@ -200,15 +202,23 @@ class Matcher:
 
     def _replay(self) -> None:
         """Move to the constraint's present kernel."""
-        kernel, start = self.constraint.place()
-        path, state = [start], start
-        for token in self._path[1::2]:
-            after = kernel.step_token(state, token, self._budget)
-            state = after if after != DEAD else state
-            path += (token, state)
-        if self._path[-1] < 0:
-            path[-1] = ~state
-        self._kernel, self._path = kernel, path
+        while True:
+            kernel, start = self.constraint.place()
+            if kernel is self._kernel and not kernel.is_gone():
+                return
+            path, state = [start], start
+            try:
+                for token in self._path[1::2]:
+                    after = kernel.step_token(state, token, self._budget)
+                    state = after if after != DEAD else state
+                    path += (token, state)
+            except Preempted:
+                self.constraint.leave(kernel)
+                continue
+            if self._path[-1] < 0:
+                path[-1] = ~state
+            self._kernel, self._path = kernel, path
+            return
 
     def _entry(self) -> tuple[Any, int, Any]:
         """Return what a batch needs to know: the kernel, the state, negative where nothing may follow, what work is counted against."""
@@ -224,12 +234,16 @@ class Matcher:
                 f"token {token} {token_name(self.constraint.vocabulary, token)} comes after the end",
                 because="a stop token has ended the sequence", instead="rollback(1) or reset()",
             )
-        after = self._worked(partial(self._next, token))
-        if after is None:
+        found = self._worked(partial(self._ended, token))
+        if found is None:
             raise self._rejection(token)
-        state, kernel = self._path[-1], self._kernel
-        ends = token in self._stop and kernel.is_final(after) and (after == state or kernel.is_exhausted(after))
-        return token, ~after if ends else after
+        return token, found
+
+    def _ended(self, token: int) -> int | None:
+        """As `_next`, with ~state where a stop token ends the sequence."""
+        after, state, kernel = self._next(token), self._path[-1], self._kernel
+        ends = after is not None and token in self._stop and kernel.is_final(after) and (after == state or kernel.is_exhausted(after))
+        return ~after if ends and after is not None else after
 
     def _ends_by_name(self) -> bool:
         """Say whether a stop token that the grammar names completes a word."""

@@ -134,6 +134,22 @@ class PlainKernel:
         bitmask[number(row)] = 0 if state < 0 else self._counted(budget, lambda: self.mask(state)).view(np.int32)
         return self.is_full()
 
+    def is_gone(self) -> bool:
+        """Say whether the kernel was emptied."""
+        return False
+
+    def was_used(self) -> bool:
+        """Say whether anything was asked since this was asked last; this kernel does not note it."""
+        return True
+
+    def allow(self, size: int) -> None:
+        """Set the bound."""
+        self._max_bytes = size
+
+    def drop_all(self) -> bool:
+        """Give all memory back; say whether that was possible."""
+        return False
+
     def is_wanted(self) -> bool:
         """Say whether others wait for the kernel: nobody does, threads may compute the same thing twice."""
         return False

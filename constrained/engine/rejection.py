@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.engine.bitmask import number
 from constrained.engine.plain import DEAD
-from constrained.errors import Rejected, shown
+from constrained.errors import LimitExceeded, Rejected, shown
+from constrained.work import Budget, Preempted, begin, finish
 
 if TYPE_CHECKING:
     from constrained.engine.vocabulary import Vocabulary
@@ -48,12 +49,20 @@ def token_name(vocabulary: Vocabulary, token: int) -> str:
 def _reasons(vocabulary: Vocabulary, kernel: Any, state: int, before: tuple[int, ...], token: int) -> dict[str, Any]:
     """Say how far the bytes of a refused token got, and what could have come there."""
     text, read = vocabulary.tokens[token] or b"", 0
-    for byte in text:
-        after = kernel.step_byte(state, byte)
-        if after == DEAD:
-            break
-        state, read = after, read + 1
-    expected = _expected(vocabulary, kernel, state)
+    outer = begin(Budget())
+    try:
+        for byte in text:
+            after = kernel.step_byte(state, byte)
+            if after == DEAD:
+                break
+            state, read = after, read + 1
+        expected = _expected(vocabulary, kernel, state)
+    except LimitExceeded:
+        expected = "(it takes too much work to say)"
+    except Preempted:
+        expected = "(forgotten, as the error was read long after)"
+    finally:
+        finish(outer)
     position = len(vocabulary.decode(before)) + read
     if text:
         known, wrong = text[:read].decode("utf-8", "backslashreplace"), text[read : read + 1]

@@ -15,6 +15,7 @@ import json
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, Surface
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect
 
@@ -135,7 +136,7 @@ def spellings(surface: Surface) -> tuple[Spelling, ...]:
             return (_python_repr(0x27), _python_repr(0x22))
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def variants(surface: Surface, language: Language) -> tuple[tuple[Spelling, Language | None], ...]:
     """Return (spelling, the texts written so); None where there are none.
 

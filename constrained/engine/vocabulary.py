@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from ..errors import VocabularyError, shown
 from .bitmask import number
+from .kernels import Kernels
 from .trie import TokenTrie
 
 Encoder = Callable[[str], Sequence[int]]  # a tokenizer's own choice of tokens for a text
@@ -59,7 +60,7 @@ class Vocabulary:
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
     shared_masks: dict[object, Any]  # the engine's masks of text languages, by language; bounded, may be cleared at any time
     shared_parts: dict[object, Any]  # the same below one trie node
-    kernels: dict[object, Any]  # the automata that constraints over this vocabulary share, by their bounds; may be cleared at any time
+    kernels: Kernels  # the automata that constraints over this vocabulary share, and their bound; may be cleared at any time
     notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
     _encode: Encoder | None
 
@@ -80,7 +81,7 @@ class Vocabulary:
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
             longest=longest,
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={}, kernels={},
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={}, kernels=Kernels(),
             trie=trie, spelled=spelled, characters=characters, by_characters=_by_characters(trie.ids, characters, longest),
         )
 

@@ -131,10 +131,6 @@ class ChatFormat:
     def _recent(self) -> Recent[Grammar]:
         return Recent(most=32, most_bytes=1 << 20)
 
-    def forget(self) -> None:
-        """Forget the grammars that were asked for lately; for measuring what tools cost that nobody has seen."""
-        self._recent.clear()
-
     def _request(
         self, tools: object, *, tool_choice: object = "auto", parallel_tool_calls: bool | None = None, max_calls: int | None = None,
         whitespace: str = "", property_order: str = "", closed: bool = True, unsupported: str = "", reasoning: str | None = None,

@@ -15,9 +15,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from ..caches import cached
 from ..engine.constraint import compile
 from ..engine.matcher import Matcher
 from ..engine.vocabulary import Vocabulary
@@ -110,7 +110,7 @@ def _bytes_of(token: int, vocabulary: Vocabulary) -> bytes | None:
     return vocabulary.tokens[token]
 
 
-@lru_cache(maxsize=64)
+@cached(64, 50_000)
 def _byte_vocabulary(names: frozenset[str]) -> Vocabulary:
     special = {name: 256 + index for index, name in enumerate(sorted(names))}
     return Vocabulary([bytes([byte]) for byte in range(256)], special=special, size=256 + len(names))

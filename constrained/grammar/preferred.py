@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from re import _constants as sre
 from re import _parser
 from typing import Any
 
+from ..caches import cached
 from ..errors import GrammarError, LimitExceeded
 from ..regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, parse_python, repeat
 from ..regex.look import EMPTY, Ahead, Behind, Loop, Node, Piece, Seq, alt, build, loop, seq
@@ -40,7 +40,7 @@ _REST = Piece(ANY_TEXT)
 _UNROLLED = 50  # rounds of a counted repeat whose rounds differ
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def preferred(pattern: str) -> Expr:
     r"""Return the texts t with ``re.match(pattern, t).group() == t``.
 
@@ -62,7 +62,7 @@ def chooses(pattern: str) -> bool:
     return _guarded(pattern) is not None
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def _guarded(pattern: str) -> Node | None:
     flags = flags_of(pattern)
     guarding = Guarding(Reader(pattern, flags))

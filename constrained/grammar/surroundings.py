@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from re import _constants as sre
 from typing import Any
 
+from ..caches import cached
 from ..errors import GrammarError
 from ..regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literal, optional, repeat, union
 from ..regex.look import Ahead, Alt, Behind, End, Loop, Node, Piece, Seq, alt, build, has_ahead, seq
@@ -51,7 +51,7 @@ class Demanding:
         return f"Demanding(pairs=<…>, source={self.source!r})"
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def terminal(pattern: str) -> Expr | Demanding:
     r"""Return the texts of a terminal, with what they demand of the rest where they do.
 
@@ -79,7 +79,7 @@ def terminal(pattern: str) -> Expr | Demanding:
     return texts if _equal(pairs, _free(texts)) else Demanding(pairs, pattern)
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def ignored(pattern: str) -> Expr | Demanding:
     r"""Return the texts of an ignored terminal: the longest possible at its place.
 

@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
+from ..caches import cached
 from ..work import spend
 
 Ranges = tuple[tuple[int, int], ...]
@@ -117,7 +118,7 @@ def _alphabet() -> str:
     return points.tobytes().decode("utf-32-le" if array("H", [1]).tobytes() == b"\1\0" else "utf-32-be")
 
 
-@lru_cache(maxsize=256)
+@cached(256)
 def matched_by_re(char_class: str, flags: int = 0) -> Ranges:
     r"""Return the characters that a one-character pattern of Python's `re` matches.
 
@@ -142,7 +143,7 @@ def _cased_ranges() -> Ranges:
     return of_points(map(ord, _cased()))
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def ignoring_case(ranges: Ranges, flags: int) -> Ranges:
     """Return what a class of Python's `re` with these characters matches under ``flags`` (which hold IGNORECASE).
 

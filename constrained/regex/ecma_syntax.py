@@ -14,9 +14,9 @@ Tested against the verdicts of a JavaScript engine (`tests/corpus/regex_ecma.jso
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NoReturn
 
+from ..caches import cached
 from ..errors import GrammarError, LimitExceeded
 from ..work import place, spend, working_on
 from . import charset
@@ -36,7 +36,7 @@ _LETTER_REMEDY = {
 }
 
 
-@lru_cache(maxsize=2048)
+@cached(2048)
 def parse_ecma(pattern: str) -> Expr:
     r"""Return the texts in which an ECMA-262 pattern finds a match.
 

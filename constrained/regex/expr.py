@@ -14,10 +14,10 @@ re-examined (2009).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache
 from itertools import count
 from typing import Any
 
+from ..caches import cached, charge, forgets
 from ..errors import LimitExceeded
 from ..machine import LiteralSet
 from ..work import place, spend
@@ -45,7 +45,6 @@ _texts_used: dict[int, tuple[tuple[str, ...], int]] = {}
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
-TABLE_LIMIT = 1 << 18
 DEPTH_LIMIT = 200  # expressions inside each other, a chain of factors not counted: what recursion over an expression may cost
 
 RawEdges = tuple[tuple[int, int, "Expr"], ...]
@@ -101,6 +100,7 @@ class Expr:
         """
         if self._public is None:
             self._public = RULES["edges"](self)
+            charge(_EDGE * len(self._public))
         return self._public
 
     @property
@@ -164,9 +164,10 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
     return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None
 
 
-# PERF: strong references, dropped all at once at the limit.  A weak table costs 0.5 µs per node built instead of 0.1; after a drop,
-# equal expressions may exist twice, which costs sharing, never correctness.
+# PERF: strong references, dropped all at once when the process's caches are emptied.  A weak table costs 0.5 µs per node built instead of
+# 0.1; after a drop, equal expressions may exist twice, which costs sharing, never correctness.
 _table: dict[tuple[Any, ...], Expr] = {}
+_NODE, _EDGE = 800, 160  # bytes, estimated: of a node with its place in the table, of one of its edges in both lists
 _serials = count()  # atomic: two threads never draw the same number
 
 
@@ -179,9 +180,7 @@ def node(kind: int, *args: Any) -> Expr:
     found = _table.get(key)
     if found is None:
         spend(2 + len(args) if kind != CLASS else 2 + (len(args[0]) >> 2))
-        if len(_table) >= TABLE_LIMIT:
-            _table.clear()
-            _table.update(_CONSTANTS)
+        charge(_NODE)
         found = _table.setdefault(key, Expr(kind, args, next(_serials)))
     return found
 
@@ -256,7 +255,7 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
     return 0
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _class_uses(ranges: Ranges) -> int:
     return sum([1 << bit for bit, char in enumerate(WITNESSES) if any(low <= ord(char) <= high for low, high in ranges)])
 
@@ -349,6 +348,13 @@ EPSILON = node(EPSILON_KIND)
 ANY = node(CLASS, EVERYTHING)
 ANY_TEXT = node(REPEAT, ANY, 0, INFINITE)
 _CONSTANTS = dict(_table)
+
+
+@forgets
+def _forget() -> None:
+    _texts_used.clear()
+    _table.clear()
+    _table.update(_CONSTANTS)
 
 
 def step(expr: Expr, point: int) -> Expr:

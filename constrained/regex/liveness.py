@@ -6,11 +6,11 @@ Exact: an intersection or complement is explored until an accepting node turns u
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from heapq import heappop, heappush
 from operator import is_
 from typing import TYPE_CHECKING
 
+from ..caches import cached
 from ..errors import LimitExceeded
 from ..work import metered, place, spend
 from .algebra import concat, repeat, union
@@ -124,7 +124,7 @@ def _without_least(expr: Expr) -> Expr | None:
     return None
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _has_loop(expr: Expr) -> bool:
     """Return True if a walk finds texts as long as one likes: a live state comes again.  False says nothing."""
     seen: set[Expr] = set()

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from functools import lru_cache
 from re import _constants as sre
 from re import _parser
 from typing import Any
 
+from ..caches import cached
 from ..errors import GrammarError, LimitExceeded
 from ..work import place, spend, working_on
 from . import charset
@@ -33,7 +33,7 @@ _CATEGORIES = {
 _NEWLINE = literal("\n")
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def parse_python(pattern: str, flags: str = "") -> Expr:
     r"""Return the texts that ``re.fullmatch(pattern, text)`` accepts; flags are letters of ``imsxau``.
 

@@ -7,8 +7,7 @@ share a key, and so a mask.  Also here: a sufficient test for the lengths of a l
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from ..caches import cached
 from ..work import spend
 from .algebra import concat, repeat, union
 from .expr import CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, length_bound, parts
@@ -49,7 +48,7 @@ def saturated(expr: Expr, horizon: int) -> Expr:
     return expr
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def farthest(expr: Expr) -> int:
     """Return a bound, over all derivatives of a plain expression, of the length of their shortest text."""
     if expr.kind == CONCAT:
@@ -68,7 +67,7 @@ def farthest(expr: Expr) -> int:
     return INFINITE if expr.kind == LAZY else int(expr.long)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def lengths(expr: Expr) -> tuple[int, int, int]:
     """Return (low, high, stride): a plain expression has texts of all the lengths low, low + stride, … high (and maybe others).
 

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 from constrained.errors import LimitExceeded, SchemaError, shown
 from constrained.machine import State
-from constrained.schema import leaves, machine_value
 from constrained.schema.closed import close
 from constrained.schema.conflict import conflict
 from constrained.schema.describe import describe
@@ -81,13 +80,6 @@ class Options:
 
 
 _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
-
-
-def forget() -> None:
-    """Forget what the process has kept of schemas; for measuring what a schema costs that nobody has seen."""
-    _recent.clear()
-    leaves.forget()
-    machine_value.forget()
 
 
 def embed(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from constrained.caches import charge, forgets
 from constrained.schema.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, UNDECLARED, Dialect
 from constrained.schema.documents import Document, Node
 from constrained.schema.resources import Library, Resource
@@ -24,6 +25,7 @@ from constrained.schema.values import Conj
 
 MOST_LEAVES = 4096  # of one dialect; at the bound they start afresh, and whoever holds old ones keeps them
 _LARGEST = 64  # entries of a key
+_LEAF = 4_000  # bytes of a leaf and what is computed about it, estimated
 _LONGEST_LIST = 64  # members of an enum, and required properties
 
 Key: TypeAlias = tuple[Hashable, ...]
@@ -54,6 +56,7 @@ class _Leaves:
         found = self._known.get(key)
         if found is None:  # of two threads that meet a new leaf, one gets the other's
             bare = _bare(schema, self._resource.dialect.rules)
+            charge(_LEAF)
             found = self._known.setdefault(key, Node(self._document, bare, self._resource, (), "#").conj)
         return found
 
@@ -61,9 +64,7 @@ class _Leaves:
 _commons: dict[tuple[int, str], _Leaves] = {}  # by id of the dialect, and which formats are asserted
 
 
-def forget() -> None:
-    """Start afresh."""
-    _commons.clear()
+forgets(_commons.clear)
 
 
 def leaf(conj: Conj) -> Conj | None:

@@ -11,6 +11,7 @@ import keyword
 from collections.abc import Collection
 from functools import lru_cache
 
+from constrained.caches import cached
 from constrained.regex import ANY_TEXT, NEVER, Expr, complement, intersect, is_empty, is_finite, literals, parse_python
 from constrained.regex.expr import step
 
@@ -18,7 +19,7 @@ _MOST_STATES = 100
 _MOST_STEPS = 1000
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def never_runs_dry(language: Expr) -> bool:
     """Say whether infinitely many texts follow every prefix; decided for languages of few states, otherwise "no"."""
     if language is ANY_TEXT:
@@ -70,7 +71,7 @@ def _is_last(language: Expr, text: str, used: frozenset[str]) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _behind(language: Expr, text: str) -> Expr:
     """Return what may follow a text; the empty language if the text cannot stand there."""
     for char in text:
@@ -87,7 +88,7 @@ def scarce_from(language: Expr, few: int) -> int | None:
     return None if language is ANY_TEXT else _scarce_from(language, (1 << few.bit_length()) - 1)  # rounded up to be found again
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _scarce_from(language: Expr, few: int) -> int | None:
     seen, level = {language}, [language]
     for depth in range(_MOST_STATES):

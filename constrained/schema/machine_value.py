@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from constrained.caches import charge, forgets
 from constrained.machine import END, Bytes, Edges, State, Surface, Text
 from constrained.regex import NEVER, Expr
 from constrained.schema.leaves import leaf
@@ -65,6 +66,8 @@ class Values:
         state = self._states.get(conj)
         if state is None:
             state = self._states.setdefault(conj, self._made(conj))
+            if self is self._commons:
+                charge(_STATE)
         return state
 
     def _made(self, conj: Conj) -> State:
@@ -106,6 +109,7 @@ class Values:
         return choice([ArrayMachine(self, shape).start(brackets) for shape in shapes])
 
 
+_STATE = 2_000  # bytes of the machine of a leaf, estimated
 MOST_STATES = 10_000  # of leaves on one surface; at the bound they start afresh, and whoever holds old ones keeps them
 _commons: dict[tuple[int, bool], Values] = {}  # by id of the punctuation, which the values keep alive
 
@@ -119,6 +123,4 @@ def common_values(punctuation: Punctuation, *, ordered: bool) -> Values:
     return found
 
 
-def forget() -> None:
-    """Start afresh."""
-    _commons.clear()
+forgets(_commons.clear)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
+from constrained.caches import cached
 from constrained.machine import Language
 from constrained.schema.number_sets import Interval
 
@@ -137,12 +137,12 @@ def starts(value: int, low: int, high: int | None) -> bool:
     return False
 
 
-@lru_cache(maxsize=1 << 16)
+@cached(1 << 16)
 def digits(low: int, high: int | None, value: int | None, spelling: Spelling, gap: bool) -> Digits:
     return Digits(low, high, value, spelling, gap)
 
 
-@lru_cache(maxsize=1 << 12)
+@cached(1 << 12)
 def canonical_digits(low: int, high: int | None, text: str) -> CanonicalDigits:
     return CanonicalDigits(low, high, text)
 
@@ -163,7 +163,7 @@ class ExponentStart(Interned):
             yield from self.plus.targets()
 
 
-@lru_cache(maxsize=1 << 12)
+@cached(1 << 12)
 def exponent(interval: Interval, spelling: Spelling) -> ExponentStart | None:
     """Return the state after "e", None if no spelling fits the interval."""
     least, most = interval

@@ -16,8 +16,8 @@ Tested in tests/test_numbers.py against `Fraction` over all short texts.  Source
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 
+from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
 from constrained.schema.number_exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, Spelling
 from constrained.schema.number_points import Points
@@ -44,7 +44,7 @@ class NumberTexts(Interned):
         return tuple(self._start.edges())
 
 
-@lru_cache(maxsize=1 << 12)
+@cached(1 << 12)
 def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling, without: frozenset[Fraction] = frozenset()) -> Language:
     """Return the texts of the numbers that lie in one of the ranges and are not in `without`.
 
@@ -67,7 +67,7 @@ def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling, without
     return joined if isinstance(joined, LiteralSet) else NumberTexts(ranges, spelling, joined)
 
 
-@lru_cache(maxsize=1 << 12)
+@cached(1 << 12)
 def _reader(numbers: NumberRange, spelling: Spelling, without: frozenset[Fraction], *, negative: bool) -> Reader | None:
     side = magnitudes(numbers, without, negative=negative)
     if side is None:

@@ -14,9 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, TypeVar
-from weakref import ref
+from weakref import WeakSet, ref
+
+from constrained.caches import charge, forgets
 
 LARGEST = 20_000  # values in a schema that is looked up
+_PER_BYTE = 20  # bytes of what is made of a byte of a name, estimated
 
 _CONTAINERS = frozenset({dict, list, tuple})
 
@@ -58,6 +61,7 @@ class Recent(Generic[Made]):
         self._made: OrderedDict[bytes, ref[Made]] = OrderedDict()
         self._held: dict[bytes, Made] = {}
         self._lock = Lock()
+        _all.add(self)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -71,7 +75,10 @@ class Recent(Generic[Made]):
         if key is None:
             return make()
         known = self.get(key)
-        return known if known is not None else self.put(key, make())
+        if known is not None:
+            return known
+        charge(_PER_BYTE * len(key))
+        return self.put(key, make())
 
     def get(self, key: bytes) -> Made | None:
         with self._lock:
@@ -102,3 +109,12 @@ class Recent(Generic[Made]):
                 self._held.pop(oldest, None)
                 self._left += len(oldest)
             return made
+
+
+_all: WeakSet[Recent[Any]] = WeakSet()
+
+
+@forgets
+def _forget() -> None:
+    for recent in list(_all):
+        recent.clear()

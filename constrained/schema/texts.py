@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from constrained import regex
+from constrained.caches import cached
 from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 
 
@@ -112,13 +112,13 @@ def _meet(left: Expr, right: Expr) -> Expr:
     return right if left is ANY_TEXT else left if right is ANY_TEXT or left is right else regex.intersect(left, right)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def of_length(least: int, most: int | None) -> Expr:
     """Return the texts of `least` to `most` characters."""
     return NEVER if most is not None and most < least else regex.repeat(ANY, least, most)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def of_pattern(pattern: str) -> Expr:
     """Return the texts in which an ECMA-262 pattern finds a match."""
     return regex.parse_ecma(pattern)

@@ -1,0 +1,71 @@
+"""The caches of the process: what was computed from inputs and can be computed again, in one registry with one bound and one `clear`.
+
+Vocabularies bound what belongs to them (`engine.store`).  What belongs to nobody, such as parsed patterns, nodes of expressions and
+machines of small schemas, is kept here: whoever keeps something says how many bytes it takes (`charge`), and when these are too many,
+every cache forgets what it holds.  So nothing has to be counted down, and what is used all the time is back after a moment.  Whoever
+holds a cached thing keeps it; a cache may be emptied at any moment, even while something for it is being computed.
+
+Refused: a bound on entries alone, as one entry may be a pattern of a thousand states; a bound per cache, as which of them a process fills
+depends on its inputs.
+Tables that no input changes (Unicode, formats, calendars) are not counted and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
+
+MOST_BYTES = 1 << 26  # charged since the last time that everything was forgotten
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_forgetters: list[Callable[[], None]] = []
+_held = 0
+
+
+def forgets(forget: Callable[[], None]) -> Callable[[], None]:
+    """Register what empties a cache; a decorator."""
+    _forgetters.append(forget)
+    return forget
+
+
+def clear() -> None:
+    """Empty all caches of the process; for measuring what something costs that nobody has seen, and to give memory back."""
+    global _held
+    _held = 0
+    for forget in _forgetters:
+        forget()
+
+
+def charge(size: int) -> None:
+    """Note that some bytes more are kept in a cache; where these are too many, all caches are emptied."""
+    global _held
+    _held += size
+    if _held > MOST_BYTES:
+        clear()
+
+
+def held() -> int:
+    """Return how many bytes have been charged since the caches were emptied; an estimate."""
+    return _held
+
+
+def cached(most: int, size: int = 1_000) -> Callable[[Function], Function]:
+    """Keep the results of a function for the arguments that were used last: at most so many, of some `size` bytes each.
+
+    PERF: what is known costs what it costs in `functools.lru_cache`, 50 ns.
+    """
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def found(*args: Any, **options: Any) -> Any:
+            result = function(*args, **options)
+            charge(size + sum([len(arg) for arg in args if isinstance(arg, str)]))
+            return result
+
+        kept: Any = lru_cache(maxsize=most)(found)
+        forgets(kept.cache_clear)
+        return kept  # type: ignore[no-any-return]
+
+    return decorate
