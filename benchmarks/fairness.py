@@ -1,0 +1,104 @@
+"""Does one tenant's bomb keep others on the same vocabulary waiting?
+
+    python -m constrained.benchmarks.fairness [--seconds 20] [--others 1]
+
+A thread compiles patterns that take seconds a mask, without a bound on work, over and over.  Other threads bring new schemas, and ask for
+masks that are new and masks that are known.  What counts is how long a call takes beyond what it takes alone: each thread's own processor
+time is taken off the wall time.  On a machine with other load the time stolen by it is waited for as well, so the same is measured first
+without the bomb, and printed beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import string
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from constrained import Grammar, Vocabulary, compile
+from constrained.errors import ConstrainedError
+
+from . import vocabularies
+from .stranger import schema
+
+BOMBS = ("^" + "".join(f"(?=.*{letter})" for letter in string.ascii_lowercase) + ".*$", r"^(\p{L}{1,1000}\P{L}*){1,50}$", ".*a.{100}")
+
+
+def explode(vocabulary: Vocabulary, done: threading.Event) -> None:
+    """Compile and walk bombs until the others are done."""
+    bitmask = np.zeros((1, vocabulary.words), np.int32)
+    for pattern in [*BOMBS] * 1_000:
+        try:
+            matcher = compile(Grammar.from_regex(pattern), vocabulary, max_work=None, cancelled=done.is_set).matcher()
+            for token in vocabulary.tokenize(b"abcd efgh ijkl"):
+                matcher.fill_mask(bitmask)
+                matcher.advance(token)
+        except ConstrainedError:
+            pass
+        if done.is_set():
+            return
+
+
+def waited(call: Callable[[], object]) -> float:
+    """Return the seconds that a call spent without the processor."""
+    wall, own = time.perf_counter(), time.thread_time()
+    call()
+    return max(0.0, time.perf_counter() - wall - (time.thread_time() - own))
+
+
+def ask(vocabulary: Vocabulary, seed: int, seconds: float, new: list[float], known: list[float]) -> None:
+    """Walk fresh schemas; note how long new and known masks were waited for."""
+    draw, end = random.Random(seed), time.monotonic() + seconds
+    bitmask = np.zeros((1, vocabulary.words), np.int32)
+    while time.monotonic() < end:
+        try:
+            matcher = compile(Grammar.from_json_schema(schema(draw, draw.randrange(10**9))), vocabulary).matcher()
+        except ConstrainedError:
+            continue
+        for _ in range(40):
+            new.append(waited(lambda: matcher.fill_mask(bitmask)))  # noqa: B023  # called at once
+            known += [waited(lambda: matcher.fill_mask(bitmask)) for _ in range(5)]  # noqa: B023
+            words = np.flatnonzero(bitmask)
+            word = int(draw.choice(words))
+            matcher.advance(32 * word + (int(bitmask[0, word]) & 0xFFFFFFFF).bit_length() - 1)
+            if matcher.is_finished():
+                break
+
+
+def measure(vocabulary: Vocabulary, others: int, seconds: float, *, bomb: bool, seed: int) -> tuple[list[float], list[float]]:
+    """Return the waits for new and for known masks."""
+    new, known, done = list[float](), list[float](), threading.Event()
+    threads = [threading.Thread(target=ask, args=(vocabulary, seed + i, seconds, new, known)) for i in range(others)]
+    bombs = [threading.Thread(target=explode, args=(vocabulary, done))] if bomb else []
+    for thread in [*bombs, *threads]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done.set()
+    for thread in bombs:
+        thread.join()
+    return new, known
+
+
+def main() -> None:
+    """Print percentiles of the waits without and with a bomb."""
+    parser = argparse.ArgumentParser(prog="constrained.benchmarks.fairness", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--others", type=int, default=1)
+    options = parser.parse_args()
+    vocabulary = vocabularies.llama3() or vocabularies.embedded()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; waits in milliseconds: p50, p99, p99.9, longest")
+    for bomb in (False, True):
+        waits = measure(vocabulary, options.others, options.seconds, bomb=bomb, seed=7 + bomb)
+        for name, found in zip(("new", "known"), waits, strict=True):
+            figures = [round(1e3 * float(value), 3) for value in np.percentile(found, (50, 99, 99.9, 100))]
+            print(f"{'with a bomb' if bomb else 'alone':12} {name:6} {len(found):8,} masks {figures}")
+
+
+if __name__ == "__main__":
+    main()
