@@ -23,6 +23,7 @@ from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, S
 from constrained.schema.tags import all_others, rivals
 from constrained.schema.texts import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj
+from constrained.work import spend
 
 _MOST_DEPTH = 3  # of required values that `surely_never` looks at
 
@@ -70,6 +71,7 @@ def _solve(request: Request) -> Any:
     try:
         while stack:
             current, steps = stack[-1]
+            spend(4)
             try:
                 wanted = steps.send(answer)
             except StopIteration as stop:

@@ -25,6 +25,7 @@ from constrained.schema.values import (
     Obligation,
     negation,
 )
+from constrained.work import spend
 
 Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
 
@@ -63,6 +64,7 @@ def disjoint(left: ArrayDraft, right: ArrayDraft, never: Never) -> bool:
     least = max(left.min, right.min)
     if left.max is not None and left.max < least or right.max is not None and right.max < least:
         return True
+    spend(1)
     for index in range(min(max(len(left.prefix), len(right.prefix)) + 1, least)):
         one, other = item(left, index), item(right, index)
         joined = both(one, other)
@@ -80,6 +82,7 @@ def merge(left: ArrayDraft, right: ArrayDraft, never: Never) -> ArrayDraft | Non
     if disjoint(left, right, never):
         return None
     longest = max(len(left.prefix), len(right.prefix))
+    spend(4 + longest + len(left.counts) * len(right.counts) // 4 + len(left.clauses) // 8)
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
     return ArrayDraft(
         tuple(both(item(left, index), item(right, index)) for index in range(longest)), both(left.rest, right.rest),
@@ -90,7 +93,7 @@ def merge(left: ArrayDraft, right: ArrayDraft, never: Never) -> ArrayDraft | Non
 
 
 def _joined(left: tuple[object, ...], right: tuple[object, ...]) -> tuple:  # type: ignore[type-arg]
-    return left + tuple(part for part in right if part not in left)
+    return tuple(dict.fromkeys(left + right)) if left and right else left or right
 
 
 def deny(draft: ArrayDraft) -> tuple[ArrayDraft, ...]:
@@ -103,8 +106,14 @@ def deny(draft: ArrayDraft) -> tuple[ArrayDraft, ...]:
         clause.add(LengthBelow(draft.min))
     if draft.max is not None:
         clause.add(LengthAtLeast(draft.max + 1))
+    for count in draft.counts:
+        if not count.item:  # it counts all items
+            clause.update((LengthBelow(count.min),) if count.min else ())
+            clause.update((LengthAtLeast(count.max + 1),) if count.max is not None else ())
     found = [ArrayDraft(clauses=(frozenset(clause),))] if clause else []
     for count in draft.counts:
+        if not count.item:
+            continue
         if count.min == 1:
             found.append(ArrayDraft(rest=negation(count.item)))
         elif count.min:
@@ -161,6 +170,7 @@ def shape(draft: ArrayDraft, node: Node, never: Never) -> ArrayShape | None:
         if work.max is not None and work.max < work.min:
             return None
         kept: list[Clause] = []
+        spend(sum(map(len, clauses)))
         for clause in clauses:
             left = _simplified(clause, work, never)
             if left is None:

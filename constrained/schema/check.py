@@ -15,10 +15,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
+from constrained.schema.cycles import REFERRING, RISKY, find_cycles
 from constrained.schema.dialects import Holds, Rule
 from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
 from constrained.schema.string_formats import INEXACT
 from constrained.schema.texts import of_pattern
+from constrained.work import spend
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _PATTERNS = ("pattern", "patternProperties")
@@ -31,7 +33,6 @@ _INDEX = re.compile("0|[1-9][0-9]{0,8}")  # SPEC: RFC 6901 §4
 MOST_COUNTED = (1 << 31) - 1  # characters, items or keys: more than any text has
 MOST_DIGITS = 4_000  # of a number; Python itself refuses to write somewhat longer ones
 MOST_BITS = 13_000
-_REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def check(library: Library, resource: Resource) -> None:
@@ -40,13 +41,17 @@ def check(library: Library, resource: Resource) -> None:
     Raises: SchemaError: a keyword's value has the wrong form, or a reference leads nowhere.
     """
     _survey(library, resource.root, resource, resource.where)
+    referring: list[dict[str, Any]] = []
     while library.references:
         reference = library.references.pop()
+        referring.append(reference.schema)
         target = _resolve(library, reference)
         library.targets[id(reference.schema), reference.keyword] = target
         if target.dynamic is not None:
             library.dynamic = True
         _survey(library, target.schema, target.resource, target.where)
+    if library.targets:
+        find_cycles(library, referring)
 
 
 def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
@@ -62,11 +67,13 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         if id(schema) in checked:
             continue
         checked.add(id(schema))
+        spend(2)
         if not _NAMING.isdisjoint(schema):
             resource = library.enter(schema, resource, where)
         rules = resource.dialect.rules
+        library.risky += () if RISKY.isdisjoint(schema) else (schema,)
         entries: Iterable[tuple[str, Any]] = tuple(schema.items())
-        for keyword in _REFERRING:
+        for keyword in REFERRING:
             if keyword in schema and keyword in rules:
                 references.append(Reference(schema, keyword, resource, where))
                 if resource.dialect.reference_stands_alone:

@@ -27,6 +27,7 @@ from constrained.schema.plans import Plan, plan_of
 from constrained.schema.questions import Mode, Steps, ask, ask_not
 from constrained.schema.scalars import EVERY_TYPE, OBJECT
 from constrained.schema.values import ALWAYS, Conj, ItemFrom
+from constrained.work import spend
 
 Draft: TypeAlias = Any  # ArrayDraft or ObjectDraft
 Drafts: TypeAlias = tuple[Draft, ...]
@@ -74,6 +75,7 @@ class Combination:
             return left
         found = []
         for one in left:
+            spend(2 * len(right))
             for other in right:
                 joined = self.domain.merge(one, other, self.never)
                 if joined is not None:
@@ -88,6 +90,7 @@ class Combination:
         only: Draft = None  # the draft of the clause, as long as there is just one
         found: list[Draft] = []
         for part in parts:
+            spend(1 + 3 * len(part))
             for draft in part:
                 if draft is self.domain.full:
                     return (draft,)
@@ -161,6 +164,7 @@ class Combination:
                 alone: Drafts = (draft,)
                 here = self.conjoin((beside,), (draft,), node)
                 for other in rivals[index]:
+                    spend(1 + len(here) * len(placed[other]))
                     if any(not self.domain.disjoint(one, rival, self.never) for one in here for rival in placed[other]):
                         alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
                 found += alone

@@ -22,6 +22,7 @@ from constrained.schema.check import check
 from constrained.schema.dialects import DRAFT_2020, Dialect
 from constrained.schema.resources import Library, Resource, Schema, Target, Where, pointer
 from constrained.schema.values import ALWAYS, Conj, Literal
+from constrained.work import spend
 
 Scope: TypeAlias = tuple[Resource, ...]
 
@@ -118,6 +119,7 @@ class Document:
             if node in seen:
                 raise SchemaError("reference leads back to itself", where=node.pointer, because="no value decides whether it is valid")
             seen.add(node)
+            spend(1)
             target = node._target("$ref")
             if isinstance(target.schema, bool) or not target.schema:
                 return NOTHING if target.schema is False else ALWAYS

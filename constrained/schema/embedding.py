@@ -126,6 +126,11 @@ class EmbeddedSchema:
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
+        with metered():
+            self._read(schema, documents)
+
+    def _read(self, schema: Any, documents: Mapping[str, Any] | None) -> None:
+        options = self.options
         surveyed = partial(self._surveyed, documents=documents)
         enforced = close(schema) if options.closed else schema
         if options.unsupported == "widen":

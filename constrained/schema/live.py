@@ -30,11 +30,11 @@ from constrained.schema.values import (
     ObjectShape,
     Present,
 )
+from constrained.work import spend
 
 Ask: TypeAlias = Callable[[Conj], bool]
 Distinct: TypeAlias = Callable[[Conj, int], Values]
 
-_BUDGET = 20_000  # steps of one search
 _LARGEST_SHARING = 6  # obligations on unnamed keys that a search fits into fewer keys
 
 
@@ -73,15 +73,12 @@ class _Choice:
 def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Iterator[_Choice]:
     """Yield the consistent ways to pick an obligation from each clause; those that need no key come first."""
     todo = [_Choice(0, {key: named[key] for key in shape.required}, frozenset(), ())]
-    steps = 0
     while todo:
         choice = todo.pop()
         if choice.at == len(shape.clauses):
             yield choice
             continue
-        steps += 1
-        if steps > _BUDGET:
-            raise LimitExceeded("too many ways to satisfy the conditions on an object", because=f"more than {_BUDGET} were tried")
+        spend(6 + len(choice.present) // 16 + 4 * len(shape.clauses[choice.at]))
         following = []
         for part in sorted(shape.clauses[choice.at], key=_preference):
             grown = _grown(choice, part, named, ask)
@@ -210,7 +207,6 @@ def _have_distinct(items: list[Conj], distinct: Distinct) -> bool:
 def _array_choices(shape: ArrayShape) -> Iterator[tuple[int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]]]:
     """Yield (least length, greatest length, fixed items, items somewhere) for each way to pick an obligation from each clause."""
     todo: list[tuple[int, int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]]] = [(0, shape.min, shape.max, (), ())]
-    steps = 0
     while todo:
         at, least, most, fixed, somewhere = todo.pop()
         if most is not None and most < least:
@@ -218,9 +214,7 @@ def _array_choices(shape: ArrayShape) -> Iterator[tuple[int, int | None, tuple[I
         if at == len(shape.clauses):
             yield least, most, fixed, somewhere
             continue
-        steps += 1
-        if steps > _BUDGET:
-            raise LimitExceeded("too many ways to satisfy the conditions on an array", because=f"more than {_BUDGET} were tried")
+        spend(3 + 3 * len(shape.clauses[at]))
         for part in sorted(shape.clauses[at], key=_preference, reverse=True):
             if isinstance(part, LengthBelow):
                 todo.append((at + 1, least, part.length - 1 if most is None else min(most, part.length - 1), fixed, somewhere))
@@ -252,14 +246,11 @@ class _Items:
     def fit(self) -> bool:
         """Return whether some array satisfies everything; breadth first, so the shortest is met first."""
         layer = {_ItemState((0,) * len(self.shape.counts), frozenset(range(len(self.wanted))), ())}
-        steps = 0
         for position in range(self.longest + 1):
             if position >= self.least and any(self._complete(state) for state in layer):
                 return True
             layer = {following for state in layer for following in self._next(position, state)}
-            steps += len(layer)
-            if steps > _BUDGET:
-                raise LimitExceeded("too many ways to satisfy the counts on an array", because=f"more than {_BUDGET} were tried")
+            spend(4 * len(layer))
         return False
 
     def _complete(self, state: _ItemState) -> bool:
@@ -279,6 +270,7 @@ class _Items:
                 start = both(start, part.item)
         ways: list[tuple[Conj, tuple[int, ...]]] = [(start, ())]
         for number, count in zip(state.counted, self.shape.counts, strict=True):
+            spend(3 * len(ways))
             cap = count.min if count.max is None else count.max
             grown = []
             for conj, numbers in ways:

@@ -15,18 +15,17 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.schema.documents import both
 from constrained.schema.machine_clauses import Entries, beyond, claims, empty
 from constrained.schema.machine_distinct import Distinct, Written
 from constrained.schema.values import ArrayShape, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
+from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.machine_value import Values
 
 FIRST, AFTER, NEXT = range(3)
-MOST_STEPS = 50_000  # of one search for a completion
 
 
 class Progress(NamedTuple):
@@ -49,6 +48,7 @@ class Position(NamedTuple):
 
     def expand(self) -> Edges:
         machine, phase = self.machine, self.phase
+        spend(6)
         marks = machine.values.punctuation
         brackets = marks.arrays[self.brackets]
         calls: list[tuple[State, State | Dispatch]] = []
@@ -153,6 +153,7 @@ class ArrayMachine:
                 entries = claims(self.values, entries, 1 << number, demands)
         ways: list[tuple[Conj, tuple[int, ...], int]] = [(conj, (), clauses) for conj, clauses in entries]
         for number, count in zip(progress.counts, shape.counts, strict=True):
+            spend(4 * len(ways))
             ways = [(narrowed, (*numbers, grown), clauses) for conj, numbers, clauses in ways
                     for narrowed, grown in self._counted(conj, count, number)]
         return [(conj, self._progress(progress, numbers, clauses)) for conj, numbers, clauses in ways]
@@ -205,8 +206,7 @@ class ArrayMachine:
             if following is None:
                 stack.pop()
                 continue
-            if len(seen) > MOST_STEPS:
-                raise LimitExceeded("too many ways to satisfy the conditions on an array", because=f"more than {MOST_STEPS} were tried")
+            spend(10)
             seen.add(following)
             stack.append((following, iter(self._ways(following))))
         self._completable.update(dict.fromkeys(seen, False))

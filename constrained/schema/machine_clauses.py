@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.errors import UnsupportedSchema
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.documents import NOTHING, both
 from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, negation
+from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.machine_object import MemberValues, ObjectMachine, Position
@@ -38,6 +39,7 @@ def claims(values: MemberValues, entries: Entries, clause: int, demands: list[Co
     """Split each entry into those that meet a clause by one of its demands, and the one that leaves it open."""
     found: list[tuple[Conj, int]] = []
     for conj, open_ in entries:
+        spend(3 * len(demands))
         rest: Conj | None = conj
         for demand in demands:
             assert rest is not None
@@ -134,6 +136,7 @@ class Clauses:
         todo = [(conj, open_, 0, Plan(elsewhere, ahead, needed, {}))]
         while todo:
             rest, open_, number, plan = todo.pop()
+            spend(8 + len(plan.left) // 8)
             if number == len(parts):
                 yield rest, open_
                 continue
@@ -184,7 +187,7 @@ class Clauses:
     def _surely_empty(self, conj: Conj) -> bool:
         try:
             return empty(self._machine.values, conj)
-        except (UnsupportedSchema, LimitExceeded):
+        except UnsupportedSchema:
             return False
 
     def _is_possible(self, plan: Plan, after: Position) -> bool:
@@ -213,6 +216,7 @@ class Clauses:
         if not left:
             return at.size + ahead.bit_count() >= shape.min or bool(machine.cells)
         clause, rest = left[0], left[1:]
+        spend(3 + len(left) // 32 + len(clause))
         for part in clause:
             if isinstance(part, HasOther):
                 if self._solve_other(part, rest, at, ahead, present, values, others):

@@ -26,6 +26,7 @@ from constrained.schema.machine_clauses import Clauses, Reading
 from constrained.schema.machine_texts import never_runs_dry, scarce_from, without_dead_ends
 from constrained.schema.punctuation import Punctuation
 from constrained.schema.values import Conj, ObjectShape, Value
+from constrained.work import spend
 
 FIRST, AFTER, NEXT = range(3)
 
@@ -62,6 +63,7 @@ class Position(NamedTuple):
 
     def expand(self) -> Edges:
         machine, phase = self.machine, self.phase
+        spend(6)
         marks = machine.punctuation
         calls: list[tuple[State, State | Dispatch]] = []
         closing = machine.closable(self)
@@ -143,6 +145,7 @@ class ObjectMachine:
 
     def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation) -> None:
         self.values, self.shape, self.punctuation = values, shape, punctuation
+        spend(4 + len(shape.named) // 4)
         order = sorted(shape.named)
         self.names = tuple([name for name, _ in order])
         self.conjs = [conj for _, conj in order]

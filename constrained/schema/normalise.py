@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from constrained.errors import LimitExceeded
 from constrained.regex import NEVER
 from constrained.schema import arrays, object_shapes
 from constrained.schema.alternatives import drafts_of, scalars_of
@@ -23,6 +24,7 @@ from constrained.schema.plainly_live import is_plainly_live
 from constrained.schema.plans import plan_of
 from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
+from constrained.work import spend
 
 ANYTHING = Value(
     True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
@@ -45,7 +47,10 @@ def normalise(conj: Conj) -> Value:
     found: Value | None = document.memo.get(conj)
     if found is None:
         with document.lock:
-            found = document.memo[conj] = _pruned(conj, _raw(conj))
+            try:
+                found = document.memo[conj] = _pruned(conj, _raw(conj))
+            except LimitExceeded as error:
+                raise _located(error, conj) from None
     return found
 
 
@@ -63,8 +68,19 @@ def is_never(conj: Conj) -> bool:
             known = document.live[conj] = True
         else:
             with document.lock:
-                known = _decide(conj, document)
+                try:
+                    known = _decide(conj, document)
+                except LimitExceeded as error:
+                    raise _located(error, conj) from None
     return not known
+
+
+def _located(error: LimitExceeded, conj: Conj) -> LimitExceeded:
+    """Return the error with the pointer of the subschema that was being worked on, unless it names one already."""
+    if error.where is not None and "#" in error.where:
+        return error
+    where = ordered(conj)[0].node.pointer
+    return LimitExceeded(error.what, where=where if error.where is None else f"{where} {error.where}", because=error.because, instead=error.instead)
 
 
 def _raw(conj: Conj) -> Value:
@@ -179,6 +195,7 @@ def _decide(conj: Conj, document: Document) -> bool:
         current = todo.pop()
         if current in live:
             continue
+        spend(4)
         asked.clear()
         if _has_value(current, ask):
             live[current] = True

@@ -13,6 +13,7 @@ from constrained.schema.keys import Keys
 from constrained.schema.objects import HasIn, Never, ObjectDraft
 from constrained.schema.texts import listed
 from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
+from constrained.work import spend
 
 Cells: TypeAlias = tuple[tuple[Expr, Conj], ...]
 
@@ -33,6 +34,7 @@ def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
             break
         names.update(dict.fromkeys(small))
     named = {}
+    spend(2 + len(names) * (1 + len(draft.regions)) // 4)
     for name in names:
         conj = draft.named.get(name, ALWAYS)
         for keys, part in draft.regions:
@@ -105,6 +107,7 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
     for language in languages:
         pieces: list[tuple[Expr, frozenset[Expr]]] = []
         met = False
+        spend(20 * len(found))
         for old, members in found:
             inside = regex.intersect(old, language)
             if regex.is_empty(inside):
@@ -154,6 +157,7 @@ def _simplify(
     while changed:
         changed = False
         kept: dict[Clause, None] = {}
+        spend(2 * sum(map(len, clauses)) + len(clauses) ** 2 // 8)
         for clause in clauses:
             left = _open(clause, named, required, cells, never)
             if left is None:

@@ -15,6 +15,7 @@ from constrained.schema.arrays import denials
 from constrained.schema.documents import NOTHING, both
 from constrained.schema.keys import NO_KEYS, Keys
 from constrained.schema.values import ALWAYS, Absent, Conj, HasNamed, Obligation, Present
+from constrained.work import spend
 
 Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
 
@@ -58,6 +59,7 @@ def value_of(draft: ObjectDraft, key: str) -> Conj:
 def disjoint(left: ObjectDraft, right: ObjectDraft, never: Never) -> bool:
     """Return True if certainly no object satisfies both drafts."""
     for one, other in ((left, right), (right, left)):
+        spend(len(one.required) + len(other.regions) * len(one.required))
         for key in one.required:
             if other is left and key in left.required:
                 continue
@@ -80,13 +82,14 @@ def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | 
         return left
     if disjoint(left, right, never):
         return None
+    spend(4 + (len(left.named) >> 4) + (len(right.named) >> 1) + len(left.regions) * len(right.regions) + len(left.clauses) // 8)
     named = dict(left.named)
     for key, conj in right.named.items():
         named[key] = both(named[key], conj) if key in named else conj
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
     return ObjectDraft(
         named, left.regions + tuple(part for part in right.regions if part not in left.regions), {**left.required, **right.required},
-        max(left.min, right.min), most, left.clauses + tuple(clause for clause in right.clauses if clause not in left.clauses),
+        max(left.min, right.min), most, tuple(dict.fromkeys(left.clauses + right.clauses)) if left.clauses and right.clauses else left.clauses or right.clauses,
         left.seen if right.seen is NO_KEYS else left.seen | right.seen,
     )
 

@@ -25,6 +25,7 @@ from constrained.schema.operations import Operation
 from constrained.schema.scalars import ARRAY, EVERY_TYPE, NULL, OBJECT, SCALAR, TYPE_BITS, ScalarDraft, Scalars
 from constrained.schema.texts import ALL_TEXTS, Texts
 from constrained.schema.values import ALWAYS, Conj
+from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.documents import Node
@@ -131,6 +132,7 @@ def _sort(node: Node) -> Plan:
     table = _table(dialect)
     if dialect.reference_stands_alone and "$ref" in schema:
         schema = {"$ref": schema["$ref"]}
+    spend(1 + (len(schema) >> 2))
     types, names = EVERY_TYPE, ALWAYS
     scalars_: list[tuple[Function, Any]] = []
     arrays_: list[tuple[Function, Any]] = []

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.schema.values import NumberRange
+from constrained.work import spend
 
 Numbers: TypeAlias = tuple[NumberRange, ...]
 
@@ -110,6 +111,7 @@ def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
         return True
     first, last = numbers.low / grid, numbers.high / grid
     for count in range(int(first), min(int(last), int(first) + _MEMBERS_TRIED) + 1):
+        spend(2 + len(numbers.not_multiples))
         if contains(numbers, count * grid):
             return True
     if last - first > _MEMBERS_TRIED:
@@ -127,12 +129,15 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     if left == ALL_NUMBERS:
         return right
     left_points, left_ranges = _split(left)
+    spend((len(left) + len(right)) // 2)
     right_points, right_ranges = _split(right)
     known = set(right_points)
     found = [constant(value) for value in left_points if value in known or any(contains(r, value) for r in right_ranges)]
     known = set(left_points)
     found += [constant(value) for value in right_points if value not in known and any(contains(r, value) for r in left_ranges)]
+    spend(len(left_points) * len(right_ranges) + len(right_points) * len(left_ranges))
     for one in left_ranges:
+        spend(sum([8 + len(one.not_multiples) + len(other.not_multiples) for other in right_ranges]))
         for other in right_ranges:
             met = normal(_meet(one, other))
             if met is not None:
@@ -170,6 +175,7 @@ def union(left: Numbers, right: Numbers) -> Numbers:
         return ALL_NUMBERS
     if not left or not right:
         return left or right
+    spend(len(left) + len(right))
     return tuple(dict.fromkeys(left + right))
 
 

@@ -19,6 +19,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from constrained.errors import SchemaError, shown
 from constrained.schema.dialects import UNDECLARED, Dialect, by_uri, of_metaschema
+from constrained.work import spend
 
 Where: TypeAlias = "str | tuple[Where, str | int]"  # a JSON pointer as a linked list: cheap to extend, spelled out only in errors
 Schema: TypeAlias = "dict[str, Any] | bool"
@@ -109,6 +110,7 @@ class Library:
     checked: set[int] = field(default_factory=set)  # ids of schemas that the check has seen
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
     doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `survey`
+    risky: list[dict[str, Any]] = field(default_factory=list)  # schemas whose normal form may be out of bounds, see `survey`
     dynamic: bool = False  # some reference depends on the dynamic scope
 
     def add(self, document: object, uri: str, where: Where) -> Resource:
@@ -215,6 +217,7 @@ def private_copy(document: object, where: Where) -> object:
     copies: dict[int, Any] = {}
     while todo:
         holder, path = todo.pop()
+        spend(1 + (len(holder) >> 4))
         for key, value in holder.items() if type(holder) is dict else enumerate(holder):
             kind = type(value)
             if kind in _ATOMS:

@@ -16,6 +16,7 @@ from constrained.schema.ranges import ALL_NUMBERS, FRACTIONAL, WHOLE, Numbers, e
 from constrained.schema.string_formats import format_expr, format_hull
 from constrained.schema.texts import ALL_TEXTS, NO_TEXT, Texts
 from constrained.schema.values import NumberRange
+from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.documents import Node
@@ -171,6 +172,7 @@ def format_(draft: ScalarDraft, value: str, node: Node) -> None:
 
 def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:
     """Keep the scalars among the values; arrays and objects are a union of constants, see `keywords_logic`."""
+    spend(len(values) // 8 + 8 * sum(map(_is_number, values)))
     found = Scalars(
         None in values, frozenset(value for value in values if type(value) is bool),
         tuple(map(ranges.constant, dict.fromkeys(exact(value) for value in values if _is_number(value)))),

@@ -15,14 +15,13 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.errors import UnsupportedSchema
 from constrained.schema.documents import NOTHING, both, ordered
 from constrained.schema.machine_distinct import Distinct
 from constrained.schema.machine_value import Values
 from constrained.schema.resources import Library
 from constrained.schema.values import Conj, HasNamed, HasOther, ItemAt, ItemFrom, Value
-
-MOST_CONJUNCTIONS = 20_000  # that a survey looks at; what lies beyond them is reported when it is met
+from constrained.work import spend
 
 _NEGATING = frozenset({"not", "oneOf", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "dependentSchemas"})
 _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
@@ -43,7 +42,7 @@ class Widened(NamedTuple):
 
 def needs_survey(conj: Conj) -> bool:
     """Say whether some keyword of a document may be out of reach: a guess from the keywords alone that errs on the side of "yes"."""
-    return any(_is_doubtful(literal.node.document.library) for literal in conj)
+    return any(literal.node.document.library.risky or _is_doubtful(literal.node.document.library) for literal in conj)
 
 
 def _is_doubtful(library: Library) -> bool:
@@ -88,6 +87,7 @@ def _leading(library: Library) -> set[int]:
         if id(part) in seen:
             continue
         seen.add(id(part))
+        spend(1 + (len(part) >> 3))
         below = [value for value in (part.values() if isinstance(part, dict) else part) if isinstance(value, (dict, list))]
         for value in below:
             above.setdefault(id(value), []).append(id(part))
@@ -95,7 +95,7 @@ def _leading(library: Library) -> set[int]:
     for (referring, _), target in library.targets.items():
         above.setdefault(id(target.schema), []).append(referring)
     found: set[int] = set()
-    rising = [id(schema) for schema in library.doubtful]
+    rising = [id(schema) for schema in (*library.doubtful, *library.risky)]
     while rising:
         schema = rising.pop()
         if schema not in found:
@@ -113,10 +113,8 @@ def survey(conj: Conj, values: Values) -> None:
     leading = _leading(library)
     seen, queue = {conj}, [conj]
     for current in queue:
-        try:
-            value = values.value(current)
-        except LimitExceeded:
-            continue  # the generation may not get there, or in a simpler way
+        spend(4)
+        value = values.value(current)
         for shape in value.arrays:
             if shape.unique is not None and shape.max not in (0, 1):
                 try:
@@ -128,8 +126,6 @@ def survey(conj: Conj, values: Values) -> None:
                 seen.add(child)
                 if library.dynamic or any(not literal.node.schema or id(literal.node.schema) in leading for literal in child):
                     queue.append(child)
-        if len(queue) > MOST_CONJUNCTIONS:
-            return
 
 
 def _place(conj: Conj) -> str:
