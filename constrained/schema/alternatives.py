@@ -22,7 +22,7 @@ from constrained.schema.questions import Mode, Request, Steps
 from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
 from constrained.schema.tags import all_others, rivals
 from constrained.schema.texts import ALL_TEXTS
-from constrained.schema.values import ALWAYS, Conj
+from constrained.schema.values import ALWAYS, Conj, Literal
 from constrained.work import spend
 
 _MOST_DEPTH = 3  # of required values that `surely_never` looks at
@@ -34,10 +34,23 @@ class Busy(Exception):
 
 def scalars_of(conj: Conj) -> Scalars:
     """Return the scalars that belong to a conjunction."""
-    found = ALL_SCALARS
-    for literal in ordered(conj):
-        found = found & _solve(Request(literal, SCALAR))
-    return found
+    literals = ordered(conj)
+    if len(literals) < 3:
+        found = ALL_SCALARS
+        for literal in literals:
+            found = found & _solve(Request(literal, SCALAR))
+        return found
+    # PERF: the conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their beginnings.
+    begun: dict[Literal, Any] = literals[0].node.document.memo.setdefault("begun", {})
+    known: Scalars | None = None
+    for literal in literals:
+        entry = begun.get(literal)
+        if entry is None:
+            own = _solve(Request(literal, SCALAR))
+            entry = begun[literal] = (own if known is None else known & own, {})
+        known, begun = entry
+    assert known is not None
+    return known
 
 
 def drafts_of(conj: Conj, type_: int) -> Drafts:

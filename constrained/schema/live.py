@@ -17,16 +17,13 @@ from constrained.errors import LimitExceeded
 from constrained.schema.arrays import denials
 from constrained.schema.distinct import Values
 from constrained.schema.documents import both
+from constrained.schema.live_items import Bounds, can_complete, choices
 from constrained.schema.values import (
     Absent,
     ArrayShape,
     Conj,
     HasNamed,
     HasOther,
-    ItemAt,
-    ItemFrom,
-    LengthAtLeast,
-    LengthBelow,
     ObjectShape,
     Present,
 )
@@ -88,7 +85,7 @@ def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Ite
 
 
 def _preference(part: object) -> tuple[int, str]:
-    order = (Absent, Present, HasNamed, HasOther, LengthBelow, LengthAtLeast, ItemAt, ItemFrom)
+    order = (Absent, Present, HasNamed, HasOther)
     return order.index(type(part)), getattr(part, "key", "")
 
 
@@ -159,7 +156,9 @@ def _has_keys(shape: ObjectShape, named: dict[str, Conj], absent: frozenset[str]
 def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
     """Return whether the shape has an array."""
     if shape.counts or shape.clauses:
-        return any(_Items(shape, bounds, ask, distinct).fit() for bounds in _array_choices(shape))
+        if shape.unique is None:
+            return can_complete(shape, shape.clauses, ask, 0, (0,) * len(shape.counts), {})
+        return any(_Items(shape, bounds, ask, distinct).fit() for bounds in choices(shape, shape.clauses))
     if shape.unique is False:
         return _has_twins(shape, ask)
     if not _every(ask(_item(shape, index)) for index in range(min(shape.min, len(shape.prefix) + 1))):
@@ -204,29 +203,6 @@ def _have_distinct(items: list[Conj], distinct: Distinct) -> bool:
     return all(domains[conj] is None or place(index, set()) for index, conj in enumerate(items))
 
 
-def _array_choices(shape: ArrayShape) -> Iterator[tuple[int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]]]:
-    """Yield (least length, greatest length, fixed items, items somewhere) for each way to pick an obligation from each clause."""
-    todo: list[tuple[int, int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]]] = [(0, shape.min, shape.max, (), ())]
-    while todo:
-        at, least, most, fixed, somewhere = todo.pop()
-        if most is not None and most < least:
-            continue
-        if at == len(shape.clauses):
-            yield least, most, fixed, somewhere
-            continue
-        spend(3 + 3 * len(shape.clauses[at]))
-        for part in sorted(shape.clauses[at], key=_preference, reverse=True):
-            if isinstance(part, LengthBelow):
-                todo.append((at + 1, least, part.length - 1 if most is None else min(most, part.length - 1), fixed, somewhere))
-            elif isinstance(part, LengthAtLeast):
-                todo.append((at + 1, max(least, part.length), most, fixed, somewhere))
-            elif isinstance(part, ItemAt):
-                todo.append((at + 1, max(least, part.index + 1), most, (*fixed, part), somewhere))
-            else:
-                assert isinstance(part, ItemFrom)
-                todo.append((at + 1, max(least, part.index + 1), most, fixed, (*somewhere, part)))
-
-
 class _Items:
     """A search for an array: position by position, over how often each count is met and which items are still wanted somewhere.
 
@@ -234,9 +210,7 @@ class _Items:
     are alike, and an item there that no count and no wish needs can be dropped: so `longest` is long enough.
     """
 
-    def __init__(
-        self, shape: ArrayShape, bounds: tuple[int, int | None, tuple[ItemAt, ...], tuple[ItemFrom, ...]], ask: Ask, distinct: Distinct,
-    ) -> None:
+    def __init__(self, shape: ArrayShape, bounds: Bounds, ask: Ask, distinct: Distinct) -> None:
         self.shape, self.ask, self.distinct = shape, ask, distinct
         self.least, most, self.fixed, self.wanted = bounds
         settled = max([len(shape.prefix), self.least, *(part.index + 1 for part in self.wanted)])

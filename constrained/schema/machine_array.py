@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.schema.documents import both
+from constrained.schema.live_items import can_complete
 from constrained.schema.machine_clauses import Entries, beyond, claims, empty
 from constrained.schema.machine_distinct import Distinct, Written
 from constrained.schema.values import ArrayShape, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
@@ -83,6 +84,8 @@ class ArrayMachine:
                     told_apart.append(part.length)
         self._counts_to = max(told_apart) if shape.max is None else shape.max
         self._completable: dict[Progress, bool] = {}
+        self._alone: dict[Conj | None, bool] = {}  # see `live_items.can_complete`
+        self._live: dict[Conj, bool] = {}
 
     def start(self, brackets: int) -> Position:
         shape = self.shape
@@ -164,11 +167,11 @@ class ArrayMachine:
             return [(conj, number)]
         found = []
         inside = both(conj, count.item)
-        if (count.max is None or number < count.max) and not empty(self.values, inside):
+        if (count.max is None or number < count.max) and self._has_value(inside):
             found.append((inside, number + 1))
         if count.max is not None:
             outside = both(conj, negation(count.item))
-            if not empty(self.values, outside):
+            if self._has_value(outside):
                 found.append((outside, number))
         elif (rest := beyond(self.values, conj, count.item)) is not None:
             found.append((rest, number))
@@ -190,24 +193,13 @@ class ArrayMachine:
             return self.limit is None or self.shape.min <= self.limit
         known = self._completable.get(progress)
         if known is None:
-            known = self._search(progress)
+            open_ = tuple([clause for number, clause in enumerate(self.shape.clauses) if progress.clauses >> number & 1])
+            known = can_complete(self.shape, open_, self._has_value, progress.length, progress.counts, self._alone)
+            self._completable[progress] = known
         return known
 
-    def _search(self, progress: Progress) -> bool:
-        """Search depth first, items that meet something first; all positions on a way that ends well are settled with it."""
-        stack = [(progress, iter(self._ways(progress)))]
-        seen = {progress}
-        while stack:
-            current, ways = stack[-1]
-            if self.closable(current) or self._completable.get(current):
-                self._completable.update(dict.fromkeys([on_way for on_way, _ in stack], True))
-                return True
-            following = next((grown for _, grown in ways if grown not in seen), None)
-            if following is None:
-                stack.pop()
-                continue
-            spend(10)
-            seen.add(following)
-            stack.append((following, iter(self._ways(following))))
-        self._completable.update(dict.fromkeys(seen, False))
-        return False
+    def _has_value(self, conj: Conj) -> bool:
+        known = self._live.get(conj)
+        if known is None:
+            known = self._live[conj] = not empty(self.values, conj)
+        return known

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from constrained.errors import UnsupportedSchema
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.documents import NOTHING, both
-from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, negation
+from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, Value, negation
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -71,7 +71,14 @@ def beyond(values: MemberValues, conj: Conj, demand: Conj) -> Conj | None:
         value = values.value(outside)
     except UnsupportedSchema:
         return conj
-    return conj if value.arrays or value.objects else outside
+    return outside if _is_simple(value) else conj
+
+
+def _is_simple(value: Value) -> bool:
+    """Say whether reading exactly these values costs no more than reading any: they are not several shapes, and no shape has conditions."""
+    several = len(value.arrays) > 1 or len(value.objects) > 1
+    return not several and not any(shape.counts or shape.clauses or shape.unique is not None for shape in value.arrays) and not any(
+        shape.clauses for shape in value.objects)
 
 
 class Clauses:

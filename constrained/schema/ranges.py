@@ -137,7 +137,7 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     found += [constant(value) for value in right_points if value not in known and any(contains(r, value) for r in left_ranges)]
     spend(len(left_points) * len(right_ranges) + len(right_points) * len(left_ranges))
     for one in left_ranges:
-        spend(sum([8 + len(one.not_multiples) + len(other.not_multiples) for other in right_ranges]))
+        spend(sum([12 + len(one.not_multiples) + len(other.not_multiples) for other in right_ranges]))
         for other in right_ranges:
             met = normal(_meet(one, other))
             if met is not None:
