@@ -103,7 +103,7 @@ class Completion:
         """Return whether some items do."""
         if self._complete(self._start) or self._one_by_one():
             return True
-        if not all([self._can_serve(number) for number, need in enumerate(self._start.needs) if need]):
+        if not all(self._can_serve(number) for number, need in enumerate(self._start.needs) if need):
             return False
         stack = [self._following(self._start)]
         seen = {self._start}
@@ -131,7 +131,7 @@ class Completion:
             both(prefix[index] if index < len(prefix) else self._shape.rest, self._fixed.get(index, frozenset()))
             for index in range(first, last + 1)) if first <= last else {self._shape.rest: None}
         spend(1 + len(conjs))
-        return any([self._ask(both(conj, item)) for conj in conjs])
+        return any(self._ask(both(conj, item)) for conj in conjs)
 
     def _one_by_one(self) -> bool:
         """Say whether there is room to serve each demand by items of its own."""
@@ -140,7 +140,7 @@ class Completion:
         final = max(least, length + sum(needs))
         if length < self._alike or most is not None and final > most:
             return False
-        alone = all([self._alone(demand.item) for need, demand in zip(needs, self._demands, strict=True) if need])
+        alone = all(self._alone(demand.item) for need, demand in zip(needs, self._demands, strict=True) if need)
         return alone and (final == length + sum(needs) or self._alone(None))
 
     def _alone(self, item: Conj | None) -> bool:

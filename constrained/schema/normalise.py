@@ -160,13 +160,16 @@ def _distinct(conj: Conj, limit: int) -> Values:
     return values_below(conj, limit, _raw)
 
 
-def _has_value(conj: Conj, ask: Ask) -> bool:
+def _has_value(conj: Conj, ask: Ask, settle: Ask) -> bool:
     raw = _raw(conj)
     if raw.null or raw.booleans or raw.numbers or raw.strings is not NEVER:
         return True
-    if True in [is_live_object(shape, ask) for shape in raw.objects]:
+    if True in [is_live_object(shape, settle if shape.clauses else ask) for shape in raw.objects]:
         return True
-    return True in [is_live_array(shape, ask, _distinct) for shape in raw.arrays]
+    return True in [is_live_array(shape, settle if shape.clauses or shape.counts else ask, _distinct) for shape in raw.arrays]
+
+
+_DEEPEST = 16  # searches inside searches; further in, they do with the answers there are
 
 
 def _decide(conj: Conj, document: Document) -> bool:
@@ -175,11 +178,13 @@ def _decide(conj: Conj, document: Document) -> bool:
     Every question of a shape is asked, also where one answer decides, so that no child is missed.
     Invariant: `waiting[c]` are the conjunctions whose last answer asked for c; an answer is revised when c turns out to be live.
     What is still open when nothing is left to do has no finite value: the least fixpoint.
+    Searches (`settle`) look for an answer first that nobody has looked for yet: without it, they would try everything in vain.
     """
     live = document.live
     waiting: dict[Conj, set[Conj]] = {}
     todo, queued = [conj], {conj}
-    asked: list[Conj] = []
+    tried: set[Conj] = set()
+    asked: list[list[Conj]] = []  # by the evaluations under way, the innermost last
 
     def ask(child: Conj) -> bool:
         if not child or child == NOTHING:
@@ -188,24 +193,42 @@ def _decide(conj: Conj, document: Document) -> bool:
         if known is None and _is_plainly_live(child):
             known = live[child] = True
         if known is None:
-            asked.append(child)
+            asked[-1].append(child)
         return bool(known)
 
-    while todo:
-        current = todo.pop()
-        if current in live:
-            continue
-        spend(4)
-        asked.clear()
-        if _has_value(current, ask):
-            live[current] = True
-            todo.extend(waiting.pop(current, ()))
-            continue
-        for child in asked:
-            waiting.setdefault(child, set()).add(current)
-            if child not in queued:
-                queued.add(child)
-                todo.append(child)
+    def settle(child: Conj) -> bool:
+        if ask(child):
+            return True
+        if child in live or child == NOTHING or child in tried or len(asked) > _DEEPEST:
+            return False
+        queued.add(child)
+        todo.append(child)
+        work_off(len(todo) - 1)
+        return live.get(child, False)
+
+    def work_off(base: int) -> None:
+        while len(todo) > base:
+            current = todo.pop()
+            if current in live:
+                continue
+            spend(4)
+            tried.add(current)
+            asked.append([])
+            found = _has_value(current, ask, settle)
+            children = asked.pop()
+            if found:
+                live[current] = True
+                todo.extend(waiting.pop(current, ()))
+                continue
+            for child in children:
+                waiting.setdefault(child, set()).add(current)
+                if child not in queued:
+                    queued.add(child)
+                    todo.append(child)
+            if any(child in live and live[child] for child in children):
+                todo.append(current)  # an answer came while it was being looked at
+
+    work_off(0)
     for child in queued:
         live.setdefault(child, False)
     return live[conj]
