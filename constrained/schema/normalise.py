@@ -169,6 +169,16 @@ def _has_value(conj: Conj, ask: Ask, settle: Ask) -> bool:
     return True in [is_live_array(shape, settle if shape.clauses or shape.counts else ask, _distinct) for shape in raw.arrays]
 
 
+def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
+    """Return whether a conjunction has a value, if that is known or plain."""
+    if not conj or conj == NOTHING:
+        return not conj
+    known = live.get(conj)
+    if known is None and _is_plainly_live(conj):
+        known = live[conj] = True
+    return known
+
+
 _DEEPEST = 16  # searches inside searches; further in, they do with the answers there are
 
 
@@ -187,11 +197,7 @@ def _decide(conj: Conj, document: Document) -> bool:
     asked: list[list[Conj]] = []  # by the evaluations under way, the innermost last
 
     def ask(child: Conj) -> bool:
-        if not child or child == NOTHING:
-            return not child
-        known = live.get(child)
-        if known is None and _is_plainly_live(child):
-            known = live[child] = True
+        known = _at_a_glance(child, live)
         if known is None:
             asked[-1].append(child)
         return bool(known)
