@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ..errors import GrammarError
 from ..machine import Language
 from ..regex import ANY, Expr, intersect, repeat
+from ..work import spend
 from .ir import Grammar, Literal, Pattern, Ref, Sequence, Symbol
 
 Rules = Mapping[str, tuple[Sequence, ...]]
@@ -29,6 +30,7 @@ class Facts:
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
+        spend(sum(4 + 4 * len(sequence) for rule in grammar.rules.values() for sequence in rule.alternatives))
         every = {name: rule.alternatives for name, rule in grammar.rules.items()}
         productive = _deriving(every, self._has_word)
         if grammar.start not in productive:

@@ -132,7 +132,7 @@ def _joined(grammars: Sequence[Grammar], alternatives: Any) -> Grammar:
 def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], start: str = "start") -> Grammar:
     specials = frozenset(name for part in parts for name in part.specials)
     widened = tuple(entry for part in parts for entry in part.widened)
-    return Grammar(rules, start, specials, widened)
+    return Grammar(rules, start, specials, widened, adopts=all(part.adopts for part in parts))
 
 
 def _renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from ..errors import LimitExceeded
 from ..machine import Language
 from ..regex import NEVER, Expr, complement, intersect, is_empty
+from ..regex.expr import LAZY
+from ..work import spend
 from .ir import Literal, Pattern, Ref, Sequence, Special, Symbol
 from .preferred import preferred
 from .surroundings import MARK_POINT, REST, Demanding
@@ -97,6 +99,7 @@ class _Resolver:
                 )
             for name, demand in list(self._ends):
                 for sequence in self._rules[name]:
+                    spend(1 + len(sequence))
                     here = {demand}
                     for symbol in sequence:
                         here = {end for one in here for end in self.ends(symbol, one)}
@@ -133,6 +136,7 @@ class _Resolver:
         block: dict[str, object] = {name: rule for (rule, _, _), name in self._names.items()}
         count = 0
         while count != (count := len(set(block.values()))):
+            spend(4 * len(block))
             shapes = {
                 name: (block[name], *(tuple(block[s.rule] if isinstance(s, Ref) else s for s in sequence) for sequence in sequences))
                 for name, sequences in self.written.items()
@@ -152,6 +156,7 @@ class _Resolver:
         Places in it are merged from the right: two demands that allow the same from there on are one place.
         """
         here = [{demand}]
+        spend(4 + 4 * len(sequence))
         for symbol in sequence:
             here.append({end for one in here[-1] for end in self.ends(symbol, one)})
         tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(here[-1] & ends, ((),))
@@ -222,6 +227,7 @@ class _Places:
 
     symbol: Pattern | Demanding
     edges: list[list[tuple[int, int, int | Expr]]] = field(default_factory=list)
+    targets: list[set[int | None]] = field(default_factory=list)  # places that the edges lead to; None: the terminal goes on by itself
     end: list[Demand] = field(default_factory=list)  # the demand that is open if the terminal ends here; NEVER: it cannot
     ends: _Open = frozenset()
     known: dict[_Open, Pattern] = field(default_factory=dict)
@@ -246,6 +252,8 @@ class _Places:
                     if to == len(queue):
                         queue.append(key)
                 found.edges[-1].append((low, high, to))
+            found.targets.append({None if isinstance(to, Expr) else to for _, _, to in found.edges[-1]})
+            spend(10 + len(found.edges[-1]))
             if len(work) > MAX_PLACES:
                 raise LimitExceeded(f"terminal {symbol.source} and the demands on it need more than {MAX_PLACES:,} states")
         met = any(isinstance(to, Expr) for edges in found.edges for _, _, to in edges)
@@ -267,11 +275,18 @@ class _Places:
 
     def _table(self, ends: _Open) -> tuple[_Row, ...]:
         accepts = [end in ends for end in self.end]
-        live = {at for at, accepted in enumerate(accepts) if accepted}
         tails = REST in ends
-        size = -1
-        while size != (size := len(live)):
-            live |= {at for at, edges in enumerate(self.edges) if any(tails if isinstance(to, Expr) else to in live for _, _, to in edges)}
+        live = {at for at, targets in enumerate(self.targets) if accepts[at] or (tails and None in targets)}
+        sources: dict[int | None, list[int]] = {}
+        for at, targets in enumerate(self.targets):
+            for to in targets:
+                sources.setdefault(to, []).append(at)
+        work = list(live)
+        while work:
+            new = [at for at in sources.get(work.pop(), ()) if at not in live]
+            live.update(new)
+            work += new
+        spend(sum(map(len, self.edges)) // 2)
         row = {at: number for number, at in enumerate(sorted(live))}
         return tuple(
             (accepts[at], tuple((low, high, to if isinstance(to, Expr) else row[to]) for low, high, to in self.edges[at]
@@ -284,7 +299,9 @@ def _end(left: Expr, demand: Demand, *, demanding: bool) -> Demand:
     if not demanding:
         return demand if left.accepts else NEVER
     own = next((target for low, high, target in left.edges() if low <= MARK_POINT <= high), NEVER)
-    return _simplest(intersect(own, demand))
+    if demand is REST or own is NEVER:
+        return own
+    return demand if own is REST else _simplest(intersect(own, demand))
 
 
 def _together(left: Expr, demand: Demand) -> Iterator[tuple[int, int, Expr, Demand]]:
@@ -318,6 +335,8 @@ def _after(demand: Demand, text: str) -> Demand:
 
 def _simplest(demand: Demand) -> Demand:
     """Return REST for a demand that every rest meets, NEVER for one that none does."""
+    if demand.kind == LAZY:  # a row of a smallest automaton is neither
+        return demand
     if demand is not REST and is_empty(intersect(REST, complement(demand))):
         return REST
     return NEVER if is_empty(demand) else demand
@@ -327,6 +346,7 @@ def same(part: Language, other: Language) -> bool:
     """Return whether two languages have the same texts; only what the first one makes of its own automaton is compared."""
     seen = {(part, other)}
     for left, right in (work := list(seen)):
+        spend(10)
         if left is right:
             continue
         ours, others = left.edges(), right.edges()

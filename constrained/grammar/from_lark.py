@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ from lark.grammar import NonTerminal
 from lark.load_grammar import PrepareLiterals, load_grammar
 
 from ..errors import ConstrainedError, GrammarError, LimitExceeded
-from ..work import metered, working_on
+from ..work import metered, spend, working_on
 from .analysis import Facts
 from .demands import resolved
 from .ir import Grammar, Literal, Ref, Rule, Symbol
@@ -100,7 +101,7 @@ class _Reader:
         self._owner, self._size, self._instances = start, 0, 0
         self._names = set(self._trees)
         self._repeats: dict[tuple[str, _Sequence, int], _Sequence] = {}
-        self._pending: list[tuple[str, Any, _Environment]] = []
+        self._pending: deque[tuple[str, Any, _Environment]] = deque()
         self._terminals = Terminals(loaded, files, given, self._helper)
 
     def grammar(self) -> Grammar:
@@ -109,21 +110,26 @@ class _Reader:
             because = f"'{self._start}' is a template" if self._start in self._trees else None
             instead = f"one of: {', '.join(names)}" if names else None
             raise GrammarError(f"rule '{self._start}' is not defined", where=self._files[0].name, because=because, instead=instead)
-        self._pending = [(name, tree, {}) for name, (params, tree) in self._trees.items() if not params]
+        self._pending = deque((name, tree, {}) for name, (params, tree) in self._trees.items() if not params)
         while self._pending:
-            self._define(*self._pending.pop(0))
+            name, tree, environment = self._pending.popleft()
+            with working_on(f"rule {name.partition('{')[0]}"):
+                self._define(name, tree, environment)
         self._owner = start = self._start
         if self._terminals.gap:
             start = self._helper(((Ref(start), *self._terminals.gap),)).rule
         rules: Any = self._rules
         if any(isinstance(symbol, Demanding) for sequences in rules.values() for sequence in sequences for symbol in sequence):
-            rules, start = resolved(rules, start)
+            with working_on("look-ahead and ignored terminals"):
+                rules, start = resolved(rules, start)
         named = {name: Rule(name, sequences) for name, sequences in rules.items()}
         used = self._specials & {s.text for sequences in rules.values() for sequence in sequences for s in sequence if isinstance(s, Literal)}
-        grammar = Grammar(named, start, used, source=self._files[0].text)
+        grammar = Grammar(named, start, used, source=self._files[0].text, adopts=False)
         try:
             Facts(grammar)
         except GrammarError as error:
+            for name, place in self._terminals.wordless.items():
+                raise GrammarError(f"terminal {name} matches no text", where=place) from None
             what = f"rule '{self._start}' derives no word"
             raise GrammarError(what, where=self._place(), because=error.because, instead=error.instead) from None
         return grammar
@@ -150,6 +156,7 @@ class _Reader:
             return (self._part(tree, environment),)
         sequence = tuple(symbol for child in tree.children for symbol in self._part(child, environment))
         self._size += len(sequence) + 1
+        spend(3 + 2 * len(sequence))
         if self._size > MAX_SYMBOLS:
             raise LimitExceeded(f"grammar of more than {MAX_SYMBOLS:,} symbols", where=find(self._files, self._owner))
         return (sequence,)
@@ -191,6 +198,7 @@ class _Reader:
                 f"template '{name}' takes {len(params)} arguments, not {len(arguments)}", where=find(self._files, name),
             )
         full_name = f"{name}{{{','.join(_shown(argument) for argument in arguments)}}}"
+        spend(2 + len(full_name) // 256)
         if full_name not in self._names:
             self._names.add(full_name)
             self._instances += 1
@@ -219,6 +227,7 @@ class _Reader:
         while (name := f"_{stem}_{number}") in self._names:
             number += 1
         self._names.add(name)
+        spend(5 + sum(map(len, alternatives)) + 2 * sum(map(len, repeated)))
         again = tuple((Ref(name), *sequence) for sequence in repeated if sequence)
         self._rules[name] = tuple(dict.fromkeys((*alternatives, *again)))
         return Ref(name)

@@ -103,8 +103,8 @@ class Grammar:
 
     `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened` says where the
     language is larger than what was asked for; it includes what the embedded machines report.  `source` is the text it was read from,
-    where there is one.  `adopts`: literals with the spelling of a special token are that token in every vocabulary that has it, as chat
-    formats want it; else only those among `specials` are, and a stranger's literal stays text.
+    where there is one.  `adopts`: literals with the spelling of a special token are that token in every vocabulary that has it; not so in
+    a Lark text, which may be a stranger's: there only those among `specials` are.
 
     Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others send Lark or JSON.
 
@@ -116,7 +116,7 @@ class Grammar:
     specials: frozenset[str] = frozenset()
     widened: tuple[Any, ...] = ()
     source: str | None = None
-    adopts: bool = False
+    adopts: bool = True
 
     def __post_init__(self) -> None:
         defined = self.rules

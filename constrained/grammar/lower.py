@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ..machine import END, Bytes, Edges, State, Surface, Text
+from ..work import spend
 from .analysis import Facts, filled
 from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
 
@@ -88,7 +89,9 @@ class Lowering:
         begins: dict[str, list[Position]] = {}
         fresh: dict[Position, None] = {}
         for name, sequences in facts.rules.items():
+            spend(2)
             for sequence in sequences:
+                spend(1 + len(sequence))
                 at = self._position(None, -1, name)
                 for read in filter(facts.filled, reversed(sequence)):  # the others are the empty text
                     at = self._position(read, at, name)
@@ -153,6 +156,7 @@ class Lowering:
 
         while work:
             at, fresh = work.pop()
+            spend(2)
             symbol = self._symbol[at]
             if symbol is None:
                 if not fresh:
@@ -207,6 +211,7 @@ class Lowering:
         literals: dict[int, list[tuple[bytes, Item]]] = {}
         tokens: dict[str, list[Position]] = {}
         calls: dict[Symbol, list[Position]] = {}
+        spend(2 * len(items))
         for at, offset in items:
             symbol = self._symbol[at]
             if isinstance(symbol, Special):

@@ -20,6 +20,7 @@ Perl, as in R. Cox, Regular Expression Matching: the Virtual Machine Approach (2
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from re import _constants as sre
 from re import _parser
@@ -28,10 +29,12 @@ from typing import Any
 from ..caches import cached
 from ..errors import GrammarError, LimitExceeded
 from ..regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, parse_python, repeat
+from ..regex.derive import raw_edges
 from ..regex.look import EMPTY, Ahead, Behind, Loop, Node, Piece, Seq, alt, build, loop, seq
 from ..regex.look import Alt as Options
 from ..regex.python_syntax import _INLINE
 from ..regex.python_syntax import _Reader as Reader
+from ..work import spend
 
 Items = list[tuple[Any, Any]]  # of re's parse tree: operator, argument
 
@@ -201,6 +204,7 @@ def _greedy(round_: Node, most: int | None, guard: Node) -> Node:
 
 def _shadows(first: Node, second: Node, after_first: Piece, after_second: Piece) -> bool:
     """Return whether one text is `first` and what may follow it, and `second` likewise; True as well where only the left context tells."""
+    spend(20)
     if asks_left(first) or asks_left(second):
         return True
     return not is_empty(intersect(_followed(first, after_first), _followed(second, after_second)))
@@ -223,7 +227,10 @@ def _rivals(options: list[Node]) -> list[list[int] | None]:
     Among fixed texts only those of which one begins with the other; long lists of words have few such pairs.
     """
     texts = [_fixed(option) for option in options]
-    found: list[set[int]] = [{other for other in range(at) if texts[at] is None or texts[other] is None} for at in range(len(options))]
+    found: list[set[int]] = [set() for _ in options]
+    for first, second in _meeting(options):
+        if texts[first] is None or texts[second] is None:
+            found[second].add(first)
     first_at: dict[str, int] = {}
     for at, text in enumerate(texts):
         if text is not None:
@@ -234,6 +241,25 @@ def _rivals(options: list[Node]) -> list[list[int] | None]:
             if other is not None:
                 found[max(at, other)].add(min(at, other))
     return [None if text is not None and first_at[text] < at else sorted(found[at]) for at, text in enumerate(texts)]
+
+
+def _meeting(options: list[Node]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of options, the earlier one first, of which both can begin with the same character or either asks or is empty."""
+    heads: list[tuple[int, int, int]] = []
+    free: list[int] = []  # options that are no plain text
+    for at, option in enumerate(options):
+        if isinstance(option, Piece) and not option.expr.accepts:
+            heads += [(low, high, at) for low, high, _ in raw_edges(option.expr)]
+        else:
+            free.append(at)
+    for at in free:
+        yield from ((min(at, other), max(at, other)) for other in range(len(options)) if other != at)
+    active: list[tuple[int, int]] = []
+    for low, high, at in sorted(heads):
+        active = [(end, other) for end, other in active if end >= low]
+        spend(1 + len(active))
+        yield from ((min(at, other), max(at, other)) for _, other in active if other != at)
+        active.append((high, at))
 
 
 def _fixed(tree: Node) -> str | None:

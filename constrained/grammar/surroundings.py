@@ -26,10 +26,13 @@ from typing import Any
 
 from ..caches import cached
 from ..errors import GrammarError
-from ..regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literal, optional, repeat, union
-from ..regex.look import Ahead, Alt, Behind, End, Loop, Node, Piece, Seq, alt, build, has_ahead, seq
+from ..regex import ANY_TEXT, NEVER, Expr, char_class, concat, intersect, literal, optional, repeat, union
+from ..regex.charset import Ranges, matched_by_re
+from ..regex.expr import single
+from ..regex.look import EMPTY, Ahead, Alt, Behind, End, Node, Piece, Seq, alt, build, has_ahead, seq
 from ..regex.python_syntax import _Reader as Reader
-from .preferred import Guarding, asks_left, chooses, flags_of, preferred
+from .preferred import Guarding, asks_left, flags_of, preferred
+from .small_alphabet import Alphabet, automaton, expanded, free_row
 
 MARK_POINT = 0xFDD0  # a noncharacter, which Unicode reserves for uses like this one
 MARK = literal(chr(MARK_POINT))
@@ -37,6 +40,7 @@ UNMARKED = char_class([(0, MARK_POINT - 1), (MARK_POINT + 1, 0x10FFFF)])
 REST = repeat(UNMARKED, 0, None)  # any rest of the input
 _MAYBE_MARK = optional(MARK)
 _CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY)
+_EDGES = (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY)
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 
 
@@ -62,21 +66,14 @@ def terminal(pattern: str) -> Expr | Demanding:
     >>> terminal("(?!b)[a-c]")
     <[ac]>
     """
-    texts = preferred(pattern)
     if not _ASSERTIONS.search(pattern):
-        return texts
-    flags = flags_of(pattern)
-    plain = Reader(pattern, flags).sequence(_parse(pattern), flags)
-    if asks_left(plain):
-        _check_left(pattern, flags)
-    if not has_ahead(plain):
-        return texts
-    if not chooses(pattern) and _only_forbids(plain):
-        pairs = build(seq(_Marked(pattern, flags, through=False).sequence(_parse(pattern), flags), Piece(MARK), Piece(REST)))
-    else:
-        longer = intersect(_in_stream(pattern, flags, through=True), concat(UNMARKED, REST, MARK, UNMARKED, REST))
-        pairs = union(_in_stream(pattern, flags), intersect(_free(texts), longer))
-    return texts if _equal(pairs, _free(texts)) else Demanding(pairs, pattern)
+        return preferred(pattern)
+    reading = _Reading(pattern)
+    if asks_left(reading.tree):
+        reading.check_left()
+    if not has_ahead(reading.tree):
+        return preferred(pattern)
+    return reading.demanding(union(reading.in_stream(), intersect(reading.alone(), reading.in_stream(through=True))))
 
 
 @cached(1024)
@@ -86,60 +83,120 @@ def ignored(pattern: str) -> Expr | Demanding:
     >>> ignored(" "), ignored(" +")
     (< >, Demanding(pairs=<…>, source=' +'))
     """
-    texts, flags = preferred(pattern), flags_of(pattern)
-    pairs = _in_stream(pattern, flags)
-    return texts if _equal(pairs, _free(texts)) else Demanding(pairs, pattern)
+    reading = _Reading(pattern)
+    if asks_left(reading.tree):
+        reading.check_left()
+    return reading.demanding(reading.in_stream())
 
 
-def _free(texts: Expr) -> Expr:
-    """Return the pairs of texts that demand nothing."""
-    return concat(intersect(texts, REST), MARK, REST)
+class _Reading:
+    """A pattern over its own small alphabet (`small_alphabet`), to be read in several ways."""
 
+    def __init__(self, pattern: str) -> None:
+        self.pattern, self.flags = pattern, flags_of(pattern)
+        collector = _Collector(pattern, self.flags)
+        collector.sequence(_parse(pattern), self.flags)
+        self.alphabet = Alphabet(collector.classes, MARK_POINT)
+        self._plain = _Reduced(pattern, self.flags, self.alphabet)
+        self.tree = self._plain.sequence(_parse(pattern), self.flags)
 
-def _only_forbids(tree: Node) -> bool:
-    """Return whether all assertions about the right are negative look-aheads: then more text behind can only forbid a match.
+    def in_stream(self, *, through: bool = False) -> Expr:
+        """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more than the text."""
+        seen = _Marked(self.pattern, self.flags, self.alphabet, through=True)
+        main = seen if through else _Marked(self.pattern, self.flags, self.alphabet, through=False)
+        tree = Guarding(self._plain, main, seen, in_stream=True).pattern(self.flags)
+        if through:
+            return intersect(build(seq(tree, Piece(REST))), concat(UNMARKED, REST, MARK, UNMARKED, REST))
+        return build(seq(tree, Piece(MARK), Piece(REST)))
 
-    If besides the pattern has no choices, a text is found exactly where the assertions allow it, which is quicker to build.
-    """
-    if isinstance(tree, (Seq, Alt)):
-        return all(map(_only_forbids, tree.items))
-    if isinstance(tree, Ahead):
-        return not tree.positive and not has_ahead(tree.body)
-    return not isinstance(tree, End) and (not isinstance(tree, Loop) or _only_forbids(tree.body))
+    def alone(self) -> Expr:
+        """Return text·MARK·rest, with any rest, for the texts that are matched in full where nothing follows."""
+        texts = build(Guarding(self._plain).pattern(self.flags))
+        return concat(intersect(texts, REST), MARK, REST)
 
+    def demanding(self, pairs: Expr) -> Expr | Demanding:
+        """Return the pairs, or just the texts where these demand nothing of the rest."""
+        rows = automaton(pairs, self.alphabet)
+        if not rows:
+            return NEVER
+        free = free_row(rows, self.alphabet)
+        if all(leads.get(MARK_POINT, free) == free for _, leads in rows):
+            return preferred(self.pattern)
+        return Demanding(expanded(rows, self.alphabet, REST), self.pattern)
 
-def _in_stream(pattern: str, flags: int, *, through: bool = False) -> Expr:
-    """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more than the text."""
-    seen = _Marked(pattern, flags, through=True)
-    main = seen if through else _Marked(pattern, flags, through=False)
-    tree = Guarding(Reader(pattern, flags), main, seen, in_stream=True).pattern(flags)
-    return build(seq(tree, Piece(REST)) if through else seq(tree, Piece(MARK), Piece(REST)))
-
-
-def _check_left(pattern: str, flags: int) -> None:
-    main = _Marked(pattern, flags, through=False)
-    before = build(seq(Piece(REST), Piece(MARK), main.sequence(_parse(pattern), flags)))
-    alone = build(main.sequence(_parse(pattern), flags))
-    if not _equal(before, concat(REST, MARK, alone)):
-        raise GrammarError(
-            f"cannot compile regular expression {pattern!r}", because="it begins with an assertion about the text before the terminal",
-            instead="say in the rules what may stand before it; assertions about the text behind a terminal are fine",
-        )
+    def check_left(self) -> None:
+        """Refuse a pattern for which it matters what stands before its match."""
+        main = _Marked(self.pattern, self.flags, self.alphabet, through=False)
+        matched = seq(main.sequence(_parse(self.pattern), self.flags), Piece(MARK), Piece(REST))
+        before = automaton(build(seq(Piece(REST), Piece(MARK), matched)), self.alphabet)
+        if before != automaton(concat(REST, MARK, build(matched)), self.alphabet):
+            raise GrammarError(
+                f"cannot compile regular expression {self.pattern!r}", because="it begins with an assertion about the text before the terminal",
+                instead="say in the rules what may stand before it; assertions about the text behind a terminal are fine",
+            )
 
 
 def _parse(pattern: str) -> list[tuple[Any, Any]]:
     return list(re._parser.parse(pattern))
 
 
-def _equal(left: Expr, right: Expr) -> bool:
-    return left is right or (is_empty(intersect(left, complement(right))) and is_empty(intersect(right, complement(left))))
+class _Collector(Reader):
+    """Collects the classes of characters that a pattern names."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        super().__init__(pattern, flags)
+        self.classes: list[Ranges] = []
+
+    def item(self, operator: Any, argument: Any, flags: int) -> Node:
+        tree = super().item(operator, argument, flags)
+        if operator in _CHARACTERS:
+            assert isinstance(tree, Piece)
+            self.classes.append(single(tree.expr) or ())
+        return tree
+
+    def anchor(self, code: Any, flags: int) -> Node:
+        newline, word = ((10, 10),), matched_by_re(r"\w", flags & re.ASCII)
+        self.classes += [newline] if code in (sre.AT_BEGINNING, sre.AT_END) else [word] if code in _EDGES else []
+        return EMPTY
+
+    def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
+        self.sequence(argument[1], flags)
+        return EMPTY
 
 
-class _Marked(Reader):
+class _Reduced(Reader):
+    """Reads patterns over a small alphabet."""
+
+    def __init__(self, pattern: str, flags: int, alphabet: Alphabet) -> None:
+        super().__init__(pattern, flags)
+        self._alphabet = alphabet
+
+    def item(self, operator: Any, argument: Any, flags: int) -> Node:
+        tree = super().item(operator, argument, flags)
+        if operator not in _CHARACTERS:
+            return tree
+        assert isinstance(tree, Piece)
+        return Piece(self._alphabet.reduced(single(tree.expr) or ()))
+
+    def anchor(self, code: Any, flags: int) -> Node:
+        return self._rewritten(super().anchor(code, flags))
+
+    def _rewritten(self, tree: Node) -> Node:
+        if isinstance(tree, (Seq, Alt)):
+            items = [self._rewritten(item) for item in tree.items]
+            return seq(*items) if isinstance(tree, Seq) else alt(*items)
+        if isinstance(tree, Behind):
+            return Behind(self._alphabet.rewritten(tree.prefix), tree.positive)
+        if isinstance(tree, Ahead):
+            return Ahead(self._rewritten(tree.body), tree.positive)
+        return Piece(self._alphabet.rewritten(tree.expr)) if isinstance(tree, Piece) else tree
+
+
+class _Marked(_Reduced):
     """Reads patterns over texts that hold a mark: assertions look through it; characters stand behind one only with `through`."""
 
-    def __init__(self, pattern: str, flags: int, *, through: bool) -> None:
-        super().__init__(pattern, flags)
+    def __init__(self, pattern: str, flags: int, alphabet: Alphabet, *, through: bool) -> None:
+        super().__init__(pattern, flags, alphabet)
         self._through = through
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
@@ -154,7 +211,7 @@ class _Marked(Reader):
 
     def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
         direction, parsed = argument
-        body = _Marked(self.pattern, self.flags, through=True).sequence(parsed, flags)
+        body = _Marked(self.pattern, self.flags, self._alphabet, through=True).sequence(parsed, flags)
         return Ahead(body, positive) if direction > 0 else Behind(build(seq(Piece(ANY_TEXT), body, Piece(_MAYBE_MARK))), positive)
 
 

@@ -19,7 +19,8 @@ from lark.lexer import PatternStr
 from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 
 from ..errors import GrammarError, LimitExceeded
-from ..regex import Expr, is_empty
+from ..regex import NEVER, Expr, is_empty
+from ..work import spend, working_on
 from .ir import Literal, Pattern, Ref, Symbol
 from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition
 from .lark_sources import Given
@@ -36,6 +37,7 @@ class Terminals:
         self._files, self._given, self._helper = files, given, helper
         self._trees = {str(name): tree for name, (tree, _) in loaded.term_defs}
         self._symbols: dict[object, Symbol | Demanding] = {}
+        self.wordless: dict[str, str | None] = {}  # terminals that match no text -> where they are defined
         self.gap: tuple[Ref, ...] = ()
         if found := [(self._ignored(name),) for name in dict.fromkeys(loaded.ignore)]:
             self.gap = (helper(((),), repeated=tuple(found)),)
@@ -95,12 +97,15 @@ class Terminals:
         source = pattern.to_regexp()
         place = find_definition(self._files, name) if name else find(self._files, pattern.raw or "")
         try:
-            found = read(source)
+            with working_on(f"terminal {name or pattern.raw}"):
+                spend(5 * len(source))
+                found = read(source)
         except (GrammarError, LimitExceeded) as error:
             because = error.because if not error.where else f"{error.because} ({error.where} of the pattern)"
             raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
         if is_empty(found.pairs if isinstance(found, Demanding) else found):
-            raise GrammarError(f"terminal {name or pattern.raw} matches no text", where=place)
+            self.wordless[name or pattern.raw or source] = place
+            return Pattern(NEVER, source)
         return found if isinstance(found, Demanding) else Pattern(found, source)
 
     def _literal(self, text: str, name: str | None, raw: str | None = None) -> Literal:

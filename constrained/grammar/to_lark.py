@@ -17,6 +17,7 @@ from ..errors import GrammarError, LimitExceeded
 from ..machine import Language
 from ..regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
 from ..regex.show import pattern_text
+from ..work import metered, spend, working_on
 from .analysis import Facts, filled
 from .demands import same
 from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
@@ -45,8 +46,9 @@ def write(grammar: Grammar) -> str:
     b: [T1] start
     T1: /x+/
     """
-    writer = _Writer(grammar)
-    return "\n".join([*writer.rules(), *writer.lines]) + "\n"
+    with metered(), working_on("to_lark"):
+        writer = _Writer(grammar)
+        return "\n".join([*writer.rules(), *writer.lines]) + "\n"
 
 
 class _Writer:
@@ -122,6 +124,7 @@ class _Writer:
         names = {language: self._fresh("text")}
         work = [language]
         for state in work:
+            spend(20)
             alternatives = [[""]] if state.accepts else []
             for low, high, target in state.edges():
                 if target not in names:

@@ -92,6 +92,28 @@ def _digit(low: int, high: int, *, upper: bool) -> str:
     return "[" + "".join(a if a == b else f"{a}-{b}" for a, b in spans) + "]"
 
 
+def hexadecimals(ranges: Ranges, digits: int, *, upper: bool) -> str:
+    """Return a pattern of the numbers in some ranges in a fixed number of hexadecimal digits, no two alternatives of which begin alike.
+
+    >>> hexadecimals(((0x07, 0x08), (0x17, 0x18), (0x20, 0x2F)), 2, upper=False)
+    '(?:[0-1][7-8]|2[0-9a-f])'
+    """
+    unit = 16 ** (digits - 1)
+    groups: dict[Ranges, list[int]] = {}
+    for digit in range(16):
+        rest = tuple((low - digit * unit, high - digit * unit) for low, high in clip(ranges, digit * unit, (digit + 1) * unit - 1))
+        if rest:
+            groups.setdefault(rest, []).append(digit)
+    found = []
+    for rest, values in groups.items():
+        runs = [value for value in values if value - 1 not in values]
+        spans = [(low, next(high for high in range(low, 16) if high + 1 not in values)) for low in runs]
+        head = "[" + "".join(_digit(low, high, upper=upper).strip("[]") for low, high in spans) + "]"
+        head = head if len(values) > 1 or len(head) > 3 else head[1:-1]
+        found.append(head + (hexadecimals(rest, digits - 1, upper=upper) if digits > 1 else ""))
+    return found[0] if len(found) == 1 else f"(?:{'|'.join(found)})"
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way to write a text.  `hexes`: (letter, digits, which code points, upper case allowed) of each form of escape."""
@@ -105,21 +127,43 @@ class Way:
     tag_safe: bool = False
     skipped: str = ""  # a pattern of what may stand before any character and the closing quote and means nothing
 
-    def spell(self, ranges: Ranges) -> str:
-        """Return a pattern of the spellings of the characters in the ranges."""
+    def apart(self, ranges: Ranges) -> list[Ranges]:
+        """Return the ranges, those of "<" and "/" apart where the spelling of the second depends on the first."""
+        if not self.tag_safe:
+            return [ranges]
+        special = (clip(ranges, 0x3C, 0x3C), clip(ranges, 0x2F, 0x2F))
+        return [part for part in (meet(ranges, outside(((0x2F, 0x2F), (0x3C, 0x3C)))), *special) if part]
+
+    def is_less(self, ranges: Ranges) -> bool:
+        """Return whether the ranges are "<", behind which "/" is escaped."""
+        return self.tag_safe and ranges == ((0x3C, 0x3C),)
+
+    def tag_safe_run(self, ranges: Ranges) -> str:
+        """Return a pattern of any number of characters, with "/" escaped exactly behind a raw "<"."""
+        slash, less = clip(ranges, 0x2F, 0x2F), clip(ranges, 0x3C, 0x3C)
+        rest = meet(ranges, outside(((0x2F, 0x2F), (0x3C, 0x3C))))
+        others = [self.spell(rest)] if rest else []
+        inner = "|".join([*others, *([r"\\\/"] if slash else [])])
+        return f"(?:{'|'.join([*others, *([chr(92) + '/'] if slash else []), *([f'<+(?:{inner})'] if less else [])])})*{'<*' if less else ''}"
+
+    def spell(self, ranges: Ranges, *, after_less: bool = False) -> str:
+        """Return a pattern of the spellings of the characters in the ranges, behind a raw "<" or not.
+
+        Invariant: tag-safe ranges are apart.
+        """
         parts = []
         raw = meet(self.raw, ranges)
         if self.tag_safe and clip(raw, 0x2F, 0x2F):
             raw = meet(raw, outside(((0x2F, 0x2F),)))
-            parts.append(r"(?<!<)\/|(?<=<)\\\/")
+            parts.append(r"\\\/" if after_less else r"\/")
         if raw:
             parts.append(char_class(raw))
         short = "".join(letter for point, letter in self.short.items() if clip(ranges, point, point))
         if short:
             parts.append(r"\\[" + "".join("\\" + c if not c.isalnum() else c for c in short) + "]")
         for letter, digits, allowed, upper in self.hexes:
-            numbers = [hexadecimal(low, high, digits, upper=upper) for low, high in meet(allowed, ranges)]
-            parts += [r"\\" + letter + number for number in numbers]
+            if numbers := meet(allowed, ranges):
+                parts.append(r"\\" + letter + hexadecimals(numbers, digits, upper=upper))
         if self.pairs:
             parts += [_pair(low - 0x10000, high - 0x10000) for low, high in clip(ranges, 0x10000, 0x10FFFF)]
         if self.octal:

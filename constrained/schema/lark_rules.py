@@ -23,8 +23,10 @@ from constrained.schema.lark_characters import Way, char_class, ways
 from constrained.schema.machine_texts import cut
 from constrained.schema.numbers import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.values import NumberRange
+from constrained.work import spend
 
 MOST_RULES = 5_000
+_SHORT = 200  # characters of a terminal that is written where it stands
 
 _NUMBER = r"/-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/"
 _INTEGER = r"/0|-?[1-9][0-9]*/"
@@ -49,6 +51,7 @@ class Rules:
         self._prefix = prefix
         self._names: dict[object, str] = {}
         self._queue: list[tuple[str, Callable[[], list[str]]]] = []
+        self._terminals: dict[str, str] = {}  # long patterns -> their names
         self._notes: dict[str, None] = {}
         self._bodies: list[str] = []
 
@@ -59,8 +62,9 @@ class Rules:
         """
         self._name("start", lambda: self._alternatives(start), self._prefix)
         for name, body in self._queue:
+            spend(100)
             self._bodies.append(f"{name}: " + "\n    | ".join(dict.fromkeys(body())))
-        return [*self._bodies, *self._notes]
+        return [*self._bodies, *(f"{name}: /{pattern}/" for pattern, name in self._terminals.items()), *self._notes]
 
     def _name(self, key: object, body: Callable[[], list[str]], name: str | None = None) -> str:
         """Return the name of a rule, which is written when its turn comes."""
@@ -129,24 +133,55 @@ class Rules:
             members = [member for label, member in enumerate(language.texts) if not language.excluded >> label & 1]
             return self._name(text, lambda: [self._literal(text.surface, member) for member in members])
         options = _variants(text.surface, language)
-        if len(options) == 1 and (pattern := _counted(*options[0])) is not None:
+        if len(options) == 1 and (pattern := self._counted(*options[0])) is not None:
             return pattern
         return self._name(text, lambda: [symbol for way, part in options for symbol in self._way(way, part)])
 
     def _way(self, way: Way, language: Language) -> list[str]:
-        pattern = _counted(way, language)
+        pattern = self._counted(way, language)
         if pattern is not None:
             return [pattern]
         quote = _quoted(way.quote) if way.quote else ""
         return [" ".join(part for part in (quote, self._spelled(way, language)) if part)]
 
-    def _spelled(self, way: Way, language: Language) -> str:
+    def _spelled(self, way: Way, language: Language, *, after_less: bool = False) -> str:
+        """Return the rule of the rest of a text and its closing quote; `after_less`: behind a raw "<", where "/" may need an escape."""
         def body() -> list[str]:
-            found = [f"/{way.spell(((low, high),))}/ {self._spelled(way, target)}" for low, high, target in language.edges()]
+            parts = [(part, target) for low, high, target in language.edges() for part in way.apart(((low, high),))]
+            found = [f"{self._pattern(way.spell(part, after_less=after_less))} {self._spelled(way, target, after_less=way.is_less(part))}"
+                     for part, target in parts]
             closing = f"/{way.skipped}{way.quote}/" if way.skipped else _quoted(way.quote) if way.quote else ""
             return found + [closing] * language.accepts
 
-        return self._name((way, language), body)
+        return self._name((way, language, after_less), body)
+
+    def _counted(self, way: Way, language: Language) -> str | None:
+        """Return a terminal, or one between quotes, if the language is a repeated class of characters that the way writes in one piece."""
+        if not isinstance(language, Expr) or language.counted is None:
+            return None
+        char, least, most = language.counted
+        ranges = tuple((low, high) for low, high, _ in char.edges())
+        if not way.quote and least == 0:
+            return None
+        count = "*" if (least, most) == (0, None) else "" if (least, most) == (1, 1) else f"{{{least},{'' if most is None else most}}}"
+        if way.tag_safe and len(way.apart(ranges)) > 1:
+            return self._pattern(f"{way.quote}{way.tag_safe_run(ranges)}{way.quote}") if count == "*" else None
+        spelled = way.spell(ranges)
+        if len(spelled) > _SHORT and not way.skipped and way.quote:  # as a rule the library and we read it in a fraction of the time
+            name, quote = self._pattern(spelled), _quoted(way.quote)
+            repeated = f"{name}~{least}..{most}" if most is not None else f"{name}~{least} {name}*" if least else f"{name}*"
+            return f"{quote} {repeated} {quote}"
+        char_pattern = f"(?:{spelled})" if way.skipped else spelled
+        return self._pattern(f"{way.quote}{char_pattern}{count}{way.skipped}{way.quote}")
+
+    def _pattern(self, pattern: str) -> str:
+        """Return a terminal; what is long is written once and has a name."""
+        if len(pattern) <= _SHORT:
+            return f"/{pattern}/"
+        known = self._terminals.get(pattern)
+        if known is None:
+            known = self._terminals[pattern] = f"{self._prefix.upper()}_T{len(self._terminals)}"
+        return known
 
     def _literal(self, surface: Surface, text: str) -> str:
         if surface in _WRITERS:
@@ -167,7 +202,7 @@ class Rules:
         def body() -> list[str]:
             found = []
             for low, high, target in language.edges():
-                found.append(f"/{char_class(((low, high),))}/ {self._automaton(target) if target.edges() else ''}".rstrip())
+                found.append(f"{self._pattern(char_class(((low, high),)))} {self._automaton(target) if target.edges() else ''}".rstrip())
             return found + [""] * language.accepts
 
         return self._name(language, body)
@@ -188,15 +223,3 @@ def _variants(surface: Surface, language: Language) -> list[tuple[Way, Language]
     parts = (intersect(language, complement(doubled)), intersect(language, doubled))
     return [(way, part) for way, part in zip(options, parts, strict=True) if not is_empty(part)]
 
-
-def _counted(way: Way, language: Language) -> str | None:
-    """Return a terminal, if the language is a repeated class of characters or a single text that the way writes in one piece."""
-    if not isinstance(language, Expr) or language.counted is None:
-        return None
-    char, least, most = language.counted
-    ranges = tuple((low, high) for low, high, _ in char.edges())
-    if not way.quote and least == 0:
-        return None
-    count = "*" if (least, most) == (0, None) else "" if (least, most) == (1, 1) else f"{{{least},{'' if most is None else most}}}"
-    char_pattern = f"(?:{way.spell(ranges)})" if way.skipped else way.spell(ranges)
-    return f"/{way.quote}{char_pattern}{count}{way.skipped}{way.quote}/"
