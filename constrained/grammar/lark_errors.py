@@ -21,7 +21,7 @@ from ..errors import ConstrainedError, GrammarError, LimitExceeded
 from .lark_text import LarkText
 
 #: What the library and its converters raise for wrong files; everything else is a bug.
-LARK_ERRORS = (LarkError, OSError, AssertionError, ValueError, SyntaxError, RecursionError, re.error)
+LARK_ERRORS = (LarkError, OSError, AssertionError, ValueError, SyntaxError, RecursionError, OverflowError, FutureWarning, DeprecationWarning, re.error)
 
 _WHAT = "cannot read Lark grammar"
 _PLACE = re.compile(r",? at line (\d+|\?),? col(?:umn)? (\d+|\?)")
@@ -52,6 +52,8 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
             instead="%import common.NAME for the library's own files, %import .file.name for files beside this one",
         )
     message = reason(error)
+    if "set_int_max_str_digits" in message:
+        return LimitExceeded("a repeat of a Lark grammar counts too far", because="its bound has more digits than Python reads", instead="* or +")
     if isinstance(error, UnexpectedInput):
         token = getattr(error, "token", None)
         message = "unexpected end of line" if token in ("\n", "") else f"unexpected {str(token)!r}" if token else "unexpected character"

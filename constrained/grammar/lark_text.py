@@ -63,7 +63,8 @@ class LarkText:
         found, depth, line, line_start, at = [], 0, 1, 0, 0
         spend(len(self.text) // 10)
         for match in _TOKEN.finditer(self.text):
-            spend(_COST)
+            length = match.end() - match.start()
+            spend(_COST if length < 1000 or match["comment"] else _COST + 2 * length)
             line += self.text.count("\n", at, match.start())
             line_start = self.text.rfind("\n", 0, match.start()) + 1 if "\n" in self.text[at : match.start()] else line_start
             at = match.start()
