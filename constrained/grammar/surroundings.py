@@ -106,7 +106,7 @@ class _Reading:
         main = seen if through else _Marked(self.pattern, self.flags, self.alphabet, through=False)
         tree = Guarding(self._plain, main, seen, in_stream=True).pattern(self.flags)
         if through:
-            return intersect(build(seq(tree, Piece(REST))), concat(UNMARKED, REST, MARK, UNMARKED, REST))
+            return intersect(build(seq(tree, Piece(REST))), concat(REST, MARK, UNMARKED, REST))
         return build(seq(tree, Piece(MARK), Piece(REST)))
 
     def alone(self) -> Expr:
