@@ -103,8 +103,10 @@ class _Writer:
 
     def _pattern(self, pattern: Pattern) -> str:
         language, sources = filled(pattern.language), [pattern.source]
+        if pattern.language.accepts and pattern.source.endswith("*"):  # Lark has no terminals that can be empty
+            sources.append(pattern.source[:-1] + "+")
         if isinstance(language, Expr):
-            sources.append(pattern_text(language))
+            sources += [pattern_text(language)] if language.plain else []
             if not is_empty(intersect(language, self._spelled)):
                 language = intersect(language, complement(self._spelled))
                 sources = [_clear_of(self._tokens, source) for source in sources]
