@@ -215,8 +215,7 @@ def union(*exprs: Expr) -> Expr:
             empty = True
         elif expr is not NEVER:
             members[expr] = None
-    if len(members) > 8:
-        spend(len(members))
+    spend(4 + len(members))
     found = _merge(members, empty=empty) if members else []
     if len(found) > 1:
         found.sort(key=attrgetter("serial"))
@@ -306,8 +305,11 @@ def _widest(members: list[Expr]) -> list[Expr]:
     groups: dict[tuple[Expr, ...], list[tuple[list[int], Expr]]] = {}
     for expr in members:
         if expr.kind == CONCAT:
-            shape, counts = _counts(expr)
-            groups.setdefault(shape, []).append((counts, expr))
+            if expr.shape is None:
+                expr.shape = _shape(expr)
+            shape, counts = expr.shape
+            if counts:
+                groups.setdefault(shape, []).append((counts, expr))
     if len(groups) == sum(map(len, groups.values())):
         return members
     dropped: set[Expr] = set()
@@ -323,8 +325,12 @@ def _widest(members: list[Expr]) -> list[Expr]:
     return [expr for expr in members if expr not in dropped] if dropped else members
 
 
-def _counts(expr: Expr) -> tuple[tuple[Expr, ...], list[int]]:
-    """Return the bodies of the first factors of a concatenation and what follows them; and of each factor -least and most."""
+def _shape(expr: Expr) -> tuple[tuple[Expr, ...], list[int]]:
+    """Return the bodies of the first factors of a concatenation and what follows them; and of each factor -least and most.
+
+    Nothing is returned where nothing is counted: there are no alike ones then.
+    """
+    spend(5)
     shape: list[Expr] = []
     counts: list[int] = []
     while expr.kind == CONCAT and len(shape) < _COMPARED:
@@ -333,7 +339,8 @@ def _counts(expr: Expr) -> tuple[tuple[Expr, ...], list[int]]:
         shape.append(body)
         counts += (-least, most)
     body, least, most = expr.args if expr.kind == REPEAT else (expr, 1, 1)
-    return (*shape, body), [*counts, -least, most]
+    counts += (-least, most)
+    return ((*shape, body), counts) if any(1 < abs(count) < INFINITE for count in counts) else ((), [])
 
 
 def _absorb(members: list[Expr]) -> list[Expr]:

@@ -68,7 +68,8 @@ class Expr:
     """
 
     __slots__ = (
-        "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "short",
+        "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "shape",
+        "short",
     )
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -88,6 +89,7 @@ class Expr:
             self._live = self.accepts or self.everlasting or _certainly_live(kind, args) or None
         self._key: tuple[int, Hashable] | None = None
         self._depth = _depth(kind, args) if kind >= CONCAT else 0
+        self.shape: tuple[tuple[Expr, ...], list[int]] | None = None  # see `algebra._shape`; () where there are no counts
 
     def edges(self) -> RawEdges:
         """Return (low, high, next): disjoint ranges of code points, sorted; what follows is never empty.
@@ -179,7 +181,7 @@ def node(kind: int, *args: Any) -> Expr:
     key = (kind, *args)
     found = _table.get(key)
     if found is None:
-        spend(2 + len(args) if kind != CLASS else 2 + (len(args[0]) >> 2))
+        spend(5 + len(args) if kind != CLASS else 5 + (len(args[0]) >> 2))
         charge(_NODE)
         found = _table.setdefault(key, Expr(kind, args, next(_serials)))
     return found

@@ -50,9 +50,7 @@ def public_edges(expr: Expr) -> RawEdges:
     except RecursionError:
         raise LimitExceeded("a regular expression nests too deep", where=place() or f"pattern {expr!r}", instead="fewer groups inside each other") from None
     except LimitExceeded as error:
-        if error.where is None:
-            raise LimitExceeded(error.what, where=f"pattern {expr!r}", because=error.because, instead=error.instead) from None
-        raise
+        raise _placed(error, expr) from None
     if not any(low <= 0xDFFF <= high for low, high, _ in edges):
         return edges
     found: list[tuple[int, int, Expr]] = []
@@ -64,6 +62,13 @@ def public_edges(expr: Expr) -> RawEdges:
         else:
             found.append((low, high, target))
     return tuple(found)
+
+
+def _placed(error: LimitExceeded, expr: Expr) -> LimitExceeded:
+    """Return an error that names the expression if it names no place."""
+    if error.where is not None:
+        return error
+    return LimitExceeded(error.what, where=f"pattern {expr!r}", because=error.because, instead=error.instead)
 
 
 def pruned(expr: Expr) -> Expr:
@@ -107,10 +112,13 @@ def is_empty(expr: Expr) -> bool:
     if endless is not None and (is_empty(endless) or _has_loop(endless)):
         expr._live = endless._live
         return not expr._live
-    with metered():
-        found = _search(expr, _QUICK_LIMIT)
-        if found is None and _search(expr, _RELAXED_LIMIT, relaxed=True) is not False:
-            found = _search(expr, INFINITE)
+    try:
+        with metered():
+            found = _search(expr, _QUICK_LIMIT)
+            if found is None and _search(expr, _RELAXED_LIMIT, relaxed=True) is not False:
+                found = _search(expr, INFINITE)
+    except LimitExceeded as error:
+        raise _placed(error, expr) from None
     expr._live = bool(found)
     return not found
 

@@ -59,9 +59,9 @@ def _read(pattern: str, number: int) -> Expr:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what `re` may read otherwise one day; where warnings are errors they would end here
             parsed = _parser.parse(pattern, number)
-        if "(?<" in pattern:  # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
-            spend(20 * len(pattern))
-            re.compile(pattern, number)
+            if "(?<" in pattern:  # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
+                spend(20 * len(pattern))
+                re.compile(pattern, number)
         read = parsed.state.flags & _INLINE
         return build(_Reader(pattern, read).sequence(parsed, read))
     except re.error as error:
