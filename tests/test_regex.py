@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from constrained import regex
+from constrained import caches, regex
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex import charset, expr, parse_ecma, parse_python, properties
 from constrained.regex.boolean import complement, intersect
@@ -364,10 +364,12 @@ def test_emptiness_is_bounded():
 
 
 def test_the_table_of_nodes_is_bounded(monkeypatch):
-    monkeypatch.setattr(expr, "TABLE_LIMIT", len(expr._table) + 100)
+    caches.clear()
+    few = len(expr._table)
+    monkeypatch.setattr(caches, "MOST_BYTES", 100_000)
     language = parse_python("q{3,500}w")
     assert regex.matches(language, "q" * 400 + "w")
-    assert len(expr._table) <= expr.TABLE_LIMIT
+    assert len(expr._table) <= few + 100_000 // 500
     assert regex.repeat(regex.ANY) is regex.ANY_TEXT
 
 
