@@ -21,6 +21,7 @@ REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
+_COMBINING = frozenset(_IN_PLACE + _IN_PLACE_LISTS + _IN_PLACE_MAPS)
 
 
 def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
@@ -47,7 +48,7 @@ def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
 def _in_place(library: Library, schema: dict[str, Any]) -> list[Any]:
     """Return the schemas that a schema applies to the same value."""
     found = [library.targets[id(schema), keyword].schema for keyword in REFERRING if (id(schema), keyword) in library.targets]
-    if len(schema) > len(found):
+    if not _COMBINING.isdisjoint(schema):
         found += [schema[keyword] for keyword in _IN_PLACE if keyword in schema]
         found += [part for keyword in _IN_PLACE_LISTS if type(schema.get(keyword)) is list for part in schema[keyword]]
         found += [part for keyword in _IN_PLACE_MAPS if type(schema.get(keyword)) is dict for part in schema[keyword].values()]

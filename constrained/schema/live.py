@@ -21,6 +21,7 @@ from constrained.schema.live_items import Bounds, can_complete, choices
 from constrained.schema.values import (
     Absent,
     ArrayShape,
+    Clause,
     Conj,
     HasNamed,
     HasOther,
@@ -32,6 +33,7 @@ from constrained.work import spend
 Ask: TypeAlias = Callable[[Conj], bool]
 Distinct: TypeAlias = Callable[[Conj, int], Values]
 
+_LOOKED_AT = 64  # clauses among which a search finds the one with the fewest ways
 _LARGEST_SHARING = 6  # obligations on unnamed keys that a search fits into fewer keys
 
 
@@ -59,29 +61,58 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
 
 
 class _Choice:
-    """One obligation picked from each clause so far: the values of present keys, the absent keys, the obligations on other keys."""
+    """One obligation picked from some clauses: the values of present keys, the absent keys, the obligations on other keys."""
 
-    __slots__ = ("at", "present", "absent", "others")
+    __slots__ = ("left", "present", "absent", "others")
 
-    def __init__(self, at: int, present: dict[str, Conj], absent: frozenset[str], others: tuple[HasOther, ...]) -> None:
-        self.at, self.present, self.absent, self.others = at, present, absent, others
+    def __init__(self, left: tuple[Clause, ...], present: dict[str, Conj], absent: frozenset[str], others: tuple[HasOther, ...]) -> None:
+        self.left, self.present, self.absent, self.others = left, present, absent, others  # left: the clauses without one
 
 
 def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Iterator[_Choice]:
-    """Yield the consistent ways to pick an obligation from each clause; those that need no key come first."""
-    todo = [_Choice(0, {key: named[key] for key in shape.required}, frozenset(), ())]
+    """Yield the consistent ways to pick an obligation from each clause; those that need no key come first.
+
+    The clause with the fewest ways left is always next, and one that holds already needs none: so a contradiction is met early, and what
+    follows from the choices so far is never guessed (unit propagation).
+    """
+    todo = [_Choice(shape.clauses, {key: named[key] for key in shape.required}, frozenset(), ())]
     while todo:
         choice = todo.pop()
-        if choice.at == len(shape.clauses):
+        fewest: list[_Choice] | None = None
+        open_: list[Clause] = []
+        next_ = -1
+        for at, clause in enumerate(choice.left):
+            if len(open_) == _LOOKED_AT:
+                open_ += choice.left[at:]
+                break
+            spend(2 + 3 * len(clause))
+            if any(_holds(part, choice) for part in clause):
+                continue
+            if fewest is None or len(fewest) > 1:
+                ways = [grown for part in sorted(clause, key=_preference) if (grown := _grown(choice, part, named, ask)) is not None]
+                if fewest is None or len(ways) < len(fewest):
+                    fewest, next_ = ways, len(open_)
+            open_.append(clause)
+            if not fewest:
+                break
+        if fewest is None:
             yield choice
             continue
-        spend(6 + len(choice.present) // 16 + 4 * len(shape.clauses[choice.at]))
-        following = []
-        for part in sorted(shape.clauses[choice.at], key=_preference):
-            grown = _grown(choice, part, named, ask)
-            if grown is not None:
-                following.append(grown)
-        todo.extend(reversed(following))
+        left = (*open_[:next_], *open_[next_ + 1 :])
+        for grown in reversed(fewest):
+            grown.left = left
+            todo.append(grown)
+
+
+def _holds(part: object, choice: _Choice) -> bool:
+    """Return whether an obligation holds with what has been chosen."""
+    if isinstance(part, Absent):
+        return part.key in choice.absent
+    if isinstance(part, Present):
+        return part.key in choice.present
+    if isinstance(part, HasNamed):
+        return part.key in choice.present and part.value <= choice.present[part.key]
+    return part in choice.others
 
 
 def _preference(part: object) -> tuple[int, str]:
@@ -90,17 +121,17 @@ def _preference(part: object) -> tuple[int, str]:
 
 
 def _grown(choice: _Choice, part: object, named: dict[str, Conj], ask: Ask) -> _Choice | None:
-    at = choice.at + 1
+    left = choice.left
     if isinstance(part, Absent):
-        return None if part.key in choice.present else _Choice(at, choice.present, choice.absent | {part.key}, choice.others)
+        return None if part.key in choice.present else _Choice(left, choice.present, choice.absent | {part.key}, choice.others)
     if isinstance(part, (Present, HasNamed)):
         if part.key in choice.absent:
             return None
         known = choice.present.get(part.key, named[part.key])
         joined = both(known, part.value) if isinstance(part, HasNamed) else known
-        return _Choice(at, {**choice.present, part.key: joined}, choice.absent, choice.others) if ask(joined) else None
+        return _Choice(left, {**choice.present, part.key: joined}, choice.absent, choice.others) if ask(joined) else None
     assert isinstance(part, HasOther)
-    return _Choice(at, choice.present, choice.absent, (*choice.others, part))
+    return _Choice(left, choice.present, choice.absent, (*choice.others, part))
 
 
 def _fits(shape: ObjectShape, choice: _Choice, ask: Ask) -> bool:
