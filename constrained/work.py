@@ -14,10 +14,13 @@ what one input costs is bounded, and a long generation never runs out.  Left out
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
 
 from .errors import LimitExceeded
 
@@ -88,6 +91,23 @@ class Budget:
             raise LimitExceeded("cancelled", where=place(), because="the caller cancelled the work")
         if self.wanted is not None and self.wanted():
             raise Preempted
+
+
+_forkable: WeakSet[Any] = WeakSet()
+
+
+def unlocked_at_fork(owner: Any) -> None:
+    """See to it that the child of a fork calls `owner.unlock()`: whoever held its lock in another thread is not there to let go of it."""
+    _forkable.add(owner)
+
+
+def _forked() -> None:
+    for owner in list(_forkable):
+        owner.unlock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class _Thread(threading.local):

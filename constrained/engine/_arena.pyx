@@ -6,6 +6,7 @@ next, 32 MB at most: on a machine that lends its memory, 2 MB that nobody has to
 Threads: under the GIL.
 """
 from libc.stdlib cimport free
+from constrained.engine._memory cimport admit
 
 cdef extern from "stdlib.h" nogil:
     void* aligned_alloc(size_t alignment, size_t size)
@@ -37,6 +38,7 @@ cdef void* arena_chunk(Arena* arena, size_t size) except NULL:
     cdef size_t room = min(max(2 * arena.size, <size_t>CHUNK), <size_t>HUGE)
     if LINE + size > room:
         room = (LINE + size + LINE - 1) & ~<size_t>(LINE - 1)
+    admit(room)
     if room == HUGE and spares:
         spares -= 1
         fresh = <char*>spare[spares]

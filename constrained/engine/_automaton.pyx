@@ -5,12 +5,13 @@ PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule ins
 of the trie make some thirty states per mask.  A state that is only passed through, as most are inside a token, has no row at all.
 """
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport cleared, enlarged
 from libc.string cimport memcmp, memcpy, memset
 from constrained.engine._machines cimport ACCEPTING, EXITS, EXPANDED, FINAL, Machine, RECORDS, TAIL, UNKNOWN
 from constrained.engine._objects cimport Objects
 from constrained.engine._arena cimport arena_free, arena_take
-from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix
+from constrained.engine._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, mix
 from constrained.engine._languages cimport NONE
 from constrained.engine._meter cimport work
 
@@ -30,9 +31,7 @@ cdef class Automaton(Objects):
     """States are ints: interned sets of (machine state, stack), sorted by machine state."""
 
     def __cinit__(self, *args, **options):
-        self.marks = <int32_t*>calloc(256 + 32, 4)
-        if self.marks == NULL:
-            raise MemoryError
+        self.marks = <int32_t*>cleared(256 + 32, 4)
         self.dead_block, self.unknown_block = self.marks + 256, self.marks + 272
         memset(self.unknown_block, 0xFF, 64)
 
@@ -188,16 +187,16 @@ cdef class Automaton(Objects):
             candidate = self.state_next.at[candidate]
         candidate = self.state_count
         if candidate == self.state_room:
-            self.state_room = 2 * candidate + 64
-            self.states = <State*>realloc(self.states, self.state_room * sizeof(State))
-            if self.states == NULL:
-                raise MemoryError
+            self.states = <State*>enlarged(self.states, &self.state_room, sizeof(State), 64)
+        ints_room(&self.configs, count)
+        ints_room(&self.state_next, 1)
+        map_room(&self.state_ids)
         memset(&self.states[candidate], 0, sizeof(State))
         self.states[candidate].light = self.states[candidate].only = UNKNOWN
         self.states[candidate].first, self.states[candidate].count, self.states[candidate].flags = self.configs.size, count, flags
         for i in range(count):
-            ints_add(&self.configs, self.closed.at[i])
-        ints_add(&self.state_next, -1)
+            ints_put(&self.configs, self.closed.at[i])
+        ints_put(&self.state_next, -1)
         self.state_count += 1
         self.bytes += 80 + 4 * count
         if known < 0:

@@ -8,7 +8,9 @@ Counted texts (`C{2,20}`) share the inner mask of the uncounted one: a token tha
 Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport allotted, cleared
+from constrained.engine._memory cimport allotted, cleared
 from libc.string cimport memcpy, memset
 from constrained.engine._inner_walk cimport Inner, InnerWalks, set_tokens
 from constrained.engine._machines cimport EXITS, OUTSIDE
@@ -85,8 +87,8 @@ cdef class Inners(InnerWalks):
         if found is None:
             found = self.build(self.walked(q, language, key[2]), node, False)
             remember(self.parts, key, found, PARTS)
-        map_put(&self.part_ids, q, node, len(self.parts_known))
         self.parts_known.append(found)
+        map_put(&self.part_ids, q, node, len(self.parts_known) - 1)
         return found
 
     cdef Inner lasting_inner(self, int q, object spelling):
@@ -97,16 +99,14 @@ cdef class Inners(InnerWalks):
         PERF: a tenth of the walk of all 128,000 tokens.
         """
         cdef Inner base = self.counted_inner(q, spelling, (self.texts.language_object(self.texts.positions[q >> 1].language).lasting, 0, None)), made = Inner()
-        cdef int32_t* path = <int32_t*>malloc(4 * (self.longest + 2))
+        cdef int32_t* path
         cdef int i, node, depth, ended = 0
-        made.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
-        made.next_bytes = <uint64_t*>malloc(32 * base.exits.size + 8)
-        if made.bits == NULL or made.next_bytes == NULL or path == NULL:
-            free(path)
-            raise MemoryError
+        made.bits = <uint32_t*>cleared(self.words + BLOCK, 4)
+        made.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
         memcpy(made.bits, self.inside(base), 4 * self.words)
         made.base = base
         work(self.meter, self.words + 16 * base.ways.size)
+        path = <int32_t*>allotted(<size_t>self.longest + 2, 4)
         try:
             ints_add(&self.work, q)
             ints_add(&self.work, OUTSIDE)
@@ -151,9 +151,7 @@ cdef class Inners(InnerWalks):
     cdef Inner limited(self, Inner base, int least, int most):
         cdef Inner level = Inner(), within = self.within(most)
         cdef int i, token
-        level.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
-        if level.bits == NULL:
-            raise MemoryError
+        level.bits = <uint32_t*>cleared(self.words + BLOCK, 4)
         work(self.meter, self.words + base.counted.size + 2 * base.exits.size)
         for i in range(self.words):
             level.bits[i] = base.bits[i] & within.bits[i]
@@ -182,9 +180,7 @@ cdef class Inners(InnerWalks):
         if known is not None:
             return known
         found = Inner()
-        found.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
-        if found.bits == NULL:
-            raise MemoryError
+        found.bits = <uint32_t*>cleared(self.words + BLOCK, 4)
         work(self.meter, self.words)
         count, kept = self.trie[self.nodes].first, self.with_at_most[min(most, self.longest)]
         if 2 * kept < count:
@@ -214,12 +210,12 @@ cdef class Inners(InnerWalks):
         known = self.parts.get((id(key), name)) if name is not None else None
         if known is not None:
             return self.keep_behind(known, entry)
-        made, path = Inner(), <int32_t*>malloc(4 * (self.longest + 2))
-        if path == NULL:
-            raise MemoryError
+        made = Inner()
         ints_add(&self.work, entry)
         ints_add(&self.work, OUTSIDE)
-        path[0] = self.close(0)
+        after = self.close(0)
+        path = <int32_t*>allotted(<size_t>self.longest + 2, 4)
+        path[0] = after
         try:
             for i in range(key.exits.size):
                 ints_add(&made.token_starts, made.tokens.size)
@@ -253,32 +249,30 @@ cdef class Inners(InnerWalks):
         return self.keep_behind((key, made), entry)
 
     cdef Inner keep_behind(self, tuple pair, int entry):
-        map_put(&self.behind_ids, <size_t><void*>pair[0], entry, len(self.behind_keys))
         self.behind_keys.append(pair)
+        map_put(&self.behind_ids, <size_t><void*>pair[0], entry, len(self.behind_keys) - 1)
         return pair[1]
 
     cdef int list_words(self, Inner made) except -1:
         """List the tokens of a part as pairs (word, its bits)."""
         cdef int i, word
-        cdef uint32_t* bits = <uint32_t*>calloc(self.words, 4)
-        if bits == NULL:
-            raise MemoryError
+        cdef uint32_t* bits = <uint32_t*>cleared(self.words, 4)
         for i in range(made.tokens.size):
             bits[made.tokens.at[i] >> 5] |= <uint32_t>1 << (made.tokens.at[i] & 31)
-        for word in range(self.words):
-            if bits[word]:
-                ints_add(&made.words, word)
-                ints_add(&made.words, <int32_t>bits[word])
-        free(bits)
+        try:
+            for word in range(self.words):
+                if bits[word]:
+                    ints_add(&made.words, word)
+                    ints_add(&made.words, <int32_t>bits[word])
+        finally:
+            free(bits)
         return 0
 
     cdef uint32_t* inside(self, Inner inner) except NULL:
         """Return the tokens that stay inside, without those that end where they leave."""
         cdef int i
         if inner.inside == NULL:
-            inner.inside = <uint32_t*>calloc(self.words + BLOCK, 4)
-            if inner.inside == NULL:
-                raise MemoryError
+            inner.inside = <uint32_t*>cleared(self.words + BLOCK, 4)
             memcpy(inner.inside, inner.bits, 4 * self.words)
             for i in range(inner.exits.size):
                 self.clear_tokens(inner.exits.at[i], inner.inside)
@@ -290,13 +284,14 @@ cdef class Inners(InnerWalks):
         if inner.base is not None:
             if inner.base.groups is None:
                 self.group(inner.base, q, -1)
-            inner.groups, inner.twice, inner.twice_keys = inner.base.groups, inner.base.twice, inner.base.twice_keys
+            groups, inner.twice, inner.twice_keys = inner.base.groups, inner.base.twice, inner.base.twice_keys
             if inner.exits.size < inner.base.exits.size:
                 left = {inner.exits.at[i] for i in range(inner.exits.size)}
-                kept = {text: [exit for exit in exits if exit in left] for text, exits in inner.groups.items()}
-                inner.groups = {text: exits for text, exits in kept.items() if exits}
+                kept = {text: [exit for exit in exits if exit in left] for text, exits in groups.items()}
+                groups = {text: exits for text, exits in kept.items() if exits}
+            inner.groups = groups       # last: whoever finds it finds all three
             return 0
-        inner.groups, inner.twice, inner.twice_keys = {}, [], []
+        groups, doubles, double_keys = {}, [], []
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         tokens = self.vocabulary_tokens
         work(self.meter, 256 * inner.exits.size)
@@ -304,10 +299,12 @@ cdef class Inners(InnerWalks):
             exit_ = inner.exits.at[i]
             below = [self.ids[at] for at in range(self.trie[exit_].first, self.trie[self.trie[exit_].end].first)]
             text = decode(spelling.surface, spelling.opening + tokens[below[0]][base:self.trie[exit_].depth])
-            inner.groups.setdefault(text, []).append(exit_)
+            groups.setdefault(text, []).append(exit_)
             twice = [token for token in below if quotes(tokens[token]) > 2]
-            inner.twice += twice
-            inner.twice_keys += [token for token in twice if quotes(tokens[token].partition(b":")[2].partition(b",")[2]) > 1]
+            doubles += twice
+            double_keys += [token for token in twice if quotes(tokens[token].partition(b":")[2].partition(b",")[2]) > 1]
+        inner.twice, inner.twice_keys = doubles, double_keys
+        inner.groups = groups
         return 0
 
 cdef int quotes(bytes text):

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Inner masks in the making: walks of the token trie that know nothing outside a text.  Which are made when is in `_inner`."""
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport allotted, cleared
 from libc.string cimport memset
 from constrained.engine._automaton cimport Automaton, known_successor
 from constrained.engine._machines cimport EXITS, OUTSIDE, UNKNOWN
@@ -61,22 +62,22 @@ cdef class InnerWalks(Automaton):
         counts.)
         """
         cdef Inner made = Inner()
-        cdef int32_t* path = <int32_t*>malloc(12 * (self.longest + 2))
-        cdef int32_t* characters = path + self.longest + 2
-        cdef int32_t* trail = characters + self.longest + 2
+        cdef int32_t* path
+        cdef int32_t* characters
+        cdef int32_t* trail
         cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
         cdef int depth, after, begin, less, way, visited = 0
         cdef bint ended = False
-        if path == NULL:
-            raise MemoryError
         ints_add(&self.work, q)
         ints_add(&self.work, OUTSIDE)
         begin = self.close(0)
         less = self.next_state(begin, 60) if counts else begin
+        if node < 0:
+            made.bits = <uint32_t*>cleared(self.words + BLOCK, 4)
+        path = <int32_t*>allotted(3 * (<size_t>self.longest + 2), 4)
+        characters, trail = path + self.longest + 2, path + 2 * (self.longest + 2)
         path[0] = begin
         memset(characters, 0, 4 * (self.longest + 2))
-        if node < 0:
-            made.bits = <uint32_t*>calloc(self.words + BLOCK, 4)
         try:
             while at < stop:
                 visited += 1
@@ -205,9 +206,7 @@ cdef class InnerWalks(Automaton):
         """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get anywhere."""
         cdef int i, node, child
         cdef uint64_t* here
-        inner.next_bytes = <uint64_t*>calloc(4 * inner.exits.size + 1, 8)
-        if inner.next_bytes == NULL:
-            raise MemoryError
+        inner.next_bytes = <uint64_t*>cleared(4 * <size_t>inner.exits.size + 1, 8)
         for i in range(inner.exits.size):
             node, here = inner.exits.at[i], inner.next_bytes + 4 * i
             child = node + 1
@@ -258,9 +257,7 @@ cdef class InnerWalks(Automaton):
     cdef int32_t* count_outside(self, Inner inner) except NULL:
         """Return how many of the first i tokens of the trie do not stay inside, for every i."""
         cdef int i, token
-        cdef int32_t* outside = <int32_t*>malloc(4 * (self.trie[self.nodes].first + 1))
-        if outside == NULL:
-            raise MemoryError
+        cdef int32_t* outside = <int32_t*>allotted(<size_t>self.trie[self.nodes].first + 1, 4)
         outside[0] = 0
         for i in range(self.trie[self.nodes].first):
             token = self.ids[i]

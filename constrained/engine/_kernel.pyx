@@ -17,7 +17,8 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.pythread cimport (
     NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport allotted, cleared
 from libc.string cimport memset
 cimport numpy
 from constrained.engine._arena cimport arena_free, arena_undo
@@ -33,6 +34,8 @@ from constrained.engine.bitmask import misfit, number
 from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
+import os
+
 import numpy as np
 
 numpy.import_array()
@@ -47,6 +50,23 @@ cdef extern from "Python.h":
     int PyGC_Disable() noexcept
     int PyGC_Enable() noexcept
     long PyLong_AsLongAndOverflow(object value, int* overflow) except? -1
+
+
+cdef long forks = 0                 # processes between the first one and this
+cdef bint collector_is_off = False  # by the holder of some kernel's lock
+
+
+def _forked():
+    """See to the child of a fork: a thread that was at work in a kernel is not in it, and will never leave."""
+    global forks, collector_is_off
+    forks += 1
+    if collector_is_off:
+        PyGC_Enable()
+    collector_is_off = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 cdef inline long exact(object value):
@@ -87,21 +107,22 @@ cdef class Kernel(Masks):
     cdef bint gone                  # emptied: no state is known any more
     cdef bint used                  # since somebody last asked
     cdef int pins                   # batches that copy masks without the GIL
+    cdef long forks                 # as many as there were when the lock was made
     cdef bint collects              # whether the holder of the lock found the garbage collector at work
 
     def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000, max_bytes=1 << 28):
-        self.lock = PyThread_allocate_lock()
+        self.lock, self.forks = PyThread_allocate_lock(), forks
         self.specials, self.vocabulary_tokens, self.stop, self.parts = specials, vocabulary.tokens, vocabulary.stop, vocabulary.shared_parts
         self.max_configurations, self.max_bytes = min(max_configurations, 1 << 30), max_bytes
         self.shared = vocabulary.shared_masks
         self.size = vocabulary.size
         self._load(vocabulary)
-        self.path = <int32_t*>malloc(4 * (self.longest + 2))
+        self.path = <int32_t*>allotted(<size_t>self.longest + 2, 4)
         self.draft.words, self.draft.blocks = self.words, (self.words + BLOCK - 1) // BLOCK
-        self.draft.bits = <uint32_t*>calloc(BLOCK * (self.draft.blocks + 8), 4)
-        self.draft.touched = <uint8_t*>calloc(self.draft.blocks + 8, 1)
-        self.draft.records.at = <int32_t*>malloc(4 * RECORD * (self.draft.blocks + 1))
-        if self.lock == NULL or self.path == NULL or self.draft.bits == NULL or self.draft.touched == NULL or self.draft.records.at == NULL:
+        self.draft.bits = <uint32_t*>cleared(BLOCK * (self.draft.blocks + 8), 4)
+        self.draft.touched = <uint8_t*>cleared(self.draft.blocks + 8, 1)
+        self.draft.records.at = <int32_t*>allotted(RECORD * (self.draft.blocks + 1), 4)
+        if self.lock == NULL:
             raise MemoryError
         self.intern_state(0)                                   # DEAD
         self.roots_known = {}
@@ -138,7 +159,7 @@ cdef class Kernel(Masks):
 
     # -- one thread at a time -----------------------------------------------------------------------------------------------
 
-    cdef void enter(self, object budget) noexcept:
+    cdef int enter(self, object budget) except -1:
         """Wait until the automaton is free; put the garbage collector off.
 
         budget: what the work is counted against (`work.Budget`); None: the thread's own.
@@ -146,6 +167,9 @@ cdef class Kernel(Masks):
         PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks' time; it
         comes right after instead.
         """
+        global collector_is_off
+        if self.forks != forks:
+            self.adopt()
         if not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
             self.meter.waiting += 1
             with nogil:
@@ -153,15 +177,30 @@ cdef class Kernel(Masks):
             self.meter.waiting -= 1
         self.meter.budget = budget
         self.collects = PyGC_Disable()
+        if self.collects:
+            collector_is_off = True
         self.texts.most = self.texts.language_count + MOST_LANGUAGES
 
     cdef int leave(self) except -1:
+        global collector_is_off
         try:
             self.meter.close()
         finally:
             if self.collects:
                 PyGC_Enable()
+                collector_is_off = False
             PyThread_release_lock(self.lock)
+        return 0
+
+    cdef int adopt(self) except -1:
+        """Make the kernel of a parent process one's own: with a lock that nobody holds, and nothing half done."""
+        cdef PyThread_type_lock fresh = PyThread_allocate_lock()
+        if fresh == NULL:
+            raise MemoryError
+        self.lock, self.forks = fresh, forks        # the old one is left: a lock that is held must not be freed
+        self.pins = 0
+        self.meter.forget()
+        self.drop()
         return 0
 
     cdef int drop(self) except -1:
@@ -340,9 +379,18 @@ cdef class Kernel(Masks):
 
     def drop_all(self):
         """Give all memory back; say whether that was possible.  Impossible while somebody works or copies."""
+        if self.forks != forks:
+            self.adopt()
         if self.gone or self.pins or not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
             return False
-        self.gone = True
+        try:
+            self.empty()
+        finally:
+            PyThread_release_lock(self.lock)
+        return True
+
+    cdef int empty(self) except -1:
+        self.gone = True        # first: what follows may fail on its way
         self.state_count = 0
         arena_free(&self.rows)
         arena_free(&self.masks)
@@ -362,8 +410,7 @@ cdef class Kernel(Masks):
         self.inners, self.parts_known, self.behind_keys, self.begun_texts = {}, [], [], {}
         self.table_objects, self.table_ids, self.others, self.others_ids, self.others_of = [], {}, [], {}, {}
         self.texts = Texts(self.meter)
-        PyThread_release_lock(self.lock)
-        return True
+        return 0
 
     cdef int check(self, int state) except -1:
         """Note that the kernel is used; an emptied one knows no state."""
@@ -396,9 +443,7 @@ def fill_rows(list entries, object bitmask):
     if not count:
         return failed
     words = (<Kernel>entries[0][0]).words
-    sources = <Mask**>calloc(2 * count, sizeof(void*))
-    if sources == NULL:
-        raise MemoryError
+    sources = <Mask**>cleared(2 * <size_t>count, sizeof(void*))
     rows = <int32_t**>(sources + count)
     try:
         for i in range(count):

@@ -28,6 +28,7 @@ cdef class Languages:
     cdef dict ids
     cdef Ints edge_low, edge_high, edge_target
     cdef Map literal_ids
+    cdef dict wide_ids          # the same for what does not fit its keys: texts of a million characters, millions of texts
     cdef LiteralTexts* sets
     cdef int set_count, set_room
     cdef dict set_ids           # id(tuple) -> (tuple, set)

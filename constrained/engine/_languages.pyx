@@ -5,9 +5,10 @@ Two kinds: those that list their edges when asked (expressions, numbers) and fin
 without listing anything; see `machine.Language` and `machine.LiteralSet`, the readable twins.
 """
 from libc.stdint cimport int32_t, uint64_t, uint8_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport allotted, enlarged, MOST_ITEMS
 from constrained.engine._meter cimport Meter, ask, work
-from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, pair
+from constrained.engine._tables cimport Ints, Map, ints_put, ints_room, map_get, map_put, map_room, pair
 
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
@@ -25,13 +26,13 @@ cdef class Languages:
     def __cinit__(self, Meter meter):
         self.meter = meter
         self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
+        self.wide_ids = {}
         self.most = 1 << 30
 
     def __dealloc__(self):
         cdef int i
         for i in range(self.set_count):
             free(self.sets[i].offset)
-            free(self.sets[i].points)
         for i in range(self.excluded_count):
             free(self.excluded[i])
         for pointer in (<size_t>self.edge_low.at, <size_t>self.edge_high.at, <size_t>self.edge_target.at, <size_t>self.literal_ids.at,
@@ -48,9 +49,9 @@ cdef class Languages:
             known = self.literal_language(self._texts(literal.texts), self._excluded(literal.texts, literal.excluded), literal.low, literal.high, literal.depth)
         else:
             ask(self.meter)
+            accepts, goes_on = bool(language.accepts), bool(getattr(language, "goes_on", False))
             known = self._new_language()
-            self.languages[known].accepts = bool(language.accepts)
-            self.languages[known].goes_on = getattr(language, "goes_on", False)
+            self.languages[known].accepts, self.languages[known].goes_on = accepts, goes_on
             self.objects[known] = language
         self.ids[language] = known
         return known
@@ -63,10 +64,8 @@ cdef class Languages:
                 instead="simplify the pattern, or drop some of its multiples",
             )
         if fresh == self.language_room:
-            self.language_room = 2 * fresh + 64
-            self.languages = <LanguageAt*>realloc(self.languages, self.language_room * sizeof(LanguageAt))
-            if self.languages == NULL:
-                raise MemoryError
+            self.languages = <LanguageAt*>enlarged(self.languages, &self.language_room, sizeof(LanguageAt), 64)
+        self.objects.append(None)
         self.language_count += 1
         self.bytes += LANGUAGE
         self.languages[fresh].first = -1
@@ -75,22 +74,24 @@ cdef class Languages:
         self.languages[fresh].spelling = -1
         self.languages[fresh].leaving = 0
         self.languages[fresh].goes_on = False
-        self.objects.append(None)
         return fresh
 
     def _texts(self, tuple texts):
         known = self.set_ids.get(id(texts))
         if known is not None:
             return known[1]
-        cdef int i = 0, total = 0, count = len(texts)
+        cdef int i = 0, total = 0, count
         cdef LiteralTexts entry
-        for text in texts:
-            total += len(text)
-        entry.count = count
-        entry.offset = <int32_t*>malloc(4 * (count + 1))
-        entry.points = <int32_t*>malloc(4 * (total + 1))
-        total = 0
         cdef Py_UCS4 character
+        points = sum(map(len, texts))
+        if points + len(texts) >= MOST_ITEMS:
+            raise LimitExceeded("a set of texts is too large", because=f"it has {points:,} characters", instead="fewer or shorter texts, or a pattern")
+        if self.set_count == self.set_room:
+            self.sets = <LiteralTexts*>enlarged(self.sets, &self.set_room, sizeof(LiteralTexts), 1)
+        count = len(texts)
+        entry.count = count
+        entry.offset = <int32_t*>allotted(<size_t>count + 1 + <size_t>points, 4)
+        entry.points = entry.offset + count + 1
         cdef str text_
         for text_ in texts:
             entry.offset[i] = total
@@ -99,13 +100,11 @@ cdef class Languages:
                 total += 1
             i += 1
         entry.offset[count] = total
-        if self.set_count == self.set_room:
-            self.set_room = 2 * self.set_room + 16
-            self.sets = <LiteralTexts*>realloc(self.sets, self.set_room * sizeof(LiteralTexts))
         self.sets[self.set_count] = entry
-        self.set_ids[id(texts)] = (texts, self.set_count)
-        self.set_objects.append(texts)
-        self.set_count += 1
+        self.set_count += 1         # from here on it is freed with the others, also where the rest fails and it is never found again
+        while len(self.set_objects) < self.set_count:
+            self.set_objects.append(texts)
+        self.set_ids[id(texts)] = (texts, self.set_count - 1)
         return self.set_count - 1
 
     def _excluded(self, tuple texts, excluded):
@@ -122,17 +121,15 @@ cdef class Languages:
         """Return the number of the set of texts whose bit is set: for each index the next one in it."""
         cdef const uint8_t* bit = <const uint8_t*>bits
         cdef int i, free_at = count
-        cdef int32_t* following = <int32_t*>malloc(4 * (count + 1))
-        if following == NULL:
-            raise MemoryError
+        cdef int32_t* following
+        if self.excluded_count == self.excluded_room:
+            self.excluded = <int32_t**>enlarged(self.excluded, &self.excluded_room, sizeof(void*), 1)
+        following = <int32_t*>allotted(<size_t>count + 1, 4)
         following[count] = count
         for i in range(count - 1, -1, -1):
             if bit[i >> 3] >> (i & 7) & 1:
                 free_at = i
             following[i] = free_at
-        if self.excluded_count == self.excluded_room:
-            self.excluded_room = 2 * self.excluded_room + 16
-            self.excluded = <int32_t**>realloc(self.excluded, self.excluded_room * sizeof(void*))
         self.excluded[self.excluded_count] = following
         self.excluded_count += 1
         return self.excluded_count - 1
@@ -148,15 +145,24 @@ cdef class Languages:
 
     cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1:
         cdef uint64_t a = pair(texts, excluded), b = (<uint64_t>low << 42) | (<uint64_t>high << 20) | <uint64_t>depth
-        cdef int known = map_get(&self.literal_ids, a, b)
+        cdef bint wide = depth >> 20 or high >> 22
+        cdef int known
+        cdef LanguageAt* at
+        if wide:
+            found = self.wide_ids.get((texts, excluded, low, high, depth))
+            known = -1 if found is None else found
+        else:
+            known = map_get(&self.literal_ids, a, b)
         if known >= 0:
             return known
         known = self._new_language()
-        cdef LanguageAt* at = &self.languages[known]
+        at = &self.languages[known]
         at.texts, at.excluded, at.low, at.high, at.depth = texts, excluded, low, high, depth
-        cdef LiteralTexts* entry = &self.sets[texts]
         at.accepts = self.ends(at, depth, low)
-        map_put(&self.literal_ids, a, b, known)
+        if wide:
+            self.wide_ids[texts, excluded, low, high, depth] = known
+        else:
+            map_put(&self.literal_ids, a, b, known)
         return known
 
     cdef int length(self, int texts, int index) noexcept:
@@ -204,13 +210,17 @@ cdef class Languages:
         return self.literal_language(at.texts, at.excluded, begin, end, at.depth + 1) if low == high else MIXED
 
     cdef int expand(self, int language) except -1:
-        cdef int first = self.edge_low.size
+        cdef int first, known
         ask(self.meter)
-        for low, high, target in self.objects[language].edges():
-            known = self.language(target)
-            ints_add(&self.edge_low, low)
-            ints_add(&self.edge_high, high)
-            ints_add(&self.edge_target, known)
+        first = self.edge_low.size
+        edges = [(low, high, self.language(target)) for low, high, target in self.objects[language].edges()]
+        ints_room(&self.edge_low, len(edges))
+        ints_room(&self.edge_high, len(edges))
+        ints_room(&self.edge_target, len(edges))
+        for low, high, known in edges:
+            ints_put(&self.edge_low, low)
+            ints_put(&self.edge_high, high)
+            ints_put(&self.edge_target, known)
         self.languages[language].first, self.languages[language].last = first, self.edge_low.size
         self.bytes += EDGE * (self.edge_low.size - first)
         work(self.meter, ASKED + LISTED * (self.edge_low.size - first))

@@ -5,7 +5,8 @@ PERF: a trie node costs two binary searches instead of a language, a position, a
 is not written as itself in ASCII, is there a state, and steps from it.
 """
 from libc.stdint cimport int32_t, uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport allotted
 from libc.string cimport memcmp, memset
 from constrained.engine._inner_walk cimport Inner
 from constrained.engine._languages cimport LanguageAt
@@ -27,9 +28,7 @@ cdef class Literals(Walks):
     """Adds finite sets of texts to a draft; the base of `Masks`, split off for the reader's sake only."""
 
     def __cinit__(self, vocabulary, *args, **options):
-        self.ranges_path = <int32_t*>malloc(8 * (vocabulary.longest + 2))
-        if self.ranges_path == NULL:
-            raise MemoryError
+        self.ranges_path = <int32_t*>allotted(2 * (<size_t>vocabulary.longest + 2), 4)
 
     def __dealloc__(self):
         free(self.ranges_path)

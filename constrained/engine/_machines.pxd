@@ -73,6 +73,7 @@ cdef class Machines:
     cdef bytes told_by(self, int after)
     cdef int expand(self, int at) except -1
     cdef int returned(self, int q, int after, int record) except -2
+    cdef int begin_frames(self) noexcept
     cdef int settle_stack(self, int first) except -1
     cdef int push(self, int after, int record, int stack) except -1
     cdef int merge(self, int x, int y, int level) except -1

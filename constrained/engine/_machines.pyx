@@ -2,9 +2,11 @@
 """Machine states, stacks and records of the compiled kernel, interned as ints."""
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport enlarged
+from constrained.engine._memory cimport enlarged
 from libc.string cimport memset
-from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix, pair
+from constrained.engine._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, mix, pair
 from constrained.engine._languages cimport NONE
 from constrained.engine._meter cimport Meter, ask, work
 from constrained.engine._text cimport Texts
@@ -59,7 +61,6 @@ cdef class Machines:
             self.machine_ids[state] = found
             return found
         fresh = self.fresh(state)
-        self.machine_ids[state] = 2 * fresh
         if state is END:
             self.machines[fresh].flags = EXPANDED | ACCEPTING | TAIL
         elif isinstance(state, Dispatch):
@@ -68,35 +69,34 @@ cdef class Machines:
             self._expand_text(fresh, state)
         elif isinstance(state, Bytes):
             self._expand_bytes(fresh, state.data, state.then)
+        self.machine_ids[state] = 2 * fresh     # last: nobody finds one that is half made
         return 2 * fresh
 
     cdef int fresh(self, object state) except -1:
         """Return the index of a new machine."""
         cdef int fresh = self.machine_count
         if fresh == self.machine_room:
-            self.machine_room = 2 * fresh + 64
-            self.machines = <Machine*>realloc(self.machines, self.machine_room * sizeof(Machine))
-            if self.machines == NULL:
-                raise MemoryError
+            self.machines = <Machine*>enlarged(self.machines, &self.machine_room, sizeof(Machine), 64)
+        self.objects.append(state)
         self.machine_count += 1
         memset(&self.machines[fresh], 0, sizeof(Machine))
         self.machines[fresh].surface = -1
-        self.objects.append(state)
         self.bytes += 200 if state is not None else 80
         return fresh
 
     def _expand_bytes(self, int at, bytes data, then):
-        """Lay out fixed bytes as a chain of states, without an object for each."""
-        cdef int i, target, fresh = at, size = len(data)
-        for i in range(size):
-            target = self.machine(then if i == size - 1 else (data, i, then))
+        """Lay out fixed bytes as a chain of states, without an object for each, from the last one on."""
+        cdef int i, fresh, target = self.machine(then)
+        for i in range(len(data) - 1, -1, -1):
+            fresh = self.fresh(None) if i else at
+            ints_room(&self.ranges, 3)
             self.machines[fresh].flags = EXPANDED
             self.machines[fresh].ranges = self.ranges.size
-            ints_add(&self.ranges, data[i])
-            ints_add(&self.ranges, data[i])
-            ints_add(&self.ranges, target)
+            ints_put(&self.ranges, data[i])
+            ints_put(&self.ranges, data[i])
+            ints_put(&self.ranges, target)
             self.machines[fresh].ranges_end = self.ranges.size
-            fresh = target >> 1
+            target = 2 * fresh
 
     def _expand_text(self, int at, text):
         cdef int target
@@ -217,10 +217,15 @@ cdef class Machines:
         """Return the stack with these frames (flat triples)."""
         cdef int i
         cdef Ints* work = &self.frames
-        cdef int first = work.size
+        cdef int first = self.begin_frames()
         for i in range(3 * count):
             ints_add(work, frames[i])
         return self.settle_stack(first)
+
+    cdef int begin_frames(self) noexcept:
+        """Return where the frames of a new stack begin; those that an operation left behind which broke off are forgotten."""
+        self.frames.size = self.stack_first.at[self.stack_first.size - 1]
+        return self.frames.size
 
     cdef int settle_stack(self, int first) except -1:
         """Intern the frames that stand at the end of `frames` from `first` on, sorted and distinct in (after, record)."""
@@ -242,8 +247,11 @@ cdef class Machines:
                     return candidate
             candidate = self.stack_next.at[candidate]
         candidate = self.stack_first.size - 1
-        ints_add(&self.stack_first, self.frames.size)
-        ints_add(&self.stack_next, -1)
+        ints_room(&self.stack_first, 1)
+        ints_room(&self.stack_next, 1)
+        map_room(&self.stack_ids)
+        ints_put(&self.stack_first, self.frames.size)
+        ints_put(&self.stack_next, -1)
         if known < 0:
             map_put(&self.stack_ids, a, b, candidate)
         else:
@@ -256,7 +264,7 @@ cdef class Machines:
     cdef int push(self, int after, int record, int stack) except -1:
         cdef int known = map_get(&self.pushed, pair(after, record), stack)
         if known < 0:
-            known = self.frames.size
+            known = self.begin_frames()
             ints_add(&self.frames, after)
             ints_add(&self.frames, record)
             ints_add(&self.frames, stack)
@@ -307,8 +315,8 @@ cdef class Machines:
                     ints_add(&merged, g[1])
                     ints_add(&merged, g[2])
                     j += 3
-            known = self.frames.size
             work(self.meter, FRAME * merged.size)
+            known = self.begin_frames()
             for i in range(merged.size):
                 ints_add(&self.frames, merged.at[i])
         finally:
@@ -323,14 +331,18 @@ cdef class Machines:
         cdef Ints moved
         if known >= 0:
             return known
-        first = self.frames.size
+        first = self.begin_frames()
         for i in range(self.stack_first.at[stack], self.stack_first.at[stack + 1], 3):
             record = self.frames.at[i + 1]
             if record >= 0:
                 fresh = map_get(&self.record_ids, record, byte)
                 if fresh < 0:
-                    fresh = ints_add(&self.record_parent, record)
-                    ints_add(&self.record_byte, byte)
+                    ints_room(&self.record_parent, 1)
+                    ints_room(&self.record_byte, 1)
+                    map_room(&self.record_ids)
+                    fresh = self.record_parent.size
+                    ints_put(&self.record_parent, record)
+                    ints_put(&self.record_byte, byte)
                     map_put(&self.record_ids, record, byte, fresh)
                 record = fresh
             ints_add(&self.frames, self.frames.at[i])

@@ -18,6 +18,7 @@ cdef class Meter:
     cdef int begin(self) except -1
     cdef int flush(self) except -1
     cdef int close(self) except -1
+    cdef int forget(self) except -1
     cdef bint wanted(self) except -1
 
 

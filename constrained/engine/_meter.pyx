@@ -61,6 +61,11 @@ cdef class Meter:
             self.opened, self.budget, self.outer = False, None, None
         return 0
 
+    cdef int forget(self) except -1:
+        """Begin anew in the child of a fork, where nobody waits and no operation goes on."""
+        self.ticks, self.waiting, self.opened, self.budget, self.outer = 0, 0, False, None, None
+        return 0
+
     cdef bint wanted(self) except -1:
         """Say whether somebody has waited long enough."""
         return self.waiting > 0 and self.budget is not None and self.began - <long>self.budget.left > PATIENCE

@@ -15,7 +15,7 @@ cdef struct Table:
     int texts, surface, closing, cells
     int blank                       # the empty set, -1: not asked for
     int comma, colon, gap           # machine states, -1: none
-    int32_t* required
+    int32_t* required               # with the next three in one block
     int32_t* usable
     int32_t* values                 # machine state of each name's value and then of each cell's, -1: not asked yet
     int32_t* languages              # Text machine of each cell
@@ -25,7 +25,7 @@ cdef struct Written:
 
 cdef class Objects(Machines):
     cdef Table* tables
-    cdef int table_count
+    cdef int table_count, table_room
     cdef list table_objects         # ObjectTable of each table
     cdef dict table_ids
     cdef Ints set_words

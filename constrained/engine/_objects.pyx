@@ -8,19 +8,22 @@ instead of 10.  Objects with clauses or in schema order stay with the twin.
     POSITION ─ key ─► NAMED or OTHER (dispatch on the key) ─► ENTRY ─ colon ─► BEGIN ─ value ─► POSITION
 """
 from libc.stdint cimport int32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport allotted, enlarged
 from libc.string cimport memcpy, memset
 from constrained.engine._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS, REFUSES
-from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, mix, pair
+from constrained.engine._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, mix, pair
 from constrained.engine._languages cimport NONE
 from constrained.engine._meter cimport ask, work
 
 from constrained.engine.spelling import spellings
+from constrained.errors import LimitExceeded, shown
 from constrained.machine import END, Text
 
 
 cdef enum:
     RECENT = 32
+    MOST_KEYS = 1 << 30     # of one object: nobody writes as many, so a larger bound is none
     PLACED = 64         # ticks that it takes to lay out a position
 
 
@@ -46,9 +49,6 @@ cdef class Objects(Machines):
         cdef int i
         for i in range(self.table_count):
             free(self.tables[i].required)
-            free(self.tables[i].usable)
-            free(self.tables[i].values)
-            free(self.tables[i].languages)
         for pointer in (<size_t>self.tables, <size_t>self.set_words.at, <size_t>self.sets, <size_t>self.set_ids.at, <size_t>self.object_ids.at,
                         <size_t>self.text_machines.at, <size_t>self.set_next.at):
             free(<void*><size_t>pointer)
@@ -78,24 +78,33 @@ cdef class Objects(Machines):
         cdef Table t
         cdef int i, count = len(table.names)
         t.names, t.width, t.cells = count, (count + 31) // 32, len(table.cells)
-        t.least, t.most = table.least, -1 if table.most is None else table.most
+        if table.least > MOST_KEYS:
+            raise LimitExceeded("an object needs too many keys", because=f"at least {shown(table.least)}", instead="a smaller minProperties")
+        t.least, t.most = table.least, -1 if table.most is None or table.most > MOST_KEYS else table.most
         t.blank = -1
         t.counts_to = t.least if t.most < 0 else t.most
         t.texts, t.surface, t.closing = self.texts._texts(table.names), table.surface, table.closing
         t.comma, t.colon = self.machine(table.comma), self.machine(table.colon)
         t.gap = self.machine(table.gap) if table.gap is not None else -1
-        t.required, t.usable = bits_of(table.required, t.width), bits_of(table.usable, t.width)
-        t.values = <int32_t*>malloc(4 * (count + t.cells + 1))
-        t.languages = <int32_t*>malloc(4 * (t.cells + 1))
+        cells = [self.machine(Text(table.surface, cell)) for cell in table.cells]
+        required, usable = (mask.to_bytes(4 * t.width, "little") for mask in (table.required, table.usable))
+        if self.table_count == self.table_room:
+            self.tables = <Table*>enlarged(self.tables, &self.table_room, sizeof(Table), 1)
+        del self.table_objects[self.table_count:]
+        self.table_objects.append(table)
+        t.required = <int32_t*>allotted(2 * <size_t>t.width + count + 2 * <size_t>t.cells, 4)     # one block for all four
+        t.usable = t.required + t.width
+        t.values = t.usable + t.width
+        t.languages = t.values + count + t.cells
+        memcpy(t.required, <const char*><bytes>required, 4 * <size_t>t.width)
+        memcpy(t.usable, <const char*><bytes>usable, 4 * <size_t>t.width)
         for i in range(count + t.cells):
             t.values[i] = -1
         for i in range(t.cells):
-            t.languages[i] = self.machine(Text(table.surface, table.cells[i]))
-        self.tables = <Table*>realloc(self.tables, (self.table_count + 1) * sizeof(Table))
+            t.languages[i] = cells[i]
         self.tables[self.table_count] = t
-        self.table_objects.append(table)
-        self.table_ids[id(table)] = self.table_count
         self.table_count += 1
+        self.table_ids[id(table)] = self.table_count - 1
         return self.table_count - 1
 
     cdef int value_state(self, int table, int which) except -1:
@@ -128,14 +137,13 @@ cdef class Objects(Machines):
             candidate = self.set_next.at[candidate]
         candidate = self.set_count
         if candidate == self.set_room:
-            self.set_room = 2 * candidate + 32
-            self.sets = <Written*>realloc(self.sets, self.set_room * sizeof(Written))
-            if self.sets == NULL:
-                raise MemoryError
+            self.sets = <Written*>enlarged(self.sets, &self.set_room, sizeof(Written), 32)
+        ints_room(&self.set_next, 1)
+        map_room(&self.set_ids)
         self.sets[candidate].table, self.sets[candidate].words = table, first
         self.sets[candidate].others, self.sets[candidate].count = others, count
         self.set_count += 1
-        ints_add(&self.set_next, -1)
+        ints_put(&self.set_next, -1)
         if known < 0:
             map_put(&self.set_ids, a, b, candidate)
         else:
@@ -161,8 +169,8 @@ cdef class Objects(Machines):
             longer = (others, text)
             known = self.others_ids.get(longer)
             if known is None:
-                known = self.others_ids[longer] = len(self.others)
                 self.others.append(longer)
+                known = self.others_ids[longer] = len(self.others) - 1
                 self.bytes += 300 + len(text)
             others = known
         for i in range(self.tables[w.table].width):
@@ -177,6 +185,7 @@ cdef class Objects(Machines):
         cdef int known = map_get(&self.object_ids, a, b)
         if known >= 0:
             return known
+        map_room(&self.object_ids)
         known = self.fresh(None)
         cdef Machine* m = &self.machines[known]
         m.kind, m.set, m.extra, m.more = kind, set_, extra, more
@@ -188,8 +197,10 @@ cdef class Objects(Machines):
         return 2 * known
 
     cdef int add_call(self, int callee, int after) except -1:
-        ints_add(&self.calls, callee)
-        return ints_add(&self.calls, after)
+        ints_room(&self.calls, 2)
+        ints_put(&self.calls, callee)
+        ints_put(&self.calls, after)
+        return 0
 
     cdef int expand(self, int at) except -1:
         cdef Machine m = self.machines[at]
@@ -216,7 +227,7 @@ cdef class Objects(Machines):
         cdef Table t = self.tables[w.table]
         cdef int i, ahead, needed = 0, offered = 0, left
         work(self.meter, PLACED + 8 * t.width + 16 * t.cells)
-        cdef int32_t* offers = <int32_t*>malloc(4 * (t.width + 1))
+        cdef int32_t* offers = <int32_t*>allotted(<size_t>t.width + 1, 4)
         cdef bint closable, others
         for i in range(t.width):
             left = t.required[i] & ~self.set_words.at[w.words + i]
@@ -354,13 +365,3 @@ cdef int ints_add_zeros(Ints* v, int count) except -1:
     for i in range(count):
         ints_add(v, 0)
     return 0
-
-
-cdef int32_t* bits_of(object mask, int width) except NULL:
-    """Return an int as 32-bit words."""
-    cdef int32_t* words = <int32_t*>malloc(4 * (width + 1))
-    cdef bytes raw = mask.to_bytes(4 * width + 4, "little")
-    if words == NULL:
-        raise MemoryError
-    memcpy(words, <const char*>raw, 4 * (width + 1))
-    return words

@@ -2,11 +2,12 @@
 """Growing arrays and hash tables of the compiled kernel: plain C, header only, so that every module inlines them.
 
 `Ints` is a vector of int32.  `Map` is an open addressing table from 128-bit keys to int32; absent is -1.  Both only grow;
-their owner frees them.  Running out of memory raises MemoryError at the owner (`ok` turns 0).
+their owner frees them.  Where memory runs out they stay as they were.  Whoever adds to several of them makes room in all first (`ints_room`,
+`map_room`), after which `ints_put` and `map_put` cannot fail: nobody ever sees half of an entry.
 """
 from libc.stdint cimport int32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
+from libc.stdlib cimport free
+from constrained.engine._memory cimport allotted, enlarged
 
 
 cdef struct Node:
@@ -19,14 +20,22 @@ cdef struct Ints:
     int room
 
 
+cdef inline int ints_room(Ints* v, int more) except -1:
+    """Make room for some more numbers."""
+    if more > v.room - v.size:
+        v.at = <int32_t*>enlarged(v.at, &v.room, 4, more - (v.room - v.size))
+    return 0
+
+
+cdef inline void ints_put(Ints* v, int32_t x) noexcept nogil:
+    """Add a number for which there is room."""
+    v.at[v.size] = x
+    v.size += 1
+
+
 cdef inline int ints_add(Ints* v, int32_t x) except -1:
-    cdef int32_t* grown
     if v.size == v.room:
-        grown = <int32_t*>realloc(v.at, 4 * (2 * v.room + 16))
-        if grown == NULL:
-            raise MemoryError
-        v.at = grown
-        v.room = 2 * v.room + 16
+        v.at = <int32_t*>enlarged(v.at, &v.room, 4, 1)
     v.at[v.size] = x
     v.size += 1
     return v.size - 1
@@ -58,10 +67,8 @@ cdef inline uint64_t mix(uint64_t a, uint64_t b) noexcept nogil:
 cdef inline int map_grow(Map* m) except -1:
     cdef uint64_t slots = (4 if m.mask < 4096 else 2) * (m.mask + 1) if m.at != NULL else 64
     cdef Entry* old = m.at
-    cdef Entry* fresh = <Entry*>malloc(slots * sizeof(Entry))
+    cdef Entry* fresh = <Entry*>allotted(slots, sizeof(Entry))
     cdef uint64_t i, j, count = m.mask + 1 if old != NULL else 0
-    if fresh == NULL:
-        raise MemoryError
     for i in range(slots):
         fresh[i].value = -1
     for i in range(count):
@@ -93,10 +100,14 @@ cdef inline int map_get(Map* m, uint64_t a, uint64_t b) noexcept nogil:
     return -1
 
 
+cdef inline int map_room(Map* m) except -1:
+    """Make room for one more key."""
+    return map_grow(m) if m.at == NULL or 2 * <uint64_t>m.size > m.mask else 0
+
+
 cdef inline int map_put(Map* m, uint64_t a, uint64_t b, int32_t value) except -1:
-    """Add a key that is absent; value >= 0."""
-    if m.at == NULL or 2 * <uint64_t>m.size > m.mask:
-        map_grow(m)
+    """Add a key that is absent; value >= 0.  Cannot fail behind `map_room`."""
+    map_room(m)
     cdef uint64_t i = mix(a, b) & m.mask
     while m.at[i].value >= 0:
         i = (i + 1) & m.mask

@@ -6,9 +6,14 @@ whose completions lead to the same language forgets what it has spelled (places 
 positions instead of thousands.
 """
 from libc.stdint cimport int32_t, uint64_t, uint8_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free
+from constrained.engine._memory cimport cleared, enlarged
 from constrained.engine._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
-from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put, pair
+from constrained.engine._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, pair
+
+
+cdef enum:
+    MOST_SPELLINGS = 16
 
 
 cdef inline int hex_value(int byte, bint upper) noexcept:
@@ -29,9 +34,7 @@ cdef class Texts(Languages):
     """Spellings and positions, interned as ints; owned by one kernel."""
 
     def __cinit__(self, *args):
-        self.spellings = <Spelling*>calloc(16, sizeof(Spelling))
-        if self.spellings == NULL:
-            raise MemoryError
+        self.spellings = <Spelling*>cleared(MOST_SPELLINGS, sizeof(Spelling))
         self.spelling_ids, self.range_tables, self.spelling_objects = {}, [], []
         ints_add(&self.table_first, 0)
 
@@ -45,11 +48,14 @@ cdef class Texts(Languages):
     cdef int table(self, object ranges) except -1:
         if ranges in self.range_tables:
             return self.range_tables.index(ranges)
-        for low, high in ranges:
-            ints_add(&self.table_low, low)
-            ints_add(&self.table_high, high)
-        ints_add(&self.table_first, self.table_low.size)
+        ints_room(&self.table_low, len(ranges))
+        ints_room(&self.table_high, len(ranges))
+        ints_room(&self.table_first, 1)
         self.range_tables.append(ranges)
+        for low, high in ranges:
+            ints_put(&self.table_low, low)
+            ints_put(&self.table_high, high)
+        ints_put(&self.table_first, self.table_low.size)
         return len(self.range_tables) - 1
 
     cdef int spelling(self, object spelling) except -1:
@@ -59,6 +65,7 @@ cdef class Texts(Languages):
         cdef int fresh = self.spelling_count
         cdef Spelling* s = &self.spellings[fresh]
         cdef int i = 0
+        assert fresh < MOST_SPELLINGS and len(spelling.short) <= 16 and len(spelling.hexes) <= 3
         s.closing, s.raw, s.escapes = spelling.closing, self.table(spelling.raw), spelling.escapes
         s.octal, s.continuation, s.tag_safe = spelling.octal, spelling.continuation, spelling.tag_safe
         for byte, point in spelling.short:
@@ -70,8 +77,9 @@ cdef class Texts(Languages):
             s.hex_form[i].table = self.table(form.allowed)
             i += 1
         s.hexes = i
-        self.spelling_ids[id(spelling)] = (spelling, fresh)
+        del self.spelling_objects[fresh:]
         self.spelling_objects.append(spelling)
+        self.spelling_ids[id(spelling)] = (spelling, fresh)
         self.spelling_count += 1
         return fresh
 
@@ -114,10 +122,9 @@ cdef class Texts(Languages):
             return known
         known = self.position_count
         if known == self.position_room:
-            self.position_room = 2 * known + 64
-            self.positions = <Position*>realloc(self.positions, self.position_room * sizeof(Position))
-            if self.positions == NULL:
-                raise MemoryError
+            self.positions = <Position*>enlarged(self.positions, &self.position_room, sizeof(Position), 64)
+        if not simple:
+            map_room(&self.position_ids)
         cdef Position* p = &self.positions[known]
         p.language, p.value, p.high = language, value, high
         p.spelling, p.place, p.left, p.form = spelling, place, left, form

@@ -22,7 +22,7 @@ from constrained.schema.check import check
 from constrained.schema.dialects import DRAFT_2020, Dialect
 from constrained.schema.resources import Library, Resource, Schema, Target, Where, pointer
 from constrained.schema.values import ALWAYS, Conj, Literal
-from constrained.work import spend
+from constrained.work import spend, unlocked_at_fork
 
 Scope: TypeAlias = tuple[Resource, ...]
 
@@ -92,10 +92,15 @@ class Document:
         self.asserted_formats = asserted_formats  # "assert" all that are known, those of the "dialect", or "annotate"
         self.memo: dict[Any, Any] = {}  # answers of `alternatives` and `normalise`
         self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
-        self.lock = RLock()
+        self.unlock()
+        unlocked_at_fork(self)
         self._nodes: dict[tuple[int, Scope], Node] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
+
+    def unlock(self) -> None:
+        """Begin with a lock that nobody holds."""
+        self.lock = RLock()
 
     def node(self, schema: Schema, resource: Resource, scope: Scope, where: Where) -> Node:
         """Return the node of a subschema; the first place where it is met names it in messages."""

@@ -18,6 +18,8 @@ from weakref import WeakSet, ref
 
 from constrained.caches import charge, forgets
 
+from constrained.work import unlocked_at_fork
+
 LARGEST = 20_000  # values in a schema that is looked up
 _PER_BYTE = 20  # bytes of what is made of a byte of a name, estimated
 
@@ -60,6 +62,11 @@ class Recent(Generic[Made]):
         self._most, self._left, self._longest = most, most_bytes, most_bytes >> 2
         self._made: OrderedDict[bytes, ref[Made]] = OrderedDict()
         self._held: dict[bytes, Made] = {}
+        self.unlock()
+        unlocked_at_fork(self)
+
+    def unlock(self) -> None:
+        """Begin with a lock that nobody holds."""
         self._lock = Lock()
         _all.add(self)
 

@@ -1,0 +1,73 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The memory of the compiled kernel: every block is asked for here, so that every refusal is seen and tests can refuse any of them.
+
+Whoever adds something makes room for all its parts first and fills them in afterwards, where nothing can fail any more: so what others see is
+whole at any time, and an operation that raised may be tried again.
+
+Tests: test_memory.py refuses each allocation of a walk in turn; `python -m constrained.benchmarks.faults` does it for more of them.
+"""
+from libc.stdlib cimport calloc, malloc, realloc
+
+from constrained.errors import LimitExceeded
+
+cdef long before_refusal = -1   # allocations until one is refused; negative: none will be
+
+
+def refuse(long after):
+    """Refuse one allocation after so many more, a negative number: none; return how many were left until then.  For tests."""
+    global before_refusal
+    cdef long left = before_refusal
+    before_refusal = after
+    return left
+
+
+cdef int admit(size_t count) except -1:
+    """Say that a block of memory is about to be asked for."""
+    global before_refusal
+    if before_refusal >= 0:
+        before_refusal -= 1
+        if before_refusal < 0:
+            raise MemoryError
+    if count > <size_t>1 << 40:
+        raise MemoryError
+    return 0
+
+
+cdef void* allotted(size_t count, size_t item) except NULL:
+    """Return a block for some items, not cleared; `item` is at most a few hundred bytes."""
+    cdef void* block
+    admit(count)
+    block = malloc(max(count * item, <size_t>1))
+    if block == NULL:
+        raise MemoryError
+    return block
+
+
+cdef void* cleared(size_t count, size_t item) except NULL:
+    """Return a block of zeros for some items."""
+    cdef void* block
+    admit(count)
+    block = calloc(max(count, <size_t>1), item)
+    if block == NULL:
+        raise MemoryError
+    return block
+
+
+cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NULL:
+    """Return a block that has room for `more` items beyond `room`, which is raised, and for twice as many as a rule.
+
+    Where that fails, the old block and its room stay as they were.
+    Raises: MemoryError: there is none.  LimitExceeded: more items than an int32 counts.
+    """
+    cdef size_t wanted = min(max(<size_t>2 * room[0] + 16, <size_t>room[0] + more), <size_t>MOST_ITEMS)
+    cdef void* grown
+    if more > MOST_ITEMS or <size_t>room[0] + more > MOST_ITEMS:
+        raise LimitExceeded(
+            "an automaton is too large", because="it would have more than 2,147,483,647 parts of one kind", instead="simplify the grammar, or lower cache_bytes"
+        )
+    admit(wanted)
+    grown = realloc(block, wanted * item)
+    if grown == NULL:
+        raise MemoryError
+    room[0] = <int>wanted
+    return grown
