@@ -75,12 +75,11 @@ class Walk:
     def __init__(self, grammar: Callable[[], Grammar], text: bytes, words: Vocabulary) -> None:
         self.grammar, self.text, self.vocabulary = grammar, text, words
         self.seen: list[Any] = []  # what every call found
-        self.faults = 0
+        for cache in (words.kernels, words.shared_masks, words.shared_parts):
+            cache.clear()
 
     def run(self) -> Walk:
-        """Go through the text, from nothing that the vocabulary knows."""
-        for cache in (self.vocabulary.kernels, self.vocabulary.shared_masks, self.vocabulary.shared_parts):
-            cache.clear()
+        """Go through the text."""
         made: Constraint = self._again(None, lambda: compile(self.grammar(), self.vocabulary, spell_missing=True))
         matcher: Matcher = self._again(None, made.matcher)
         rows = np.zeros((2, self.vocabulary.words), np.int32)
@@ -110,7 +109,7 @@ class Walk:
         try:
             return call()
         except (MemoryError, KeyboardInterrupt):
-            self.faults += 1
+            pass
         if matcher is not None and matcher._path[1::2] != before:
             raise Different(f"a call that raised has moved the matcher from {before} to {matcher.tokens}")
         return call()
@@ -126,20 +125,20 @@ def _refused(matcher: Matcher) -> str:
 
 
 @contextmanager
-def memory(after: int) -> Iterator[None]:
-    """Refuse one allocation of the kernel, after so many more."""
+def memory(after: int) -> Iterator[Callable[[], bool]]:
+    """Refuse one allocation of the kernel, after so many more; yield what says whether it was."""
     from constrained.engine._memory import refuse
 
     refuse(after)
     try:
-        yield
+        yield lambda: refuse(-1) < 0
     finally:
         refuse(-1)
 
 
 @contextmanager
-def interrupt(after: int) -> Iterator[None]:
-    """Raise KeyboardInterrupt in a call of a Python function of the package, after so many more."""
+def interrupt(after: int) -> Iterator[Callable[[], bool]]:
+    """Raise KeyboardInterrupt in a call of a Python function of the package, after so many more; yield what says whether it was."""
     left = after
 
     def trace(frame: Any, event: str, argument: Any) -> None:
@@ -152,7 +151,7 @@ def interrupt(after: int) -> Iterator[None]:
 
     sys.settrace(trace)
     try:
-        yield
+        yield lambda: left < 0
     finally:
         sys.settrace(None)
 
@@ -169,9 +168,10 @@ def check(case: str, kind: str, every: int = 1, first: int = 0, most: int = 1 <<
     peace = Walk(*CASES[case], words).run()
     for number in range(first, min(most, 1 << 30), every):
         walk = Walk(*CASES[case], words)
-        with KINDS[kind](number):
+        with KINDS[kind](number) as raised:
             walk.run()
-        if not walk.faults:
+            over = not raised()
+        if over:
             return (number - first) // every
         if walk.seen != peace.seen:
             at = next(i for i, (one, other) in enumerate(zip(walk.seen, peace.seen)) if one != other)

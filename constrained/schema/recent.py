@@ -17,7 +17,6 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet, ref
 
 from constrained.caches import charge, forgets
-
 from constrained.work import unlocked_at_fork
 
 LARGEST = 20_000  # values in a schema that is looked up
