@@ -166,9 +166,11 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
     return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None
 
 
-# PERF: strong references, dropped all at once when the process's caches are emptied.  A weak table costs 0.5 µs per node built instead of
-# 0.1; after a drop, equal expressions may exist twice, which costs sharing, never correctness.
+# PERF: strong references; a weak table costs 0.5 µs per node built instead of 0.1.  When the process's caches are emptied, the table becomes
+# the old one, in which nodes are still found, and the old one goes: what a computation under way meets again and again stays one object, else
+# its loops would not close.  Equal expressions that nobody asked for in between may exist twice, which costs sharing, never correctness.
 _table: dict[tuple[Any, ...], Expr] = {}
+_old: dict[tuple[Any, ...], Expr] = {}
 _NODE, _EDGE = 800, 160  # bytes, estimated: of a node with its place in the table, of one of its edges in both lists
 _serials = count()  # atomic: two threads never draw the same number
 
@@ -181,9 +183,12 @@ def node(kind: int, *args: Any) -> Expr:
     key = (kind, *args)
     found = _table.get(key)
     if found is None:
-        spend(5 + len(args) if kind != CLASS else 5 + (len(args[0]) >> 2))
+        found = _old.get(key)
+        if found is None:
+            spend(5 + len(args) if kind != CLASS else 5 + (len(args[0]) >> 2))
+            found = Expr(kind, args, next(_serials))
         charge(_NODE)
-        found = _table.setdefault(key, Expr(kind, args, next(_serials)))
+        found = _table.setdefault(key, found)
     return found
 
 
@@ -354,9 +359,9 @@ _CONSTANTS = dict(_table)
 
 @forgets
 def _forget() -> None:
+    global _table, _old
     _texts_used.clear()
-    _table.clear()
-    _table.update(_CONSTANTS)
+    _table, _old = dict(_CONSTANTS), _table
 
 
 def step(expr: Expr, point: int) -> Expr:

@@ -66,15 +66,21 @@ class Values:
         state = self._states.get(conj)
         if state is None:
             state = self._states.setdefault(conj, self._made(conj))
-            if self is self._commons:
-                charge(_STATE)
         return state
 
     def _made(self, conj: Conj) -> State:
         common = leaf(conj)
         if common is not None and (self is not self._commons or common != conj):
-            return self._commons.state(common)
+            return self._commons._leaf_state(common)
         return choice(self.alternatives(self.value(conj)))
+
+    def _leaf_state(self, conj: Conj) -> State:
+        """As `state`, of a conjunction that was a leaf a moment ago: another one may stand for it by now, as caches may be emptied."""
+        state = self._states.get(conj)
+        if state is None:
+            charge(_STATE)
+            state = self._states.setdefault(conj, choice(self.alternatives(self.value(conj))))
+        return state
 
     def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
         """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are as ever."""

@@ -1,0 +1,102 @@
+"""The caches of the process: one bound, one `clear`, and nothing lost but time."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import constrained as c
+from constrained import caches
+from constrained.regex import expr, parse_python, repeat
+
+VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(128)] + [b'":', b'", "', b"ab", b"12"], {"<end>": 140}, [140])
+SCHEMA = {
+    "type": "object", "required": ["a", "b"], "additionalProperties": False,
+    "properties": {"a": {"type": "string", "pattern": r"^(?!x)[a-z]+-\d{2,5}$"}, "b": {"type": "array", "items": {"multipleOf": 7}}, "c": {"type": "string"}},
+}
+
+
+def masks(constraint: c.Constraint, text: bytes) -> list[bytes]:
+    matcher, row, found = constraint.matcher(), np.zeros((1, VOCABULARY.words), np.int32), []
+    for byte in text:
+        matcher.fill_mask(row)
+        found.append(row.tobytes())
+        matcher.advance(byte)
+    return found
+
+
+@pytest.mark.parametrize("most", [0, 2_000, 20_000])
+def test_caches_that_are_emptied_all_the_time_change_no_mask(monkeypatch, most):
+    text = b'{"a": "abc-123", "b": [14, 7.0], "c": "d"'
+    expected = masks(c.compile(c.Grammar.from_json_schema(SCHEMA), VOCABULARY), text)
+    caches.clear()
+    VOCABULARY.kernels.clear()
+    VOCABULARY.shared_masks.clear()
+    monkeypatch.setattr(caches, "MOST_BYTES", most)
+    assert masks(c.compile(c.Grammar.from_json_schema(SCHEMA), VOCABULARY), text) == expected
+
+
+def test_what_is_charged_stays_below_the_bound(monkeypatch):
+    monkeypatch.setattr(caches, "MOST_BYTES", 1 << 16)
+    for number in range(300):
+        parse_python(f"never{number}[seen]{{2,{number + 3}}}before")
+        assert caches.held() <= 1 << 16
+
+
+def test_expressions_go_when_nobody_holds_them():
+    caches.clear()
+    gc.collect()
+    before = len(expr._table) + len(expr._old)
+    for number in range(50):
+        parse_python(f"gone{number}x*")
+    assert len(expr._table) > before
+    caches.clear()
+    assert len(expr._table) + len(expr._old) <= 2 * len(expr._CONSTANTS)
+
+
+def test_equal_expressions_are_one_object_across_one_turn():
+    language = parse_python("(ab|cd)*e")
+    caches._turn()
+    assert repeat(parse_python("ab|cd")) is repeat(parse_python("ab|cd"))
+    assert parse_python("(ab|cd)*e") is language
+
+
+def test_results_are_kept_until_the_caches_are_emptied():
+    calls = []
+
+    @caches.cached(4)
+    def twice(number: int) -> int:
+        calls.append(number)
+        return 2 * number
+
+    assert [twice(1), twice(1), twice(2)] == [2, 2, 4]
+    caches.clear()
+    assert twice(1) == 2
+    assert calls == [1, 2, 1]
+
+
+def test_idle_kernels_give_their_memory_back_and_matchers_come_back():
+    """Constraints that are all alive and have a kernel each hold no more than the bound together."""
+    bound, row = 3 << 23, np.zeros((1, VOCABULARY.words), np.int32)
+    constraint = c.compile(c.Grammar.from_json_schema(SCHEMA), VOCABULARY, cache_bytes=bound)
+    matcher = constraint.matcher()
+    for byte in b'{"a": "ab':
+        matcher.advance(byte)
+    matcher.fill_mask(row)
+    expected, kernel = row.copy(), constraint.place()[0]
+    kernel.was_used()
+    if not kernel.drop_all():
+        pytest.skip("the plain kernel is not emptied")
+    assert kernel.is_gone()
+    assert kernel.is_full()
+    assert kernel.cached_bytes() == 0
+    twin = matcher.copy()
+    assert not twin.is_accepting()
+    c.fill_masks([matcher], row)
+    assert (row == expected).all()
+    twin.fill_mask(row)
+    assert (row == expected).all()
+    assert matcher.accepts(ord("c"))
+    assert constraint.place()[0] is not kernel
