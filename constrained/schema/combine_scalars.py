@@ -6,8 +6,9 @@ from constrained.schema.documents import Node
 from constrained.schema.operations import Kind, Operation
 from constrained.schema.plans import own_scalars, plan_of
 from constrained.schema.questions import Request, Steps, ask
-from constrained.schema.scalars import ALL_SCALARS, NO_SCALARS, SCALAR
+from constrained.schema.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
 from constrained.schema.values import Literal
+from constrained.work import spend
 
 
 def scalar_steps(literal: Literal) -> Steps:
@@ -34,13 +35,21 @@ def _scalar_operation(operation: Operation, node: Node) -> Steps:
         if then is ALL_SCALARS and otherwise is ALL_SCALARS:
             return ALL_SCALARS
         return (condition & then) | (~condition & otherwise)
-    found = ALL_SCALARS if operation.kind is Kind.ALL else NO_SCALARS
-    twice = NO_SCALARS
-    for part in parts:
-        if operation.kind is Kind.ALL:
+    if operation.kind is Kind.ALL:
+        found = ALL_SCALARS
+        for part in parts:
             found = found & part
-        else:
-            if operation.kind is Kind.ONE:
-                twice = twice | (found & part)
-            found = found | part
+        return found
+    found, twice = _some_and_several(parts, overlaps=operation.kind is Kind.ONE)
     return found & ~twice if twice else found
+
+
+def _some_and_several(parts: list[Scalars], *, overlaps: bool) -> tuple[Scalars, Scalars]:
+    """Return the values in some part, and those in two or more if asked; joined by halves, so that n constants cost n log n."""
+    joined = [(part, NO_SCALARS) for part in parts]
+    while len(joined) > 1:
+        spend(4 * len(joined))
+        halves = zip(joined[::2], joined[1::2], strict=False)
+        rest = joined[-1:] if len(joined) % 2 else []
+        joined = [(one | other, twice | again | (one & other) if overlaps else NO_SCALARS) for (one, twice), (other, again) in halves] + rest
+    return joined[0] if joined else (NO_SCALARS, NO_SCALARS)

@@ -191,9 +191,10 @@ def _decide(conj: Conj, document: Document) -> bool:
     Searches (`settle`) look for an answer first that nobody has looked for yet: without it, they would try everything in vain.
     """
     live = document.live
-    waiting: dict[Conj, set[Conj]] = {}
+    waiting: dict[Conj, dict[Conj, None]] = {}
     todo, queued = [conj], {conj}
     tried: set[Conj] = set()
+    again: dict[Conj, None] = {}  # to be looked at again when nothing else is left, as many answers change little by little
     asked: list[list[Conj]] = []  # by the evaluations under way, the innermost last
 
     def ask(child: Conj) -> bool:
@@ -213,8 +214,8 @@ def _decide(conj: Conj, document: Document) -> bool:
         return live.get(child, False)
 
     def work_off(base: int) -> None:
-        while len(todo) > base:
-            current = todo.pop()
+        while len(todo) > base or again:
+            current = todo.pop() if len(todo) > base else again.popitem()[0]
             if current in live:
                 continue
             spend(4)
@@ -224,15 +225,15 @@ def _decide(conj: Conj, document: Document) -> bool:
             children = asked.pop()
             if found:
                 live[current] = True
-                todo.extend(waiting.pop(current, ()))
+                again.update(dict.fromkeys(waiting.pop(current, ())))
                 continue
             for child in children:
-                waiting.setdefault(child, set()).add(current)
+                waiting.setdefault(child, {})[current] = None
                 if child not in queued:
                     queued.add(child)
                     todo.append(child)
             if any(child in live and live[child] for child in children):
-                todo.append(current)  # an answer came while it was being looked at
+                again[current] = None  # an answer came while it was being looked at
 
     work_off(0)
     for child in queued:

@@ -172,7 +172,7 @@ def format_(draft: ScalarDraft, value: str, node: Node) -> None:
 
 def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:
     """Keep the scalars among the values; arrays and objects are a union of constants, see `keywords_logic`."""
-    spend(len(values) // 8 + 8 * sum(map(_is_number, values)))
+    spend(len(values) // 8 + 24 * sum(map(_is_number, values)))
     found = Scalars(
         None in values, frozenset(value for value in values if type(value) is bool),
         tuple(map(ranges.constant, dict.fromkeys(exact(value) for value in values if _is_number(value)))),

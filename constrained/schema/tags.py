@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from constrained.schema.objects import ObjectDraft, value_of
 from constrained.schema.values import Conj
+from constrained.work import spend
 
 _WORTH_IT = 4  # members from which on an index beats looking at all pairs
 
@@ -27,9 +28,11 @@ def rivals(members: Sequence[Sequence[ObjectDraft]], texts: Callable[[Conj], fro
     return all_others(members)
 
 
-def all_others(members: Sequence[object]) -> list[list[int]]:
-    """Return every other member for each."""
-    return [[other for other in range(len(members)) if other != index] for index in range(len(members))]
+def all_others(members: Sequence[Sequence[object]]) -> list[list[int]]:
+    """Return every other member for each; one without drafts meets none."""
+    some = [index for index, member in enumerate(members) if member]
+    spend(len(some) ** 2 // 32)
+    return [[other for other in some if other != index] if member else [] for index, member in enumerate(members)]
 
 
 def _sharing(tags: list[frozenset[str]]) -> list[list[int]]:
