@@ -136,7 +136,7 @@ def read_definition(path: Path) -> Definition:
 def _read_table(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not there, not UTF-8, not TOML, or no path at all
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
         raise GrammarError(f"cannot read the format {path.name}", because=reason, instead="a .toml file in UTF-8") from error
     _check_keys(table, _KEYS, path)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GrammarError, VocabularyError
+from ..errors import GrammarError, VocabularyError, shown
 from ..grammar import Grammar, Literal, Rule, Symbol
 from ..schema.recent import Recent, content
 from .aliases import known, nearest
@@ -57,6 +57,8 @@ class ChatFormat:
         >>> ChatFormat.load("hermes").stop
         ('<|im_end|>',)
         """
+        if not isinstance(name_or_path, (str, PathLike)) or not isinstance(fspath(name_or_path), str):
+            raise GrammarError(f"unknown format {shown(name_or_path)}", because="it is neither a name nor a path", instead="ChatFormat.names() lists all")
         name = known(str(name_or_path), _folder(), cls.names())
         if name is not None:
             return _shipped(name)
@@ -64,7 +66,7 @@ class ChatFormat:
         if path.suffix not in (".toml", ".lark"):
             near = nearest(str(name_or_path), _folder(), cls.names())
             raise GrammarError(
-                f"unknown format {str(name_or_path)!r}",
+                f"unknown format {shown(str(name_or_path), 200)}",
                 instead=f"{', '.join(near)}; 'constrained formats' lists all; or the path of a .toml file")
         return _read(path.with_suffix(".toml"))
 

@@ -130,9 +130,14 @@ def _check_numbers(schema: dict[str, Any], keyword: str, value: Any, where: Wher
         schema[keyword] = MOST_COUNTED
         return
     todo: list[tuple[Any, Where]] = [(value, (where, keyword))]
+    seen: set[int] = set()  # of lists and objects, which may contain themselves
     while todo:
         part, at = todo.pop()
         kind = type(part)
+        if kind in (list, dict):
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
         if kind is list:
             if not _ONLY_STR.issuperset(map(type, part)):
                 todo += [(entry, (at, index)) for index, entry in enumerate(part)]

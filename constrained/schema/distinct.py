@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction
 from itertools import count, product
 from math import ceil, floor
@@ -13,6 +13,7 @@ from constrained.schema.documents import NOTHING, ordered
 from constrained.schema.ranges import contains
 from constrained.schema.texts import listed
 from constrained.schema.values import ArrayShape, Conj, NumberRange, ObjectShape, Value
+from constrained.work import spend, working_on
 
 Values: TypeAlias = "frozenset[object] | None"  # tagged with their type, because 1 and true differ; None: at least as many as asked
 
@@ -24,16 +25,57 @@ def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> V
 
     Composite values are spelled out level by level until no level is cut off or there are enough of them.
     """
-    for depth in range(_DEEPEST):
-        listing = _Listing(limit, value_of)
-        found = listing.of(conj, depth)
-        if found is None or not listing.cut:
-            return found
+    if not conj:
+        return None
+    with working_on(ordered(conj)[0].node.pointer):
+        for depth in range(_DEEPEST):
+            listing = _Listing(limit, value_of)
+            found = listing.of(conj, depth)
+            if found is None or not listing.cut:
+                return found
     raise UnsupportedSchema(
         "cannot compile uniqueItems", where=ordered(conj)[0].node.pointer,
         because=f"its items nest more than {_DEEPEST} levels without offering {limit} different values",
         instead='drop "minItems" or "uniqueItems"',
     )
+
+
+def matched(domains: Sequence[Collection[object]], chosen: dict[object, int] | None = None, without: object = None) -> dict[object, int] | None:
+    """Return a value for each position, as {value: position}, all different; None if there are too few.
+
+    chosen: of a former answer for these domains, which is completed; it is changed.  without: a value that may not be used.
+    Source: a maximum matching by augmenting paths (Berge), breadth first.
+    """
+    chosen = {} if chosen is None else chosen
+    placed = set(chosen.values())
+    for position in range(len(domains)):
+        if position not in placed and not _augment(position, domains, chosen, without):
+            return None
+    return chosen
+
+
+def _augment(start: int, domains: Sequence[Collection[object]], chosen: dict[object, int], without: object) -> bool:
+    came: dict[object, int] = {}  # value -> the position that asks for it
+    queue = [start]
+    for position in queue:  # which grows
+        spend(1 + len(domains[position]) // 4)
+        for value in domains[position]:
+            if value in came or value == without:
+                continue
+            came[value] = position
+            if value in chosen:
+                queue.append(chosen[value])
+                continue
+            held = {at: other for other, at in chosen.items()}
+            while True:  # give each position on the way the value that it asked for
+                at = came[value]
+                former = held.get(at)
+                chosen[value] = at
+                if at == start:
+                    return True
+                assert former is not None
+                value = former
+    return False
 
 
 class _Listing:
@@ -74,6 +116,7 @@ class _Listing:
     def _first(self, values: Iterator[object]) -> Values:
         found: set[object] = set()
         for value in values:
+            spend(1)
             found.add(value)
             if len(found) >= self.limit:
                 return None
@@ -144,6 +187,7 @@ def _members(numbers: NumberRange, limit: int) -> list[Fraction] | None:
         return None
     found: list[Fraction] = []
     for index in range(ceil(low / grid), floor(high / grid) + 1):
+        spend(2)
         if contains(numbers, index * grid):
             found.append(index * grid)
             if len(found) >= limit:

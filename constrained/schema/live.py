@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from constrained import regex
 from constrained.errors import LimitExceeded
 from constrained.schema.arrays import denials
-from constrained.schema.distinct import Values
+from constrained.schema.distinct import Values, matched
 from constrained.schema.documents import both
 from constrained.schema.live_items import Bounds, can_complete, choices
 from constrained.schema.values import (
@@ -197,7 +197,7 @@ def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
     if not shape.unique or shape.min < 2:
         return True
     known = [_item(shape, index) for index in range(min(shape.min, len(shape.prefix) + 1))]
-    return _have_distinct(known + known[-1:] * (shape.min - len(known)), distinct)
+    return _have_distinct(known, shape.min, distinct)
 
 
 def _item(shape: ArrayShape, index: int) -> Conj:
@@ -217,21 +217,16 @@ def _has_twins(shape: ArrayShape, ask: Ask) -> bool:
     return found
 
 
-def _have_distinct(items: list[Conj], distinct: Distinct) -> bool:
-    """Return whether one can choose pairwise different values (a system of distinct representatives, by augmenting paths)."""
-    chosen: dict[object, int] = {}
-    domains = {conj: distinct(conj, len(items)) for conj in items}
-
-    def place(index: int, tried: set[object]) -> bool:
-        for value in domains[items[index]] or ():
-            if value not in tried:
-                tried.add(value)
-                if value not in chosen or place(chosen[value], tried):
-                    chosen[value] = index
-                    return True
+def _have_distinct(known: list[Conj], length: int, distinct: Distinct) -> bool:
+    """Return whether items can be chosen pairwise different: one of each conjunction, of the last one as many as make up the length."""
+    domains = {conj: distinct(conj, length) for conj in dict.fromkeys(known)}
+    last = domains[known[-1]]
+    if last is not None and len(last) < length - len(known) + 1:
         return False
-
-    return all(domains[conj] is None or place(index, set()) for index, conj in enumerate(items))
+    if len(domains) == 1:
+        return last is None or len(last) >= length
+    rest = [] if last is None else [last] * (length - len(known) + 1)
+    return matched([domain for conj in known[:-1] if (domain := domains[conj]) is not None] + rest) is not None
 
 
 class _Items:
@@ -264,7 +259,7 @@ class _Items:
         if self.shape.unique is None:
             return True
         if self.shape.unique:
-            return len(state.items) < 2 or _have_distinct(list(state.items), self.distinct)
+            return len(state.items) < 2 or _have_distinct(list(state.items), len(state.items), self.distinct)
         return _some(self.ask(both(one, other)) for one, other in combinations(state.items, 2))
 
     def _next(self, position: int, state: _ItemState) -> Iterator[_ItemState]:

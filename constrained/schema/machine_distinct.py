@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.regex import NEVER
-from constrained.schema.distinct import values_below
+from constrained.schema.distinct import matched, values_below
 from constrained.schema.machine_items import Item as Open
 from constrained.schema.machine_items import is_live
 from constrained.schema.machine_texts import scarce_from, without_dead_ends
@@ -225,9 +225,11 @@ class Distinct:
             domains += [domains[-1]] * (rest_needs - 1)
         if len(set(domains)) == 1 and self._few(index) == domains[0]:
             return frozenset()
-        candidates = written.without({item for domain in domains if domain is not None for item in domain})
-        left = [None if domain is None else frozenset(written.without(domain)) for domain in domains]
-        return frozenset(item for item in candidates if not _distinct_choice(left, item))
+        left = [frozenset(written.without(domain)) for domain in domains if domain is not None]
+        chosen = matched(left)
+        if chosen is None:  # the values of this position are among them
+            return frozenset(item for domain in left for item in domain)
+        return frozenset(item for item, position in chosen.items() if matched(left, _given_up(chosen, item), item) is None)  # type: ignore[misc]
 
     def _few(self, index: int) -> frozenset[Item] | None:
         """Return the values of a position if they are few enough to run out, None otherwise."""
@@ -265,17 +267,5 @@ def _texts(items: frozenset[Item]) -> frozenset[str]:
     return frozenset(str(text) for kind, text in items if kind == "string")
 
 
-def _distinct_choice(domains: list[frozenset[Item] | None], used: Item) -> bool:
-    """Say whether each position can have an item of its own, other than `used`: a matching, by augmenting paths."""
-    chosen: dict[Item, int] = {}
-
-    def place(position: int, tried: set[Item]) -> bool:
-        for item in sorted((domains[position] or frozenset()) - {used}, key=repr):
-            if item not in tried:
-                tried.add(item)
-                if item not in chosen or place(chosen[item], tried):
-                    chosen[item] = position
-                    return True
-        return False
-
-    return all(domain is None or place(position, set()) for position, domain in enumerate(domains))
+def _given_up(chosen: dict[object, int], item: object) -> dict[object, int]:
+    return {other: position for other, position in chosen.items() if other != item}
