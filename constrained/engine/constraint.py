@@ -173,6 +173,11 @@ class Constraint:
         """What unsupported="widen" left to be checked after generation; empty: the masks are exact."""
         return tuple(self.grammar.widened)
 
+    @property
+    def narrowed(self) -> tuple[Any, ...]:
+        """Where the masks allow less than the specification, although nobody asked for it; see `Grammar.narrowed`."""
+        return tuple(self.grammar.narrowed)
+
     def matcher(self) -> Matcher:
         """Return a cursor at the start of a new sequence."""
         from constrained.engine.matcher import Matcher

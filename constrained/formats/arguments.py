@@ -61,6 +61,11 @@ class Arguments:
         return () if self._made is None else self._made.widened
 
     @property
+    def narrowed(self) -> tuple[Any, ...]:
+        """Where fewer arguments can be written than the schema allows; nothing, for a plain schema."""
+        return () if self._made is None else self._made.narrowed
+
+    @property
     def fingerprint(self) -> str:
         """A name of the content, the same in any process."""
         return self.machine.fingerprint

@@ -54,6 +54,10 @@ class Calls:
         return tuple(entry for machine in self.machines for entry in machine.widened)
 
     @property
+    def narrowed(self) -> tuple[Any, ...]:
+        return tuple(entry for machine in self.machines for entry in getattr(machine, "narrowed", ()))
+
+    @property
     def markers(self) -> frozenset[str]:
         """The texts that can be special tokens."""
         texts = {symbol.text for symbol in (*self.call, *self.between) if isinstance(symbol, Literal)}

@@ -262,6 +262,15 @@ class Grammar:
             for sequence in rule.alternatives:
                 yield from sequence
 
+    @property
+    def narrowed(self) -> tuple[Any, ...]:
+        """Where the language is smaller than what was asked for: (pointer, keyword, reason), as the embedded machines report it.
+
+        What was asked for stands nowhere: an order of properties, a style of whitespace, closed arguments.
+        """
+        found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "narrowed", ())]
+        return tuple(dict.fromkeys(found))
+
     @cached_property
     def _lowering(self) -> Lowering:
         from .lower import Lowering

@@ -99,6 +99,8 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
         _check_patterns(keyword, value, where)
     elif value is True or value in INEXACT:
         library.doubtful.append(schema)
+        if keyword == "format":
+            library.inexact.append((pointer((where, keyword)), value))
 
 
 def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:

@@ -20,7 +20,7 @@ from constrained.machine import State
 from constrained.schema.closed import close
 from constrained.schema.conflict import conflict
 from constrained.schema.describe import describe
-from constrained.schema.documents import load
+from constrained.schema.documents import NOTHING, load
 from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
 from constrained.schema.machine_value import Values, common_values
@@ -28,6 +28,7 @@ from constrained.schema.normalise import is_never
 from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.python_surface import arguments, check_arguments, python
 from constrained.schema.recent import Recent, content, values_of
+from constrained.schema.string_formats import NARROWED, WIDENED
 from constrained.schema.survey import Widened, needs_survey, survey, widen
 from constrained.schema.tagged_surface import Members, Tags, check_names
 from constrained.schema.values import Conj
@@ -126,6 +127,7 @@ class EmbeddedSchema:
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
+        self.narrowed: tuple[Widened, ...] = ()  # where the texts are fewer than the specification's, and not because they were asked to be
         with metered():
             self._read(schema, documents)
 
@@ -136,11 +138,22 @@ class EmbeddedSchema:
         if options.unsupported == "widen":
             enforced, self.widened = widen(enforced, surveyed)
         self._conj = surveyed(enforced)
+        self._enter_formats()
         if is_never(self._conj):
             raise conflict(self._conj)
         if self._outer is not None:
             _CHECKS[options.surface](self._conj)
             self._outer(options, self._values, self._conj)
+
+    def _enter_formats(self) -> None:
+        """Enter the formats that are asserted with another language than the specification's."""
+        if self.options.formats == "annotate" or not self._conj or self._conj == NOTHING:
+            return
+        for pointer, name in next(iter(self._conj)).node.document.library.inexact:
+            if name in NARROWED:
+                self.narrowed += (Widened(pointer, "format", f"{name}: {NARROWED[name]}"),)
+            else:
+                self.widened += (Widened(pointer, "format", f"{name}: {WIDENED[name]}"),)
 
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
         conj = load(schema, remotes=documents, formats=self.options.formats)

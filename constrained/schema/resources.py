@@ -111,6 +111,7 @@ class Library:
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
     doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `survey`
     risky: list[dict[str, Any]] = field(default_factory=list)  # schemas whose normal form may be out of bounds, see `survey`
+    inexact: list[tuple[str, str]] = field(default_factory=list)  # pointers and values of `format` whose language is not exact
     dynamic: bool = False  # some reference depends on the dynamic scope
 
     def add(self, document: object, uri: str, where: Where) -> Resource:
