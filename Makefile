@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(addprefix constrained/engine/*.,pyx pxd pxi))
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench sanitize clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -21,6 +21,10 @@ lint: $(VENV)/.linted
 
 bench: $(VENV)/.benched
 	$(BIN)/constrained bench
+
+# Walks, faults and fuzzing on a kernel with AddressSanitizer and UndefinedBehaviorSanitizer, built aside; needs gcc.
+sanitize: $(VENV)/.tested
+	$(BIN)/python tests/sanitize.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info constrained/engine/*.c constrained/engine/*.so

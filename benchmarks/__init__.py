@@ -5,6 +5,7 @@
     python -m constrained.benchmarks.always_valid   does everything that a random model finishes parse and fit its schema?
     python -m constrained.benchmarks.bombs          does every hostile input work, or end soon with an error that names the place?
     python -m constrained.benchmarks.memory         what do a vocabulary, a mask and a constraint hold?
+    python -m constrained.benchmarks.faults         does a matcher survive refused allocations and interrupts, anywhere?
     python -m constrained.benchmarks.soak           does a process that serves strangers stay as it was?
     python -m constrained.benchmarks.fairness       does one slow constraint keep others waiting?
 
