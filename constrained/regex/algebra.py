@@ -215,7 +215,7 @@ def union(*exprs: Expr) -> Expr:
             empty = True
         elif expr is not NEVER:
             members[expr] = None
-    spend(4 + len(members))
+    spend(4 + 3 * len(members))
     found = _merge(members, empty=empty) if members else []
     if len(found) > 1:
         found.sort(key=attrgetter("serial"))

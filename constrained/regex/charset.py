@@ -46,7 +46,9 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
     ((1, 9),)
     """
     merged: list[list[int]] = []
-    for low, high in sorted(ranges):
+    ordered = sorted(ranges)
+    spend(1 + (len(ordered) >> 1))
+    for low, high in ordered:
         if low > high:
             continue
         low, high = (_HIGH + 1 if _LOW <= low <= _HIGH else low), (_BEFORE if _LOW <= high <= _HIGH else high)
@@ -57,7 +59,6 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
             merged[-1][1] = max(merged[-1][1], high)
         else:
             merged.append([low, high])
-    spend(len(merged) >> 1)
     return tuple((low, high) for low, high in merged)
 
 

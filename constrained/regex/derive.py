@@ -199,6 +199,7 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
 
 def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bool) -> RawEdges:
     """Overlay two lists by merging them: several times quicker where classes have hundreds of ranges, as Unicode's have."""
+    spend(len(left) + len(right))
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, Expr], Expr] = {}
     i = j = at = 0

@@ -18,9 +18,9 @@ from typing import NoReturn
 
 from ..caches import cached
 from ..errors import GrammarError, LimitExceeded
-from ..work import place, spend, working_on
+from ..work import metered, place, spend, working_on
 from . import charset
-from .algebra import char_class, literal
+from .algebra import char_class, literal, literals
 from .charset import Ranges
 from .expr import ANY_TEXT, Expr
 from .look import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
@@ -29,6 +29,7 @@ from .properties import closed_under_case, unicode_property
 _DEPTH_LIMIT = 150
 _COUNT_LIMIT = 2**53  # ECMA-262's numbers are exact up to here
 _ORDINARY = re.compile(r"[^\\^$.*+?()\[\]{}|]{2,}(?![*+?{])")  # characters that stand for themselves; the last may not be repeated
+_WORDS = re.compile(r"(?:[^\\^$.*+?()\[\]{}|]{1,100}+\|){64,}+")  # many alternatives that are plain words
 _CLASSES = {"d": charset.ASCII_DIGIT, "w": charset.ASCII_WORD, "s": charset.ECMA_SPACE}
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _LETTER_REMEDY = {
@@ -47,7 +48,7 @@ def parse_ecma(pattern: str) -> Expr:
     >>> matches(word, "Ärger"), matches(word, "Ä-"), matches(word, "ärger")
     (True, False, False)
     """
-    with working_on(f"pattern {_shown(pattern)}"):
+    with metered(), working_on(f"pattern {_shown(pattern)}"):
         spend(len(pattern) >> 4)
         try:
             return build(_Parser(pattern).parse(), search=True)
@@ -101,8 +102,12 @@ class _Parser:
                 f"regular expression {_shown(self.text)} nests deeper than {_DEPTH_LIMIT} groups", where=f"position {self.at}",
                 instead="fewer parentheses",
             )
-        options = [self.sequence()]
-        while self.take("|"):
+        options: list[Node] = []
+        while not options or self.take("|"):
+            words = _WORDS.match(self.text, self.at) if not (options or self.ignore) else None
+            if words is not None:  # PERF: 100,000 words in a third of the time
+                options.append(Piece(literals(words.group()[:-1].split("|"))))
+                self.at = words.end()
             options.append(self.sequence())
         self.depth -= 1
         return alt(*options) if len(options) > 1 else options[0]
@@ -119,7 +124,7 @@ class _Parser:
         return seq(*items)
 
     def term(self) -> Node:
-        spend(3)
+        spend(6)
         start = self.at
         char = self.text[start]
         if char in "^$":

@@ -90,6 +90,7 @@ TEXT_START = Behind(EPSILON)
 
 def seq(*items: Node) -> Node:
     """Return the items in order, neighbours without assertions joined."""
+    spend(2 * len(items))
     found: list[Node] = []
     for item in items:
         found.extend(item.items if isinstance(item, Seq) else (item,))
@@ -125,6 +126,7 @@ def loop(body: Node, least: int, most: int | None) -> Node:
 
 def word_edge(word: Expr, *, positive: bool) -> Node:
     r"""Return ``\b`` or ``\B`` for a class of word characters."""
+    spend(25)
     after, before = concat(ANY_TEXT, word), Piece(word)
     return alt(
         seq(Behind(after), Ahead(before, positive=not positive)),
@@ -194,7 +196,7 @@ class _Program:
         key = (id(tree), id(after), least, most)
         found = self.conts.get(key)
         if found is None:
-            spend(3)
+            spend(8)
             found = self.conts.setdefault(key, _Cont(tree, after, least, most))
             self._asks(found)
         return found
@@ -215,7 +217,7 @@ class _Program:
         found = self.asked_by.get(id(tree))
         if found is None:
             inner = tree.items if isinstance(tree, (Seq, Alt)) else (tree.body,)
-            spend(len(inner))
+            spend(3 * len(inner))
             found = self.asked_by[id(tree)] = frozenset().union(*map(self._asked_by, inner))
         return found
 

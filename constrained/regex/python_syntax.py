@@ -18,7 +18,7 @@ from typing import Any
 
 from ..caches import cached
 from ..errors import GrammarError, LimitExceeded
-from ..work import place, spend, working_on
+from ..work import metered, place, spend, working_on
 from . import charset
 from .algebra import char_class, concat, literal, optional
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
@@ -49,7 +49,7 @@ def parse_python(pattern: str, flags: str = "") -> Expr:
         if letter not in _FLAGS:
             raise GrammarError(f"unknown regular expression flag {letter!r}", instead=f"letters of {''.join(_FLAGS)!r}")
         number |= _FLAGS[letter]
-    with working_on(f"pattern {_shown(pattern)}"):
+    with metered(), working_on(f"pattern {_shown(pattern)}"):
         return _read(pattern, number)
 
 
@@ -90,7 +90,7 @@ class _Reader:
         return seq(*(self.item(operator, argument, flags) for operator, argument in parsed))
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
-        spend(3)
+        spend(6)
         rule = _RULES.get(operator)
         if rule is None:
             raise self.refused(operator)

@@ -28,6 +28,7 @@ from constrained.regex.charset import intersect as both
 from constrained.regex.charset import union as either
 from constrained.regex.expr import RawEdges
 from constrained.regex.properties import unicode_property
+from constrained.work import spend
 
 _LONGEST_LABEL = 57  # "xn--", at least one digit a character, two more for the first: 63 octets
 _ASCII: Ranges = ((0x2D, 0x2D), (0x30, 0x39), (0x61, 0x7A))
@@ -121,6 +122,7 @@ class _Spelled:
         return self.state.long
 
     def edges(self) -> RawEdges:
+        spend(len(self.kinds.pieces) >> 3)
         following = {kind: lazy(_Spelled(self.kinds, target)) for low, high, target in self.state.edges() for kind in range(low, high + 1)}
         return tuple((low, high, following[kind]) for low, high, kind in self.kinds.pieces if kind in following)
 
