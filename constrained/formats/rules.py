@@ -22,7 +22,7 @@ def alternatives_of(rules: Mapping[str, Rule]) -> Alternatives:
 
 
 def repeat_at_most(rules: Alternatives, rule: str, item: str, most: int) -> None:
-    """Let `rule` derive up to `most` times `item`, with some 2·log2(most) rules, so that every number of items has one derivation."""
+    """Let `rule` derive up to `most` times `item`, with some 4·log2(most) rules, so that every number of items has one derivation."""
     if most <= _WRITTEN_OUT:
         rules[rule] = tuple((Ref(item),) * count for count in range(most + 1))
     elif most % 2 == 0:
@@ -31,15 +31,15 @@ def repeat_at_most(rules: Alternatives, rule: str, item: str, most: int) -> None
     else:
         half = most // 2
         repeat_at_most(rules, f"{rule}_{half}", item, half)
-        rules[rule] = ((Ref(f"{rule}_{half}"),), (*_exactly(rules, rule, item, half + 1), Ref(f"{rule}_{half}")))
+        rules[rule] = ((Ref(f"{rule}_{half}"),), (*_exactly(rules, item, half + 1), Ref(f"{rule}_{half}")))
 
 
-def _exactly(rules: Alternatives, rule: str, item: str, count: int) -> Sequence:
+def _exactly(rules: Alternatives, item: str, count: int) -> Sequence:
     """Return what derives `count` times `item`."""
     if count <= _WRITTEN_OUT:
         return (Ref(item),) * count
-    half = f"{rule}_{count // 2}_in_full"
-    rules[half] = (_exactly(rules, rule, item, count // 2),)
+    half = f"{item}_{count // 2}_times"
+    rules[half] = (_exactly(rules, item, count // 2),)
     return (Ref(half), Ref(half), *(Ref(item),) * (count % 2))
 
 

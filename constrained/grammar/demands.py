@@ -20,16 +20,17 @@ from ..errors import LimitExceeded
 from ..machine import Language
 from ..regex import NEVER, Expr, complement, intersect, is_empty
 from ..regex.expr import LAZY
-from ..work import spend
+from ..work import spend, working_on
 from .ir import Literal, Pattern, Ref, Sequence, Special, Symbol
 from .preferred import preferred
 from .surroundings import MARK_POINT, REST, Demanding
 
-MAX_COPIES = 2_000  # of rules
+MAX_COPIES = 200_000  # of rules
 MAX_PLACES = 20_000  # of a terminal, times the demand it meets
 
 Demand = Expr  # the rests of the input that are allowed; REST: all
 _Open = frozenset[Demand]
+_FREE: _Open = frozenset({REST})
 _Key = tuple[str, Demand, _Open]  # of a copy: rule, demand at its beginning, demands at its end
 _Rules = Mapping[str, tuple[tuple[Symbol | Demanding, ...], ...]]
 
@@ -60,6 +61,8 @@ class _Resolver:
         self._rules = rules
         self._ends: dict[tuple[str, Demand], set[Demand]] = {}
         self._terminals: dict[tuple[object, Demand], _Places] = {}
+        self._literals: dict[tuple[Symbol | Demanding, Demand], _Open] = {}
+        self._rank: dict[Demand, int] = {REST: 0}  # the order in which demands were met: their hashes are addresses
         self._same: dict[_Key, _Key] = {}  # copies known to derive the same texts
         self.begin()
 
@@ -77,15 +80,27 @@ class _Resolver:
         if isinstance(symbol, Ref):
             return frozenset(self._ends.setdefault((symbol.rule, demand), set()))
         if isinstance(symbol, (Literal, Special)):
-            end = _after(demand, symbol.text if isinstance(symbol, Literal) else symbol.name)
-            return frozenset() if end is NEVER else frozenset({end})
+            if demand is REST:
+                return _FREE
+            key = symbol, demand
+            if key not in self._literals:
+                end = _after(demand, symbol.text if isinstance(symbol, Literal) else symbol.name)
+                self._literals[key] = frozenset() if end is NEVER else frozenset({end})
+                self._rank.setdefault(end, len(self._rank))
+            return self._literals[key]
         return self._places(symbol, demand).ends
+
+    def _ordered(self, demands: Iterable[Demand]) -> list[Demand]:
+        return sorted(demands, key=self._rank.__getitem__)
 
     def _places(self, symbol: Symbol | Demanding, demand: Demand) -> _Places:
         assert isinstance(symbol, (Pattern, Demanding))
         key = symbol, demand
         if key not in self._terminals:
-            self._terminals[key] = _Places.explored(symbol, demand)
+            with working_on(f"terminal /{symbol.source}/"):
+                self._terminals[key] = _Places.explored(symbol, demand)
+            for end in self._terminals[key].end:
+                self._rank.setdefault(end, len(self._rank))
         return self._terminals[key]
 
     def settle(self) -> None:
@@ -102,7 +117,7 @@ class _Resolver:
                     spend(1 + len(sequence))
                     here = {demand}
                     for symbol in sequence:
-                        here = {end for one in here for end in self.ends(symbol, one)}
+                        here = {end for one in self._ordered(here) for end in self.ends(symbol, one)}
                     self._ends[name, demand] |= here
 
     # -- copies ---------------------------------------------------------------------------------------------------------
@@ -158,13 +173,13 @@ class _Resolver:
         here = [{demand}]
         spend(4 + 4 * len(sequence))
         for symbol in sequence:
-            here.append({end for one in here[-1] for end in self.ends(symbol, one)})
-        tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(here[-1] & ends, ((),))
+            here.append({end for one in self._ordered(here[-1]) for end in self.ends(symbol, one)})
+        tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(self._ordered(here[-1] & ends), ((),))
         for symbol, before in zip(reversed(sequence), reversed(here[:-1]), strict=True):
             found: dict[Demand, tuple[Sequence, ...]] = {}
-            for one in sorted(before, key=lambda demand: demand.serial):
+            for one in self._ordered(before):
                 groups: dict[tuple[Sequence, ...], set[Demand]] = {}
-                for end in self.ends(symbol, one):
+                for end in self._ordered(self.ends(symbol, one)):
                     if end in tails:
                         groups.setdefault(tails[end], set()).add(end)
                 heads = ((self._restricted(symbol, one, frozenset(group)), tail) for tail, group in groups.items())
@@ -253,7 +268,7 @@ class _Places:
                         queue.append(key)
                 found.edges[-1].append((low, high, to))
             found.targets.append({None if isinstance(to, Expr) else to for _, _, to in found.edges[-1]})
-            spend(10 + len(found.edges[-1]))
+            spend(10 + 3 * len(found.edges[-1]) // 2)
             if len(work) > MAX_PLACES:
                 raise LimitExceeded(f"terminal {symbol.source} and the demands on it need more than {MAX_PLACES:,} states")
         met = any(isinstance(to, Expr) for edges in found.edges for _, _, to in edges)

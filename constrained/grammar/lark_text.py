@@ -18,7 +18,7 @@ from ..work import spend
 
 MAX_NESTING = 100  # brackets inside brackets
 MAX_LENGTH = 10_000_000  # characters
-_COST = 40  # units of work per name, literal or bracket; that is what the library takes, 25 to 60 µs each
+_COST = 64  # units of work per name, literal or bracket; the library takes 25 to 60 µs for each
 MAX_PARTS = 20_000  # names and literals of a terminal, those of the terminals it uses included
 
 # A string or regular expression ends at its first unescaped quote; every alternative of each loop begins with another character.
@@ -105,6 +105,7 @@ class LarkText:
                     continue
                 done = work.pop()
                 parts[done] = sum(parts.get(part, 1) for part in bodies[done])
+                spend(10 * parts[done])
                 if parts[done] > MAX_PARTS:
                     raise LimitExceeded(
                         f"terminal {done} has {parts[done]:,} parts", where=self.find_definition(done),

@@ -119,6 +119,7 @@ class Guarding:
         return seq(*reversed(found))
 
     def _ways(self, items: Items, flags: int) -> Ways:
+        spend(10 * len(items))
         plain = self._plain.sequence(items, flags)
         return Ways(plain, plain if self._seen is self._plain else self._seen.sequence(items, flags))
 

@@ -101,6 +101,8 @@ class Terminals:
                 spend(5 * len(source))
                 found = read(source)
         except (GrammarError, LimitExceeded) as error:
+            if isinstance(error, LimitExceeded) and error.where:
+                raise  # the place of the work
             because = error.because if not error.where else f"{error.because} ({error.where} of the pattern)"
             raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
         if is_empty(found.pairs if isinstance(found, Demanding) else found):

@@ -1,0 +1,103 @@
+"""Lark texts at their limits: assertions at the edges of terminals, words that names exclude, counts beyond measure, random texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lark
+import pytest
+from fuzz import lark_texts
+from oracles import Acceptor, LarkOracle, all_texts
+
+from constrained import ChatFormat, Vocabulary, compile
+from constrained.errors import GrammarError, LimitExceeded, Rejected
+from constrained.grammar import Grammar
+
+SAME = {  # grammar: alphabet; what the library takes of all texts of up to five characters is what is taken
+    'start: "a" "x"\n%ignore /#(?!x)/': "a#x",
+    'start: "a" "x"\n%ignore /#\\b/': "a#x",
+    'start: INT ";"? INT\nINT: /1+(?!1)/': "1;",
+    'start: A | B\nA: /a(?<!a)/\nB: /b/': "ab",
+    'start: N ("a" | N)*\nN: /(?!(?:ab|b)\\b)[ab]+/\n%ignore / +/': "ab ",
+    'start: N+\nN: /a(?=b)|b+?/\n%ignore / +/': "ab ",
+    'start: N+\nN: /a\\b|ab/\n%ignore / +/': "ab ",
+}
+EARLY = (r"/^#[^\n]*/m", r"/\A#/", r"/\B#/", "/(?<!a)#/", "/(?<=a)#/", "/^#(?=x)/")
+
+
+@pytest.mark.parametrize(("source", "alphabet"), SAME.items())
+def test_assertions_at_the_edges_of_terminals(source: str, alphabet: str) -> None:
+    acceptor, oracle = Acceptor(Grammar.from_lark(source).start_state()), LarkOracle(source)
+    assert [text for text in all_texts(alphabet, 5) if acceptor.accepts(text) != oracle.accepts(text)] == []
+
+
+@pytest.mark.parametrize("pattern", EARLY)
+@pytest.mark.parametrize("use", ['start: "a" "x"\n%ignore {}', 'start: "a" {} "x"'])
+def test_terminals_that_look_back_are_refused(pattern: str, use: str) -> None:
+    """Ignored ones too: they were read as if what they ask always held."""
+    with pytest.raises(GrammarError, match="an assertion about the text before the terminal"):
+        Grammar.from_lark(use.format(pattern))
+
+
+def test_a_terminal_without_a_word_is_wrong_only_where_it_is_needed() -> None:
+    assert Acceptor(Grammar.from_lark('start: "a" NONE | "b"\nNONE: /a(?<!a)/').start_state()).accepts("b")
+    with pytest.raises(GrammarError, match="terminal NONE matches no text at line 2 column 1"):
+        Grammar.from_lark('start: "a" NONE\nNONE: /a(?<!a)/')
+
+
+def test_a_name_that_excludes_words() -> None:
+    words = "and|break|do|else|elseif|end|false|for|function|if|in|local|nil"
+    acceptor = Acceptor(Grammar.from_lark(f'start: NAME "=" NAME\nNAME: /(?!({words})\\b)[a-z_]\\w*/i').start_state())
+    taken = {text: acceptor.accepts(text) for text in ("a=b", "an=d", "and=b", "AND=b", "andy=b", "a=nil", "a=nils", "_=do_")}
+    assert taken == {"a=b": True, "an=d": True, "and=b": False, "AND=b": False, "andy=b": True, "a=nil": False, "a=nils": True, "_=do_": True}
+
+
+@pytest.mark.parametrize("most", [1, 2, 16, 17, 33, 34, 100])
+def test_up_to_so_many_calls(most: int) -> None:
+    chat = ChatFormat.load("hermes")
+    call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    acceptor = Acceptor(chat.grammar([{"name": "f", "parameters": {"type": "object", "properties": {}}}], max_calls=most).start_state())
+
+    def taken(calls: int) -> bool:
+        parts: list[bytes | str] = []
+        for number in range(calls):
+            parts.append((("\n" if number else "") + call).encode())
+        return acceptor.accepts([*parts, "<|im_end|>"])
+
+    assert [taken(calls) for calls in (1, most - 1 or 1, most, most + 1)] == [True, True, True, False]
+
+
+def test_a_billion_calls_are_counted() -> None:
+    assert len(ChatFormat.load("hermes").grammar(max_calls=10**9).rules) < 200
+
+
+def test_too_much_work_names_its_place() -> None:
+    with pytest.raises(LimitExceeded, match="too much work at Lark grammar"):
+        Grammar.from_lark("start: " + " | ".join(f'"a{number}"' for number in range(100_000)))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_texts(seed: int) -> None:
+    """A slice of ``python -m tests.fuzz.lark_texts``, which runs for as long as one likes."""
+    assert sum(lark_texts.run(50, seed).values()) == 50
+
+
+def test_the_librarys_grammar_of_python_is_read() -> None:
+    """What an indenter would add is given as texts; each is a token of its own in what a model writes."""
+    source = Path(lark.__file__).with_name("grammars").joinpath("python.lark").read_text(encoding="utf-8")
+    grammar = Grammar.from_lark(source, start="file_input", declare={"_INDENT": "→", "_DEDENT": "←"})
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
+    constraint = compile(grammar, vocabulary)
+
+    def accepts(text: str) -> bool:
+        matcher = constraint.matcher()
+        try:
+            for byte in text.encode():
+                matcher.advance(byte)
+        except Rejected:
+            return False
+        return bool(matcher.is_accepting())
+
+    taken = ["x = 1\n", "def f(a, *b):  # note\n    →return a\n←", "f(x for x in [1, 2])\n"]
+    assert [text for text in taken if not accepts(text)] == []
+    assert [text for text in ("x = \n", "def f(:\n", "1 = = 2\n", "return )\n") if accepts(text)] == []
