@@ -80,7 +80,8 @@ class LarkText:
                 )
             if match.lastgroup in ("string", "regexp", "name", "definition"):
                 text = match.group().lstrip("%!? \t")
-                found.append(Token(match.lastgroup, text, line, column + len(match.group()) - len(text)))
+                kind = "directive" if match.group().startswith("%") else match.lastgroup
+                found.append(Token(kind, text, line, column + len(match.group()) - len(text)))
         return tuple(found)
 
     def check(self) -> None:
@@ -90,8 +91,12 @@ class LarkText:
         """
         bodies: dict[str, list[str]] = {}
         body: list[str] = []
+        changes = False  # the next name is that of a definition
         for token in self.tokens:
-            if token.kind == "definition":
+            if token.kind == "directive":
+                body, changes = [], token.text in ("extend", "override")
+            elif token.kind == "definition" or changes:
+                changes = False
                 body = bodies.setdefault(token.text, [])
             else:
                 body.append(token.text)
