@@ -101,9 +101,9 @@ class Terminals:
                 spend(5 * len(source))
                 found = read(source)
         except (GrammarError, LimitExceeded) as error:
-            if isinstance(error, LimitExceeded) and error.where:
-                raise  # the place of the work
-            because = error.because if not error.where else f"{error.because} ({error.where} of the pattern)"
+            if error.what == "too much work":
+                raise  # it names the rule and the terminal
+            because = error.because if not error.where or error.where.startswith("Lark grammar") else f"{error.because} ({error.where} of the pattern)"
             raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
         if is_empty(found.pairs if isinstance(found, Demanding) else found):
             self.wordless[name or pattern.raw or source] = place
