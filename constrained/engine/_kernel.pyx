@@ -25,7 +25,7 @@ from constrained.engine._arena cimport arena_free, arena_undo
 from constrained.engine._automaton cimport known_successor
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
-from constrained.engine._meter cimport Meter
+from constrained.engine._meter cimport LITTLE, Meter
 from constrained.engine._text cimport Texts
 from constrained.engine._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
 from constrained.engine._tables cimport Ints, Map, Node, ints_add, ints_free, map_free, map_get, map_put
@@ -184,8 +184,10 @@ cdef class Kernel(Masks):
     cdef int leave(self) except -1:
         global collector_is_off
         try:
-            self.meter.close()
+            if self.meter.opened or self.meter.ticks >= LITTLE:
+                self.meter.close()
         finally:
+            self.meter.ticks, self.meter.budget = 0, None
             if self.collects:
                 PyGC_Enable()
                 collector_is_off = False
@@ -286,7 +288,9 @@ cdef class Kernel(Masks):
         if state < 0 or not 0 <= token < self.size:
             return NO_TOKEN
         last = self.token_first[token + 1]
-        self.check(state)
+        self.used = True
+        if self.gone:
+            raise Preempted
         for i in range(self.token_first[token], last):
             after = known_successor(&self.states[after], self.token_bytes[i])
             if after == UNKNOWN:
@@ -308,7 +312,9 @@ cdef class Kernel(Masks):
     cdef Mask* mask_of(self, int state, object budget) except NULL:
         """Return the mask of a state, computed once."""
         cdef Mask* mask
-        self.check(state)
+        self.used = True
+        if self.gone:
+            raise Preempted
         mask = self.states[state].mask
         if mask != NULL:
             return mask

@@ -57,7 +57,7 @@ cdef class Masks(Literals):
                 self.add_literals(q, stack, node)
             else:
                 self.add_text(q, stack, node)
-        work(self.meter, TRIED * self.doubtful.size)
+        self.meter.ticks += TRIED * self.doubtful.size
         for i in range(self.doubtful.size):
             token = self.doubtful.at[i]
             if draft_has(&self.draft, token) and self.after_token(state, token) == DEAD:
@@ -75,7 +75,7 @@ cdef class Masks(Literals):
         cdef Inner inner = self.part(q, node) if node >= 0 else self.inner(q)
         cdef bint recording = self.records(stack)
         cdef int behind, closing = self.texts.spellings[self.texts.positions[q >> 1].spelling].closing
-        work(self.meter, ADDED + 2 * inner.exits.size)
+        self.meter.ticks += ADDED + 2 * inner.exits.size
         if node >= 0:
             draft_tokens(&self.draft, inner.tokens.at, inner.tokens.size)
         else:

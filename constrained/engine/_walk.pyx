@@ -11,7 +11,7 @@ from libc.stdlib cimport free
 from constrained.engine._automaton cimport Row, successor
 from constrained.engine._inner cimport Inners
 from constrained.engine._machines cimport OUTSIDE, UNKNOWN
-from constrained.engine._meter cimport work
+from constrained.engine._meter cimport SLICE
 from constrained.engine._packed cimport draft_node, draft_token
 from constrained.engine._tables cimport Ints, ints_add
 from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spelling
@@ -82,7 +82,8 @@ cdef class Walks(Inners):
                     after = light
             path[depth] = after
             at += 1
-        return work(self.meter, visited)
+        self.meter.ticks += visited
+        return 0 if self.meter.ticks < SLICE else self.meter.flush()
 
     cdef int walk_all(self, int state) except -1:
         """Walk the whole trie, but only below the bytes that the state reads."""
