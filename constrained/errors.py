@@ -19,7 +19,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def compose(what: str, where: str | None = None, because: str | None = None, instead: str | None = None) -> str:
+def compose(
+    what: str, where: str | None = None, because: str | None = None, instead: str | None = None, shown: str | None = None,
+) -> str:
     """Return the message in the house form; absent parts leave no trace.
 
     >>> print(compose("unknown format 'foo'", because="no such file", instead="one of: hermes"))
@@ -28,6 +30,7 @@ def compose(what: str, where: str | None = None, because: str | None = None, ins
       instead: one of: hermes
     """
     lines = [_cut(what, 700) if where is None else f"{_cut(what, 700)} at {_cut(where, 400)}"]
+    lines += [f"  {line}" for line in shown.splitlines()] if shown else []
     if because:
         lines.append(f"  because: {_cut(because, 500)}")
     if instead:
@@ -118,11 +121,26 @@ class LimitExceeded(ConstrainedError, RuntimeError):
 class Rejected(ConstrainedError):
     """A text or token is not in the language.
 
-    `position` counts bytes from the start of the text (tokens: of what was generated); `expected` says what could have come.
+    `position` counts bytes from the start of the text (tokens: of what was generated); `expected` says what could have come.  Of a chat
+    format's text, `layer` is "structure" (tokens, roles, stops, order), "syntax" (of arguments), "tool" or "schema"; `line` and `column`
+    count from 1; `message` and `call` number them from 1, `pointer` is the JSON pointer inside the call's arguments, `rule` the rule of the
+    format that was being read, `keyword` and `schema_pointer` the keyword of the tool's schema; `others`: what else is wrong, if asked for.
 
     PERF: to find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the answers; so a
     rejection may know its `reasons` only when it is asked, see `worded_later`.
     """
+
+    layer: str | None = None
+    line: int | None = None
+    column: int | None = None
+    message: int | None = None
+    call: int | None = None
+    pointer: str | None = None
+    rule: str | None = None
+    keyword: str | None = None
+    schema_pointer: str | None = None
+    shown: str | None = None
+    others: tuple[Rejected, ...] = ()
 
     @classmethod
     def worded_later(cls, reasons: Callable[[], dict[str, Any]]) -> Rejected:
@@ -149,7 +167,7 @@ class Rejected(ConstrainedError):
         """The message is worded from the attributes."""
 
     def __str__(self) -> str:
-        return compose(self.what, self.where, self.because, self.instead)
+        return compose(self.what, self.where, self.because, self.instead, self.shown)
 
     def __repr__(self) -> str:
         return f"Rejected({str(self)!r})"
@@ -160,7 +178,8 @@ class Rejected(ConstrainedError):
 
     def __init__(
         self, what: str, *, where: str | None = None, because: str | None = None, instead: str | None = None,
-        position: int | None = None, expected: str | None = None,
+        position: int | None = None, expected: str | None = None, **details: Any,
     ) -> None:
         super().__init__(what, where=where, because=because, instead=instead)
         self.position, self.expected = position, expected
+        self.__dict__.update(details)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, Vocabulary, compile
 from constrained.formats import Message, ToolCall
 from constrained.formats.arguments import is_plain
-from constrained.formats.parse import check, split_ids, split_text
+from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.search import derive
 from constrained.grammar import Embedded, Literal, Ref
 from constrained.schema import embed

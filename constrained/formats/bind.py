@@ -49,7 +49,7 @@ def shape(generic: Grammar, definition: Definition, request: Request) -> Alterna
     Raises: GrammarError: the request contradicts the format or itself.
     """
     rules = alternatives_of(generic.rules)
-    for change in _changes(definition, request.options):
+    for change in changes_of(definition, request.options):
         for target, source in change.replace:
             rules[target] = rules[source]
         for rule in change.drop:
@@ -97,7 +97,8 @@ def _grammar(rules: Alternatives, generic: Grammar) -> Grammar:
     return Grammar(named, ENTRY, generic.specials & used, source=generic.source, adopts=generic.adopts)
 
 
-def _changes(definition: Definition, options: Mapping[str, object]) -> list[Change]:
+def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Change]:
+    """Return what options change in a format's rules.  Raises: GrammarError: an option or its value is unknown."""
     if unknown := options.keys() - definition.options.keys():
         raise GrammarError(
             f"unknown option {min(unknown)!r} for the format '{definition.title}'",
@@ -258,6 +259,6 @@ def name_pattern(rules: Alternatives) -> re.Pattern[str] | None:
 def terminal_of(rules: Alternatives, rule: str) -> Pattern | None:
     """Return the pattern that a rule is, if it is one."""
     sequence: tuple[Symbol, ...] = (Ref(rule),)
-    while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules[sequence[0].rule]) == 1:
+    while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules.get(sequence[0].rule, ())) == 1:
         sequence = rules[sequence[0].rule][0]
     return sequence[0] if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None

@@ -94,6 +94,8 @@ class Definition:
     `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are texts that some
     tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn.  `variant` is what
     sets a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
+    `messages` maps the rules of messages to roles; `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have
+    Python's escapes.
     """
 
     title: str
@@ -109,12 +111,15 @@ class Definition:
     thoughts: Mapping[str, str]
     reasoning: Reasoning | None
     variant: Change
+    messages: Mapping[str, str]
+    slots: Mapping[str, str]
+    escaped: frozenset[str]
     options: Mapping[str, Option]
 
 
 _KEYS = frozenset(
-    """extends title specification grammar specials markers reserved spellings variant stops payload calls builtins thoughts reasoning
-    options""".split()
+    """extends title specification grammar specials markers reserved spellings variant stops payload calls builtins thoughts messages
+    slots escaped reasoning options""".split()
 )
 
 
@@ -167,6 +172,9 @@ def _definition(table: dict[str, Any], path: Path) -> Definition:
         thoughts=dict(table.get("thoughts", {})),
         reasoning=_reasoning(table["reasoning"], path) if "reasoning" in table else None,
         variant=_change(table.get("variant", {}), path),
+        messages={str(rule): str(role) for rule, role in table.get("messages", {}).items()},
+        slots={str(rule): str(slot) for rule, slot in table.get("slots", {}).items()},
+        escaped=frozenset(map(str, table.get("escaped", ()))),
         options={name: _option(value, name, path) for name, value in table.get("options", {}).items()},
     )
 

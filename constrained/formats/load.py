@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GrammarError, VocabularyError, shown
+from ..errors import GrammarError, shown
 from ..grammar import Grammar, Literal, Rule, Symbol
 from ..schema.recent import Recent, content
 from .aliases import known, nearest
@@ -23,7 +23,11 @@ from .message import Message, ToolCall
 from .request import Request, make_request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..engine.vocabulary import Vocabulary
+    from .read.asked import Asked
+    from .read.question import Question
 
 
 def _folder() -> Path:
@@ -144,29 +148,66 @@ class ChatFormat:
             calls_before=calls_before)
 
     def parse(
-        self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, **options: Any
-    ) -> Message:
-        """Return what a generated turn says, stop token included; what `grammar` with the same arguments does not derive is rejected.
+        self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, *, strict: bool = False,
+        partial: bool = False, kind: str = "assistant_turn", prompt: str | None = None, **options: Any,
+    ) -> Any:
+        """Return what a text says: a `Message`; of kind "conversation" a list of them; of kind "tool_call" a `ToolCall`.
 
-        Ids need the vocabulary that they belong to.  options: as for `grammar`.
+        Read is whatever the format's accepted rules derive; strict: only what `grammar` with the same arguments does.  Names and arguments of
+        calls are judged by the tools, where they are given.  partial: the text is the beginning of one, whatever is missing; what is certain
+        is returned.  Ids need the vocabulary that they belong to.  prompt: what the prompt holds of the turn, behind the assistant's header.
 
-        Raises: Rejected: with the place and what was expected.
+        options: those of the format; max_calls, tool_choice, parallel_tool_calls; builtin_tools, which of the format's own are offered;
+        tool, the name of the tool whose arguments alone are read; stop_optional, for servers that strip the stop token.
+
+        Cost: linear; about 1 µs a character of arguments, far less of text.
+        Raises: Rejected: with the place, the layer and what was expected.  LimitExceeded: see `work`.
 
         >>> turn = '<tool_call>\\n{"name": "add", "arguments": {"n": 1}}\\n</tool_call><|im_end|>'
         >>> ChatFormat.load("hermes").parse(turn).tool_calls
-        [ToolCall(name='add', arguments={'n': 1})]
+        [ToolCall(name='add', arguments={'n': 1}, id=None)]
         """
-        from .parse import check, read_turn, split_ids, split_text  # they need the engine; grammars do not
+        messages = self._asked(kind, tools, vocabulary, prompt, options).read(text_or_ids, strict=strict, partial=partial, all_errors=False)
+        if kind == "conversation":
+            return messages
+        if kind == "tool_call":
+            return messages[0].tool_calls[0] if messages[0].tool_calls else ToolCall("", {})
+        return messages[0]
 
-        if isinstance(text_or_ids, str):
-            turn = split_text(text_or_ids, self.definition)
-            whole = split_text(options.get("prompt", "") + text_or_ids, self.definition)
-        elif vocabulary is None:
-            raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
-        else:
-            turn = whole = split_ids(text_or_ids, vocabulary, self.stop)
-        check(turn, self.grammar(tools, **options), self.definition)
-        return read_turn(whole, shape(self.generic, self.definition, self._request(tools, **options)), self.definition)
+    def validate(
+        self, text_or_ids: str | Iterable[int], kind: str = "conversation", tools: object = None, vocabulary: Vocabulary | None = None, *,
+        strict: bool = False, prompt: str | None = None, all_errors: bool = False, **options: Any,
+    ) -> None:
+        """Raise `Rejected` where `parse` with the same arguments would; all_errors: its `others` are what else is wrong.
+
+        >>> ChatFormat.load("hermes").validate("Hello.<|im_end|>", "assistant_turn")
+        """
+        self._asked(kind, tools, vocabulary, prompt, options).read(text_or_ids, strict=strict, partial=False, all_errors=all_errors)
+
+    def _asked(self, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str | None, options: dict[str, Any]) -> Asked:
+        from .read.asked import Asked  # it needs the engine; grammars do not
+
+        return Asked(self, kind, tools, vocabulary, prompt or "", options)
+
+    def recent_question(self, key: bytes | None, make: Callable[[], Question]) -> Question:
+        """Return what was asked of a text under the same options lately."""
+        return self._questions.found(key, make)
+
+    def entered(self, kind: str) -> ChatFormat:
+        """Return the format whose turn is the canonical text of a kind."""
+        from .read.asked import canonical
+
+        if kind not in self._entered:
+            self._entered[kind] = canonical(self, kind)
+        return self._entered[kind]
+
+    @cached_property
+    def _questions(self) -> Recent[Question]:
+        return Recent(most=32, most_bytes=1 << 20)
+
+    @cached_property
+    def _entered(self) -> dict[str, ChatFormat]:
+        return {"assistant_turn": self}
 
     def write(self, message: Message, tools: object = None, **options: Any) -> str:
         """Return the canonical text of a message's turn: what a model that follows the format to the letter would generate.

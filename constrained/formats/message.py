@@ -1,4 +1,4 @@
-"""What an assistant turn says: text, thoughts, tool calls and the stop token.
+"""What a message says: text, thoughts, tool calls and the stop token.
 
 The same value for every format, so that a reader of one and a writer of another can be joined.
 """
@@ -23,7 +23,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An assistant turn.
+    """A message; an assistant turn, unless `role` says otherwise.  `name` is the speaker's, where the format names speakers.
 
     `content` is the text that a user would see, "" where there is none; `thoughts` maps the kind of a thought to its text;
     `stop` is the special token that ends the turn, as the tokenizer spells it.
@@ -33,3 +33,5 @@ class Message:
     tool_calls: list[ToolCall] = field(default_factory=list)
     stop: str | None = None
     thoughts: dict[str, str] = field(default_factory=dict)
+    role: str = "assistant"
+    name: str | None = None

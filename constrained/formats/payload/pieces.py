@@ -1,0 +1,120 @@
+"""What the readers of arguments share: the value under construction, its JSON pointer, and faults.
+
+A value grows inside its containers: a list or dict is attached to its parent when it opens, so that an unfinished text has a value at
+every moment.  Containers are kept on an explicit stack, as texts may be nested deeper than Python can recurse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from math import isfinite
+from typing import Any, Protocol
+
+MOST_INT_DIGITS = 20_000  # longer integers are `Decimal`: to convert their base takes quadratic time
+
+
+@dataclass
+class Fault(Exception):
+    """A text is not what a reader reads: the place in it, why, what could have come, and the pointer of the value it stands in."""
+
+    at: int
+    because: str
+    expected: str
+    pointer: str
+
+
+class Reader(Protocol):
+    """A reader of one value.  Invariant: a character is read once; `done` never becomes false again."""
+
+    done: bool
+    base: int  # the place of text[0], to be set before each piece of text
+    expected: str  # what may come next, in words
+    value: Any
+
+    @property
+    def pointer(self) -> str: ...
+
+    def feed(self, text: str, at: int, end: int) -> int:
+        """Read text[at:end], at most to the end of the value; return where reading stopped.  Raises: Fault."""
+        ...
+
+    def partial(self) -> Any:
+        """Return what is known of the value; nothing may be fed afterwards."""
+        ...
+
+
+class Tree:
+    """The containers that are open, outermost first, with the key or index at which each of them waits for a value.
+
+    Invariant: `root` holds all values read so far; keys[i] is where containers[i] takes its next value.
+    """
+
+    __slots__ = ("root", "containers", "keys")
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.containers: list[Any] = []
+        self.keys: list[Any] = []
+
+    def put(self, value: Any) -> None:
+        """Write a value where the innermost container waits for one."""
+        if not self.containers:
+            self.root = value
+        elif isinstance(self.containers[-1], list):
+            self.containers[-1].append(value)
+        else:
+            self.containers[-1][self.keys[-1]] = value
+
+    def open(self, container: Any) -> None:
+        self.put(container)
+        self.containers.append(container)
+        self.keys.append(None)
+
+    def close(self) -> bool:
+        """Close the innermost container; return whether it was the outermost."""
+        self.containers.pop()
+        self.keys.pop()
+        return not self.containers
+
+    def pointer(self) -> str:
+        """Return the JSON pointer of the value that is being read."""
+        parts = []
+        for container, key in zip(self.containers, self.keys, strict=True):
+            if isinstance(container, list):
+                parts.append(str(len(container)))
+            elif key is not None:
+                parts.append(key.replace("~", "~0").replace("/", "~1"))
+        # A container is part of its parent from the start: the index of the one that is open has already been counted.
+        for depth, container in enumerate(self.containers[:-1]):
+            if isinstance(container, list):
+                parts[depth] = str(len(container) - 1)
+        return "".join(f"/{part}" for part in parts)
+
+
+def integer_of(digits: str) -> int | Decimal:
+    """Return the number that decimal digits with a sign spell; Python's own limit on their number plays no part."""
+    if len(digits) < 4_000:
+        return int(digits)
+    number = Decimal(digits)
+    return int(number) if len(digits) <= MOST_INT_DIGITS else number
+
+
+def decimal_of(text: str) -> float | Decimal:
+    """Return the number that a decimal fraction or one with an exponent spells.
+
+    A float where its shortest spelling means the same number, else a `Decimal`, so that nothing overflows and no digit is lost.  Only
+    exponents beyond some 10^18 are cut down to that.
+
+    >>> decimal_of("1E2"), decimal_of("1e+400")
+    (100.0, Decimal('1E+400'))
+    """
+    number = float(text)
+    if len(text) < 17 and isfinite(number) and abs(number) > 1e-300:
+        return number
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:
+        mantissa, _, exponent = text.lower().partition("e")
+        exact = Decimal(f"{mantissa}e{'-' if exponent.startswith('-') else ''}{10**17}") if Decimal(mantissa) else Decimal(0)
+    return number if isfinite(number) and exact == Decimal(repr(number)) else exact

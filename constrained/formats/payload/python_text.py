@@ -1,0 +1,392 @@
+"""Keyword arguments as Python writes them, ``(a=1, b='x')`` → value.
+
+The literals are those of `ast.literal_eval` that have a JSON value: strings in either quote, raw and over several lines too, adjacent ones
+joined; numbers in any base; True, False, None; lists, tuples, dicts with string keys; parentheses around any of them.  `ast` itself is not
+asked: it needs the whole text, limits nesting to 200 levels and gives no value for what is unfinished.  Only the escapes of a string are
+left to `ast.literal_eval`, one literal at a time.
+
+Left out: comments, and floats that overflow, which `repr` cannot write.  Tested against `ast.literal_eval`.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+from .pieces import Fault, Tree, decimal_of, integer_of
+
+_SPACES = re.compile(r"[ \t\n\r\f]*")
+_WORD = re.compile(r"\w*")
+_PLAIN = {
+    "'": re.compile(r"[^'\\\n\r\x00]*"), '"': re.compile(r'[^"\\\n\r\x00]*'),
+    "'''": re.compile(r"[^'\\\x00]*"), '"""': re.compile(r'[^"\\\x00]*'),
+}  # fmt: skip
+_PREFIXES = frozenset({"r", "R", "u", "U"})
+_WORDS = {"True": True, "False": False, "None": None}
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_INTEGER = re.compile(r"0(?:_?0)*|[1-9](?:_?[0-9])*")
+_BASE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+")
+_FLOAT = re.compile(rf"(?:{_DIGITS})?\.{_DIGITS}(?:[eE][+-]?{_DIGITS})?|{_DIGITS}\.?[eE][+-]?{_DIGITS}|{_DIGITS}\.")
+_NUMBER_RUN = re.compile(r"[0-9a-zA-Z_.]*")
+_CALL, _GROUP = "call", "("
+_CLOSING = {_CALL: ")", _GROUP: ")", "[": "]", "{": "}"}
+
+_Step = Callable[[str, int, int], int]
+
+
+class KeywordsReader:
+    """Reads one list of keyword arguments, both parentheses included.
+
+    `_kinds` says how each open container was opened, `_commas` whether it has had a comma: without one, parentheses are no tuple.
+    """
+
+    __slots__ = ("done", "expected", "_tree", "_step", "_kinds", "_commas", "_token", "_at", "_quote", "_prefix", "_joined", "_sign", "_key", "base")
+
+    def __init__(self) -> None:
+        self.done, self.expected, self.base = False, "'('", 0
+        self._tree = Tree()
+        self._step: _Step = self._start
+        self._kinds: list[str] = []
+        self._commas: list[bool] = []
+        self._token: list[str] = []
+        self._at = 0  # where the token began
+        self._quote, self._prefix, self._sign = "", "", ""
+        self._joined: list[str] = []  # adjacent strings so far
+        self._key = False  # whether the string is a key of a dict
+
+    @property
+    def value(self) -> Any:
+        return self._tree.root
+
+    @property
+    def pointer(self) -> str:
+        return self._tree.pointer()
+
+    def feed(self, text: str, at: int, end: int) -> int:
+        while at < end and not self.done:
+            at = self._step(text, at, end)
+        return at
+
+    def partial(self) -> Any:
+        if self._step in (self._string, self._slash, self._third) and not self._key:
+            self._tree.put("".join([*self._joined, _unfinished(self._prefix, self._quote, "".join(self._token))]))
+        elif self._joined and not self._key:
+            self._tree.put("".join(self._joined))
+        return self._tree.root
+
+    def _fault(self, at: int, because: str, expected: str | None = None) -> Fault:
+        return Fault(self.base + at, because, expected or self.expected, self.pointer)
+
+    def _unexpected(self, text: str, at: int) -> Fault:
+        return self._fault(at, f"{text[at]!r} cannot stand here")
+
+    def _go(self, step: _Step, expected: str) -> None:
+        self._step, self.expected = step, expected
+
+    # -- names and containers ---------------------------------------------------------------------------------------------
+
+    def _start(self, text: str, at: int, end: int) -> int:
+        if text[at] != "(":
+            raise self._unexpected(text, at)
+        self._open(_CALL, {})
+        return at + 1
+
+    def _open(self, kind: str, container: Any) -> None:
+        self._tree.open(container)
+        self._kinds.append(kind)
+        self._commas.append(False)
+        self._next()
+
+    def _next(self) -> None:
+        """Expect the next member of the innermost container, or its end."""
+        kind = self._kinds[-1]
+        if kind == _CALL:
+            self._go(self._name_or_end, "a keyword argument or ')'")
+        elif kind == "{":
+            self._go(self._key_or_end, "a key in quotes or '}'")
+        else:
+            self._go(self._value_or_end, f"a value or {_CLOSING[kind]!r}")
+
+    def _name_or_end(self, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at == end:
+            return at
+        if text[at] == ")":
+            return self._end(at)
+        if not (text[at].isidentifier() or text[at] == "_"):
+            raise self._unexpected(text, at)
+        self._token, self._at = [], self.base + at
+        self._go(self._name, "'='")
+        return at
+
+    def _name(self, text: str, at: int, end: int) -> int:
+        run = _end_of(_WORD, text, at, end)
+        self._token.append(text[at:run])
+        if run == end:
+            return run
+        name = unicodedata.normalize("NFKC", "".join(self._token))
+        at = self._at - self.base
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise self._fault(at, f"{name!r} is no name of a keyword argument", "a name")
+        if name in self._tree.containers[-1]:
+            raise self._fault(at, f"the argument {name!r} appears twice", "another name")
+        self._tree.keys[-1] = name
+        self._go(self._equals, "'='")
+        return run
+
+    def _equals(self, text: str, at: int, end: int) -> int:
+        return self._sign_then_value("=", text, at, end)
+
+    def _colon(self, text: str, at: int, end: int) -> int:
+        return self._sign_then_value(":", text, at, end)
+
+    def _sign_then_value(self, sign: str, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at == end:
+            return at
+        if text[at] != sign:
+            raise self._unexpected(text, at)
+        self._go(self._value, "a value")
+        return at + 1
+
+    def _key_or_end(self, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at == end:
+            return at
+        if text[at] == "}":
+            return self._end(at)
+        self._key = True
+        if text[at] in "'\"":
+            self._open_string("", text[at])
+            return at + 1
+        if text[at] in _PREFIXES:
+            return self._open_word(at)
+        raise self._fault(at, f"{text[at]!r} cannot stand here: keys are strings")
+
+    def _value_or_end(self, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at < end and text[at] == _CLOSING[self._kinds[-1]]:
+            return self._end(at)
+        return self._value(text, at, end)
+
+    def _end(self, at: int) -> int:
+        kind, comma = self._kinds.pop(), self._commas.pop()
+        container = self._tree.containers[-1]
+        if self._tree.close():
+            self.done, self.expected = True, ""
+            return at + 1
+        if kind == _GROUP and container and not comma:
+            parent = self._tree.containers[-1]
+            parent[-1 if isinstance(parent, list) else self._tree.keys[-1]] = container[0]
+        self._finished()
+        return at + 1
+
+    def _after(self, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at == end:
+            return at
+        if text[at] == ",":
+            self._commas[-1] = True
+            if not isinstance(self._tree.containers[-1], list):
+                self._tree.keys[-1] = None
+            self._next()
+            return at + 1
+        if text[at] != _CLOSING[self._kinds[-1]]:
+            raise self._unexpected(text, at)
+        return self._end(at)
+
+    def _finished(self) -> None:
+        self._go(self._after, f"',' or {_CLOSING[self._kinds[-1]]!r}")
+
+    def _put(self, value: Any) -> None:
+        self._tree.put(value)
+        self._finished()
+
+    # -- values -----------------------------------------------------------------------------------------------------------
+
+    def _value(self, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at == end:
+            return at
+        char = text[at]
+        self._key = False
+        if char in "'\"":
+            self._open_string("", char)
+        elif char in "([{":
+            self._open(char, {} if char == "{" else [])
+        elif char in "+-":
+            self._sign = char
+            self._go(self._signed, "a number")
+        elif char == "." or char.isascii() and char.isdigit():
+            self._open_number(at)
+            return at
+        elif char.isidentifier():
+            return self._open_word(at)
+        else:
+            raise self._unexpected(text, at)
+        return at + 1
+
+    def _signed(self, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at < end and not (text[at] == "." or text[at].isascii() and text[at].isdigit()):
+            raise self._unexpected(text, at)
+        self._open_number(at)
+        return at
+
+    def _open_number(self, at: int) -> None:
+        self._token, self._at = [self._sign], self.base + at
+        self._sign = ""
+        self._go(self._number, "a number")
+
+    def _number(self, text: str, at: int, end: int) -> int:
+        run = _end_of(_NUMBER_RUN, text, at, end)
+        self._token.append(text[at:run])
+        if run == end:
+            return run
+        token = "".join(self._token)
+        if text[run] in "+-" and token[-1] in "eE" and token.lstrip("+-")[:2] not in ("0x", "0X"):
+            self._token.append(text[run])
+            return run + 1
+        self._put(self._number_of(token, self._at - self.base))
+        return run
+
+    def _number_of(self, token: str, at: int) -> Any:
+        sign, digits = ("-", token[1:]) if token[0] == "-" else ("", token.removeprefix("+"))
+        if _INTEGER.fullmatch(digits):
+            return integer_of(sign + digits.replace("_", ""))
+        if _BASE.fullmatch(digits):
+            return int(sign + digits, 0)
+        if not _FLOAT.fullmatch(digits):
+            raise self._fault(at, f"{token[:40]!r} is no number that has a JSON value", "a number")
+        if not isfinite(float(digits)):
+            raise self._fault(at, f"{token[:40]!r} overflows", "a number of Python's")
+        return decimal_of(sign + digits.replace("_", ""))
+
+    def _open_word(self, at: int) -> int:
+        self._token, self._at = [], self.base + at
+        self._go(self._word, "a value")
+        return at
+
+    def _word(self, text: str, at: int, end: int) -> int:
+        run = _end_of(_WORD, text, at, end)
+        self._token.append(text[at:run])
+        if run == end:
+            return run
+        word = "".join(self._token)
+        if text[run] in "'\"" and word in _PREFIXES:
+            self._open_string(word, text[run])
+            return run + 1
+        if word not in _WORDS or self._key or self._joined:
+            raise self._fault(self._at - self.base, f"{word!r} is no value", "'True', 'False' or 'None'")
+        self._put(_WORDS[word])
+        return run
+
+    # -- strings ------------------------------------------------------------------------------------------------------------
+
+    def _open_string(self, prefix: str, quote: str) -> None:
+        self._prefix, self._quote, self._token = prefix, quote, []
+        self._go(self._second, "a character or the closing quote")
+
+    def _second(self, text: str, at: int, end: int) -> int:
+        if text[at] != self._quote:
+            self._step = self._string
+            return at
+        self._step = self._third
+        return at + 1
+
+    def _third(self, text: str, at: int, end: int) -> int:
+        """Behind two quotes: an empty string, or the third of a long one."""
+        if text[at] != self._quote:
+            return self._close_string(at)
+        self._quote *= 3
+        self._step = self._string
+        return at + 1
+
+    def _string(self, text: str, at: int, end: int) -> int:
+        run = _end_of(_PLAIN[self._quote], text, at, end)
+        self._token.append(text[at:run])
+        if run == end:
+            return run
+        char = text[run]
+        if char == "\\":
+            self._step = self._slash
+            return run + 1
+        if char != self._quote[0]:
+            raise self._fault(run, f"{char!r} must be escaped in a string")
+        if len(self._quote) == 1:
+            return self._close_string(run + 1)
+        self._token.append(char)
+        if run > at:
+            self._token.append("")  # quotes that close stand alone at the end of the token
+        if [piece for piece in self._token[-6:] if piece][-3:] == [char] * 3:
+            self._token = ["".join(self._token)[:-3]]
+            return self._close_string(run + 1)
+        return run + 1
+
+    def _slash(self, text: str, at: int, end: int) -> int:
+        self._token.append("\\" + text[at])
+        self._step = self._string
+        return at + 1
+
+    def _close_string(self, at: int) -> int:
+        body = "".join(self._token)
+        try:
+            string = _decoded(self._prefix, self._quote, body)
+            string.encode()
+        except (SyntaxError, ValueError) as error:
+            because = "it spells half of a surrogate pair" if isinstance(error, UnicodeEncodeError) else "it has an escape that is not Python's"
+            raise self._fault(max(at - 1, 0), f"the string cannot be read: {because}", "another escape") from error
+        self._joined.append(string)
+        self._token = []
+        self._go(self._after_string, "':'" if self._key else f"',' or {_CLOSING[self._kinds[-1]]!r}")
+        return at
+
+    def _after_string(self, text: str, at: int, end: int) -> int:
+        at = _end_of(_SPACES, text, at, end)
+        if at == end:
+            return at
+        if text[at] in "'\"":
+            self._open_string("", text[at])
+            return at + 1
+        if text[at] in _PREFIXES:
+            return self._open_word(at)
+        string, self._joined = "".join(self._joined), []
+        if not self._key:
+            self._put(string)
+            return at
+        if string in self._tree.containers[-1]:
+            raise self._fault(at, f"the key {string!r} appears twice", "another key")
+        self._tree.keys[-1] = string
+        self._go(self._colon, "':'")
+        return at
+
+
+def _decoded(prefix: str, quote: str, body: str) -> str:
+    if prefix in ("r", "R") or "\\" not in body:
+        return body
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes that mean themselves
+        return str(ast.literal_eval(quote + body + quote))
+
+
+def _unfinished(prefix: str, quote: str, body: str) -> str:
+    """Return what is known of a string that was cut; an escape at its end may be incomplete."""
+    for end in range(len(body), max(len(body) - 12, -1), -1):
+        try:
+            string = _decoded(prefix, quote, body[:end])
+            string.encode()
+        except (SyntaxError, ValueError):
+            continue
+        return string
+    return ""
+
+
+def _end_of(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
+    found = pattern.match(text, at, end)
+    return found.end() if found else at

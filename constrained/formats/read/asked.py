@@ -1,0 +1,117 @@
+"""What callers ask of a text: parse it, validate it, follow it as a stream.
+
+Here the options of a call are sorted: those that say what a text may hold, those of the format, and those of generating, which only matter
+to ``strict=True``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...engine.vocabulary import Vocabulary
+from ...errors import GrammarError, Rejected, VocabularyError
+from ...schema.recent import content
+from ...work import metered
+from ..message import Message
+from ..request import Request, make_request
+from .inputs import Turn, split_ids, split_text
+from .question import KINDS, Question, ask, offered
+from .reading import Reading, Terms, messages_of, read
+from .rejections import Wrong, rejected
+from .strict import deviation, entered
+
+if TYPE_CHECKING:
+    from ..load import ChatFormat
+
+Kind = Literal["assistant_turn", "conversation", "tool_call"]
+
+_GENERATING = ("property_order", "whitespace", "unsupported", "reasoning", "calls_before")
+
+
+class Asked:
+    """A format, a kind of text and the options, checked; reads any number of texts."""
+
+    def __init__(self, chat: ChatFormat, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str, options: dict[str, Any]) -> None:
+        self.chat, self.kind, self._tools, self._vocabulary = chat, kind, tools, vocabulary
+        self._prompt = split_text(prompt, chat.definition)
+        generating = {key: options.pop(key) for key in _GENERATING if key in options}
+        self.name = options.pop("tool", None)
+        builtin_tools = options.pop("builtin_tools", None)
+        closed, stop_optional = options.pop("closed", True), options.pop("stop_optional", False)
+        choice = {key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options}
+        self.request = self._request(choice, options)
+        self.question: Question = chat.recent_question(content(kind, options), lambda: ask(chat.generic, chat.definition, kind, options))
+        own = offered(chat.definition, self.question, self.request.tools, builtin_tools)
+        if chat.definition.payload is None and self.request.tools is not None:
+            own &= {tool.name for tool in self.request.tools}
+        self.terms = Terms(self.request.tools, own, self._most(), self.name, closed, stop_optional)
+        self._canonical = {**generating, **choice, **options, "closed": closed, **({"prompt": prompt} if prompt else {})}
+
+    def _request(self, choice: dict[str, Any], options: Mapping[str, object]) -> Request:
+        definition = self.chat.definition
+        most = choice.get("max_calls")
+        if definition.repeat is None and isinstance(most, int) and most > 1:
+            raise GrammarError(f"max_calls is {most}", because=f"the format '{definition.title}' has one call in a turn", instead="leave it out")
+        return make_request(
+            definition, self._tools, choice.get("tool_choice", "auto"), choice.get("parallel_tool_calls"), most, options)
+
+    def _most(self) -> int | None:
+        return 1 if self.chat.definition.repeat is None else self.request.calls
+
+    def turn(self, text_or_ids: str | Iterable[int]) -> Turn:
+        if isinstance(text_or_ids, str):
+            return split_text(text_or_ids, self.chat.definition)
+        if self._vocabulary is None:
+            raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
+        markers = self.chat.definition.markers
+        return split_ids(text_or_ids, self._vocabulary, self.chat.stop, markers)
+
+    def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
+        """Return the messages of a text.  Raises: Rejected."""
+        turn = self.turn(text_or_ids)
+        with metered():
+            reading = read(self.question, turn, self.terms, self._prompt, partial=partial)
+            if strict and not partial and not reading.wrong:
+                self._check_strictly(turn, reading)
+            self._check_choice(reading, partial=partial)
+        if reading.wrong:
+            raise self._rejected(reading.wrong, self._prompt.text + turn.text, all_errors=all_errors)
+        return messages_of(reading.messages, self.question)
+
+    def _check_strictly(self, turn: Turn, reading: Reading) -> None:
+        options = self._canonical
+        if self.chat.definition.repeat is None:
+            options = {key: value for key, value in options.items() if key not in ("max_calls", "parallel_tool_calls")}
+        tools = self.request.tools
+        if self.name is not None and tools is not None:
+            tools = tuple(tool for tool in tools if tool.name == self.name)
+        grammar = self.chat.entered(self.kind).grammar(tools, **options)
+        wrong = deviation(turn, grammar, self.chat.definition)
+        if wrong is not None:
+            place = wrong.place + len(self._prompt.text)
+            reading.wrong.append(Wrong(place, wrong.layer, wrong.because, wrong.expected))
+
+    def _check_choice(self, reading: Reading, *, partial: bool) -> None:
+        choice, only = self.request.choice, self.request.only
+        if self.kind != "assistant_turn" or reading.wrong or not reading.messages or choice == "auto":
+            return
+        calls = reading.messages[-1].calls
+        if choice == "none" and calls:
+            reading.wrong.append(Wrong(calls[0].place, "tool", "tool_choice is 'none'", "no call"))
+        elif choice == "required" and not calls and not partial:
+            reading.wrong.append(Wrong(len(self._prompt.text), "structure", "tool_choice asks for a call", "a call"))
+        for call in calls:
+            if only is not None and (call.builtin or call.name) != only and call.complete:
+                reading.wrong.append(Wrong(call.place, "tool", f"tool_choice is {only!r}", repr(only)))
+
+    def _rejected(self, wrong: list[Wrong], text: str, *, all_errors: bool) -> Rejected:
+        first, *others = (rejected(entry, text, len(self._prompt.text), self.kind, self.chat.name) for entry in wrong)
+        if all_errors:
+            first.others = tuple(others)
+        return first
+
+
+def canonical(chat: ChatFormat, kind: str) -> ChatFormat:
+    """Return the format with the canonical text of a kind in place of the turn."""
+    return type(chat)(chat.name, chat.definition, entered(chat.generic, chat.definition, kind, KINDS[kind]))

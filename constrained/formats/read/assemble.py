@@ -1,0 +1,184 @@
+"""Marks of a reading → messages with the places of all their parts.
+
+The machine says where rules begin and end; here it is decided what that means: a rule of ``[messages]`` begins a message, a call opens at
+``tool_call`` and at the rules of ``[builtins]``, and texts go to the innermost of them.  ``any_x`` stands for ``x`` throughout; of two rules
+for the same thing, one inside the other, the outer one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...schema.tagged_surface import KINDS
+from ..definition import Definition
+from .machine import TOKEN
+
+ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
+
+_PAIR_TEXTS = ("value", "text_value", "json_value", *(f"{kind}_value" for kind in KINDS if kind != "string"))
+_OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "key", *_PAIR_TEXTS)
+_LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
+
+
+@dataclass(slots=True)
+class ReadCall:
+    """A call and where its parts stand.
+
+    `builtin`: the name of the format's own tool, where it is one.  `pairs`: arguments written one by one, as (key, how the value was
+    written, its text, its place).  `complete`: its end was read; `broken`: it is only plainly meant as
+    a call.
+    """
+
+    place: int
+    builtin: str | None = None
+    name: str | None = None
+    name_place: int = 0
+    id: str | None = None
+    arguments: Any = None
+    arguments_place: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+    pairs: list[tuple[str, str, str, int]] = field(default_factory=list)
+    complete: bool = False
+    broken: bool = False
+
+
+@dataclass(slots=True)
+class ReadMessage:
+    """A message and where it begins."""
+
+    role: str
+    place: int
+    name: str | None = None
+    content: str = ""
+    thoughts: dict[str, str] = field(default_factory=dict)
+    calls: list[ReadCall] = field(default_factory=list)
+    stop: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """What the rules of a format mean to a reader, by rule: texts, calls of the format's own tools, messages, and where they end."""
+
+    texts: frozenset[str]
+    thoughts: Mapping[str, str]  # rule → kind
+    builtins: Mapping[str, str]  # rule → name
+    parameters: Mapping[str, Mapping[str, str]]  # name of a builtin → rule → its argument
+    roles: Mapping[str, str]  # rule → role
+    aliases: Mapping[str, str]  # rule → what it stands for
+    stops: frozenset[str]
+
+    @classmethod
+    def of(cls, definition: Definition) -> Slots:
+        thoughts = {rule: kind for kind, rule in definition.thoughts.items()}
+        parameters = {name: {rule: key for key, rule in own.arguments.items()} for name, own in definition.builtins.items()}
+        texts = {*_OWN_TEXTS, *thoughts, *(rule for rules in parameters.values() for rule in rules)}
+        stops = frozenset(definition.tokens[name] for names in definition.stops.values() for name in names)
+        builtins = {own.rule: name for name, own in definition.builtins.items()}
+        return cls(frozenset(texts), thoughts, builtins, parameters, definition.messages, definition.slots, stops)
+
+    def marked(self, rules: Iterable[str]) -> set[str]:
+        """Return the rules that the machine has to mark."""
+        known = {*self.texts, "tool_call", *self.builtins, *self.roles}
+        return {rule for rule in rules if self.meaning(rule) in known}
+
+    def meaning(self, rule: str) -> str:
+        """Return what a rule stands for."""
+        name = rule.removeprefix(ACCEPTED) if rule != _LIBRARY else rule
+        return self.aliases.get(name, name)
+
+
+class Assembler:
+    """Takes marks in their order and makes messages of them.
+
+    `open` are the things that have begun and not ended, as (what, where it began); None for one that is the same as the thing around it.
+    """
+
+    def __init__(self, slots: Slots, natives: Iterable[str], *, whole_conversation: bool) -> None:
+        self._slots, self._natives = slots, frozenset(natives)
+        self.messages: list[ReadMessage] = [] if whole_conversation else [ReadMessage("assistant", 0)]
+        self.open: list[tuple[str | None, int]] = []
+        self._native: Any = None
+
+    def take(self, begins: bool, rule: str, place: int, data: Any, text: str) -> None:
+        """Take one mark; `text` is all that was read, up to the mark at least."""
+        if rule == TOKEN:
+            self._token(data)
+        elif rule in self._natives:
+            self._native = None if begins else data.value
+        elif begins:
+            what = self._slots.meaning(rule)
+            known = next((name for name, _ in reversed(self.open) if name is not None), None)
+            self.open.append((None if known == what else what, place))
+            if known != what:
+                self._begin(what, place)
+        else:
+            opened, start = self.open.pop()
+            if opened is not None:
+                self._end(opened, start, text[start:place])
+
+    @property
+    def message(self) -> ReadMessage:
+        if not self.messages:  # a text that no message rule holds, as of a sequence of files
+            self.messages.append(ReadMessage("user", 0))
+        return self.messages[-1]
+
+    @property
+    def call(self) -> ReadCall:
+        if not self.message.calls:
+            self.message.calls.append(ReadCall(0))
+        return self.message.calls[-1]
+
+    def _begin(self, what: str, place: int) -> None:
+        if what in self._slots.roles:
+            self.messages.append(ReadMessage(self._slots.roles[what], place))
+        elif what == "tool_call" or what in self._slots.builtins:
+            self.message.stop = None
+            self.message.calls.append(ReadCall(place, self._slots.builtins.get(what)))
+        elif what == "content":
+            self.message.stop = None
+
+    def _end(self, what: str, start: int, text: str) -> None:
+        message = self.message
+        if what == "content":
+            message.content += text
+        elif what in self._slots.thoughts:
+            kind = self._slots.thoughts[what]
+            message.thoughts[kind] = message.thoughts.get(kind, "") + text
+        elif what == "speaker":
+            message.name = text
+        elif what == "tool_call" or what in self._slots.builtins:
+            self.call.complete = True
+        elif what in self._slots.texts:
+            self._end_of_part(what, start, text)
+
+    def _end_of_part(self, what: str, start: int, text: str) -> None:
+        call = self.call
+        if what == "name":
+            call.name, call.name_place = text, start
+        elif what in ("call_id", "call_number"):
+            call.id = text
+        elif what == "arguments":
+            call.arguments_place = start
+            call.arguments, self._native = (self._native, None) if self._native is not None else (call.arguments, None)
+        elif what == "key":
+            call.pairs.append((text, "value", "", start))
+        elif what in _PAIR_TEXTS and call.pairs:
+            call.pairs[-1] = (call.pairs[-1][0], what, text, start)
+        else:
+            call.texts[what] = text
+
+    def _token(self, name: str) -> None:
+        if self.messages and name in self._slots.stops and self.messages[-1].role == "assistant" and self.messages[-1].stop is None:
+            self.messages[-1].stop = name
+
+    def cut(self, place: int, text: str, reader: Any) -> None:
+        """End everything that is open at the place where a text was cut; `reader` is the one that was reading then, if any."""
+        self._native = None if reader is None else reader.partial()
+        while self.open:
+            opened, start = self.open.pop()
+            if opened is not None and opened != "name" and opened != "key":
+                self._end(opened, start, text[start:place])
+            if opened == "tool_call" or opened in self._slots.builtins:
+                self.call.complete = False

@@ -1,0 +1,184 @@
+"""Text or token ids → characters and special tokens, whole or as they come.
+
+In text every spelling of a special token counts as the token; of ids only those of special tokens do, so that text which a user typed can
+never end a message.  A stream keeps back what may still become a token or a character.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from ...engine.vocabulary import Vocabulary
+from ...errors import Rejected
+from ..definition import Definition
+
+Piece = tuple[str, bool]  # (text or name, whether it is a special token)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A text and the special tokens in it; marks[i] = (start, end, name), ascending, places in `text`."""
+
+    text: str
+    marks: tuple[tuple[int, int, str], ...]
+
+    def byte(self, place: int) -> int:
+        """Return a place as a number of bytes."""
+        return len(self.text[:place].encode())
+
+    def pieces(self) -> Iterable[Piece]:
+        """Yield the text between special tokens, and the tokens."""
+        at = 0
+        for start, end, name in self.marks:
+            if start > at:
+                yield self.text[at:start], False
+            yield name, True
+            at = end
+        if at < len(self.text):
+            yield self.text[at:], False
+
+
+def token_names(definition: Definition) -> frozenset[str]:
+    """Return the spellings that are special tokens, or reserved, in the format's text."""
+    return frozenset({*definition.tokens.values(), *definition.reserved})
+
+
+def split_text(text: str, definition: Definition) -> Turn:
+    """Return the turn in which every spelling of a special token, or of a reserved text, is that token.
+
+    Raises: Rejected: the text has lone surrogates, which no bytes spell.
+    """
+    _refuse_surrogates(text, 0)
+    found = _spellings(token_names(definition)).finditer(text)
+    return Turn(text, tuple((match.start(), match.end(), match[0]) for match in found))
+
+
+def split_ids(ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str] = (), markers: Collection[str] = ()) -> Turn:
+    """Return the turn that token ids spell; only ids of special tokens are special tokens, and those of `markers` are their text.
+
+    Where a turn ends with a token that the model does not stop at, it may write one of its own stop tokens behind it.  That token is
+    left out: it is none of the format's `stops`.
+
+    Raises: Rejected: the bytes between two special tokens are not UTF-8, or an id stands for nothing.
+    """
+    text, marks, run = "", [], b""
+    ids = list(ids)
+    if ids and ids[-1] in vocabulary.stop and vocabulary.names.get(ids[-1]) not in stops:
+        del ids[-1]
+    pieces: list[str] = []
+    length = 0
+    for token in [*ids, None]:
+        data = None if token is None else bytes_of(token, vocabulary, markers)
+        if data is not None:
+            run += data
+            continue
+        text, run = _decoded(run, "".join(pieces) if run else ""), b""
+        pieces.append(text)
+        length += len(text)
+        if token is not None:
+            name = name_of(token, vocabulary)
+            marks.append((length, length + len(name), name))
+            pieces.append(name)
+            length += len(name)
+    return Turn("".join(pieces), tuple(marks))
+
+
+def bytes_of(token: int, vocabulary: Vocabulary, markers: Collection[str]) -> bytes | None:
+    """Return the text of an id, None for a special token."""
+    if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary.size:
+        raise Rejected("turn rejected", because=f"{token!r} is not an id of the vocabulary", instead=f"ids go from 0 to {vocabulary.size - 1}")
+    name = vocabulary.names.get(token)
+    return name.encode() if name in markers and name is not None else vocabulary.tokens[token]
+
+
+def name_of(token: int, vocabulary: Vocabulary) -> str:
+    """Return the name of a special token."""
+    name = vocabulary.names.get(token)
+    if name is None:
+        raise Rejected("turn rejected", because=f"token {token} stands for nothing")
+    return name
+
+
+def _decoded(run: bytes, before: str) -> str:
+    try:
+        return run.decode()
+    except UnicodeDecodeError as error:
+        position = len(before.encode()) + error.start
+        raise Rejected("turn rejected", where=f"byte {position}", because="the text is not UTF-8", position=position) from error
+
+
+def _refuse_surrogates(text: str, before: int) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        position = before + len(text[: error.start].encode())
+        because = f"{text[error.start]!r} is no character"
+        raise Rejected("turn rejected", where=f"byte {position}", because=because, position=position) from error
+
+
+def _spellings(names: Collection[str]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)")
+
+
+class Incoming:
+    """Pieces of a stream: text is cut into characters and special tokens, ids are decoded.
+
+    What may be the beginning of a spelling, or of a character, waits for what follows.  `rest` is what waits.
+    """
+
+    def __init__(self, definition: Definition, vocabulary: Vocabulary | None) -> None:
+        self._names = token_names(definition)
+        self._spelling = _spellings(self._names)
+        self._begun = _beginnings(self._names)
+        self._vocabulary, self._markers = vocabulary, frozenset(definition.markers)
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self.rest = ""
+
+    def text(self, text: str) -> list[Piece]:
+        """Return what has become certain with more text."""
+        _refuse_surrogates(text, 0)
+        text = self.rest + text
+        begun = self._begun.search(text)
+        pieces, at = [], 0
+        for match in self._spelling.finditer(text):
+            if match.start() > at:
+                pieces.append((text[at : match.start()], False))
+            pieces.append((match[0], True))
+            at = match.end()
+        keep = max(begun.start(), at) if begun is not None else len(text)
+        if keep > at:
+            pieces.append((text[at:keep], False))
+        self.rest = text[keep:]
+        return pieces
+
+    def ids(self, ids: Iterable[int]) -> list[Piece]:
+        """Return what has become certain with more ids."""
+        assert self._vocabulary is not None
+        pieces: list[Piece] = []
+        for token in ids:
+            data = bytes_of(token, self._vocabulary, self._markers)
+            try:
+                text = self._decoder.decode(b"" if data is None else data, final=data is None)
+            except UnicodeDecodeError as error:
+                raise Rejected("turn rejected", because="the text is not UTF-8") from error
+            pieces += [(text, False)] if text else []
+            pieces += [(name_of(token, self._vocabulary), True)] if data is None else []
+        return pieces
+
+    def end(self) -> list[Piece]:
+        """Return what still waited, as text."""
+        try:
+            rest = self.rest + self._decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            raise Rejected("turn rejected", because="the text ends inside a character") from error
+        self.rest = ""
+        return [(rest, False)] if rest else []
+
+
+def _beginnings(names: Collection[str]) -> re.Pattern[str]:
+    """Return what finds the beginning of a spelling at the end of a text."""
+    begun = sorted({name[:size] for name in names for size in range(1, len(name))}, key=len, reverse=True)
+    return re.compile(f"(?:{'|'.join(map(re.escape, begun))})\\Z" if begun else r"(?!)")

@@ -1,0 +1,155 @@
+"""Arguments against a tool's schema: whether they fit, and if not, where, by which keyword and why.
+
+The verdict is the engine's: the value is written as compact JSON and read by the same machines that make masks, so that what was generated
+is accepted, and nothing else is.  `jsonschema` only says what is wrong with what was refused; where it finds nothing wrong (formats that it
+does not know), the place stays general.  Schemas that the engine cannot compile exactly are left to `jsonschema` alone.
+
+Numbers that no machine writes (non-finite) do not occur: the readers refuse them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import jsonschema
+from jsonschema.exceptions import best_match
+
+from ...engine.constraint import Constraint, compile
+from ...engine.vocabulary import Vocabulary
+from ...errors import Rejected, SchemaError, UnsupportedSchema
+from ...grammar import Embedded, Grammar, Rule
+from ...regex import matches, parse_ecma
+from ...schema import embed
+from ...schema.closed import close
+from ...schema.recent import Recent, content
+from ...work import spend
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why arguments do not fit: the pointer of the value, the keyword and its place in the schema, and what it asks for."""
+
+    pointer: str
+    keyword: str | None
+    schema_pointer: str | None
+    because: str
+    expected: str
+
+
+_compiled: Recent[Constraint | None] = Recent(most=256, most_bytes=1 << 20)
+
+
+def misfit(arguments: Any, schema: Mapping[str, Any], *, closed: bool = True) -> Misfit | None:
+    """Return why arguments do not fit a schema, or None where they do; closed: as in `schema.embed`."""
+    constraint = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
+    if constraint is None:
+        return _worded(arguments, close(schema) if closed else schema)
+    text = compact(arguments)
+    matcher = constraint.matcher()
+    try:
+        for byte in text.encode():
+            matcher.advance(byte)
+    except Rejected:
+        pass
+    else:
+        if matcher.is_accepting():
+            return None
+    found = _worded(arguments, close(schema) if closed else schema)
+    return found or Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
+
+
+@lru_cache(maxsize=1)
+def _bytes() -> Vocabulary:
+    return Vocabulary([bytes([byte]) for byte in range(256)])
+
+
+def _machine(schema: Mapping[str, Any], closed: bool) -> Constraint | None:
+    try:
+        machine = embed(schema, whitespace="compact", closed=closed)
+    except UnsupportedSchema:
+        return None
+    return compile(Grammar({"start": Rule("start", ((Embedded("arguments", machine),),))}), _bytes())
+
+
+def compact(value: Any) -> str:
+    """Return the JSON text of a value without whitespace; of any depth, with numbers of any length.
+
+    >>> compact({"a": [1, Decimal("1E+400"), {}]})
+    '{"a":[1,1E+400,{}]}'
+    """
+    pieces: list[str] = []
+    work: list[tuple[bool, Any]] = [(False, value)]
+    while work:
+        verbatim, item = work.pop()
+        spend()
+        if verbatim:
+            pieces.append(item)
+        elif isinstance(item, dict):
+            work.append((True, "}"))
+            for index, (key, member) in enumerate(reversed(item.items())):
+                work += [(False, member), (True, ("," if index + 1 < len(item) else "") + json.dumps(key, ensure_ascii=False) + ":")]
+            work.append((True, "{"))
+        elif isinstance(item, (list, tuple)):
+            work.append((True, "]"))
+            for index, member in enumerate(reversed(item)):
+                work += [(False, member), *([(True, ",")] if index + 1 < len(item) else [])]
+            work.append((True, "["))
+        elif isinstance(item, Decimal) or (isinstance(item, int) and not isinstance(item, bool)):
+            pieces.append(str(Decimal(item)))
+        else:
+            pieces.append(json.dumps(item, ensure_ascii=False))
+    return "".join(pieces)
+
+
+# -- words ------------------------------------------------------------------------------------------------------------------
+
+
+def _worded(arguments: Any, schema: Any) -> Misfit | None:
+    """Return what `jsonschema` finds wrong, the most telling first."""
+    try:
+        error = best_match(_validator(schema).iter_errors(arguments))
+    except (RecursionError, SchemaError, jsonschema.exceptions.SchemaError, ValueError, TypeError, KeyError, OverflowError):
+        return None
+    if error is None:
+        return None
+    path = [str(part) for part in error.absolute_path]
+    keyword = str(error.validator)
+    expected = _expected(keyword, error.validator_value)
+    if keyword in ("additionalProperties", "unevaluatedProperties") and isinstance(error.instance, dict):
+        known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+        extra = next((name for name in error.instance if name not in known), None)
+        path += [extra] if extra is not None else []
+        expected = f"one of the properties {', '.join(map(repr, known))}" if known else "no property"
+    return Misfit(_pointer(path), keyword, "#" + _pointer(map(str, error.absolute_schema_path)), _short(error.message), expected)
+
+
+def _pointer(parts: Any) -> str:
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:200]} … {text[-80:]}"
+
+
+def _expected(keyword: str, value: Any) -> str:
+    if keyword == "type":
+        return " or ".join(value) if isinstance(value, list) else str(value)
+    if keyword == "enum" and isinstance(value, list):
+        return _short(" or ".join(json.dumps(member, ensure_ascii=False) for member in value))
+    return _short(f"{keyword} {json.dumps(value, ensure_ascii=False)}") if isinstance(value, (str, int, float, list)) else keyword
+
+
+def _validator(schema: Any) -> Any:
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    return jsonschema.validators.extend(kind, {"pattern": _pattern})(schema, format_checker=kind.FORMAT_CHECKER)
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Any:
+    """A pattern by our own regular expressions: linear, and ECMA's."""
+    if validator.is_type(instance, "string") and not matches(parse_ecma(pattern), instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")

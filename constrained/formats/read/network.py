@@ -1,0 +1,178 @@
+"""The rules of a format as a recursive transition network, for reading.
+
+A rule becomes nodes: texts, special tokens, patterns, native readers, calls of other rules, branches, and marks where something begins or
+ends that a message is made of.  Direct left recursion, which Lark's repeats turn into, becomes a loop; every other kind is refused, as it
+would never end.
+
+Which rules are marked, and which are read by code, is the caller's matter; the network knows no format.
+Tested through every format, and by `tests/test_read.py` on small grammars against Lark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from ...errors import GrammarError
+from ...grammar import Literal, Pattern, Ref, Special, Symbol
+from ..payload import Reader
+from .patterns import Patterns
+
+Alternatives = Mapping[str, tuple[tuple[Symbol, ...], ...]]
+Mark = tuple[bool, str]  # (whether it begins, the rule that it marks)
+
+
+class Kind(IntEnum):
+    TEXT = 0
+    TOKEN = 1
+    PATTERN = 2
+    NATIVE = 3
+    CALL = 4
+    SPLIT = 5
+    MARK = 6
+    END = 7
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A place in a rule.
+
+    `value` by kind: TEXT the text; TOKEN the token's name; PATTERN its start state; NATIVE what makes a reader and the character that it
+    starts with; CALL the first node of the rule; MARK the mark.  `then`: what follows; of a SPLIT the branches, the best first.
+    """
+
+    kind: Kind
+    owner: str  # the rule that it belongs to
+    value: Any = None
+    then: tuple[Node, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Network:
+    """The nodes of all rules that `start` reaches.  Invariant: no way from a node to itself that reads nothing pushes a call."""
+
+    start: Node
+    patterns: Patterns
+
+
+Native = tuple[Callable[[], Reader], str]
+
+
+def build(rules: Alternatives, start: str, specials: Collection[str], marked: Collection[str], natives: Mapping[str, Native]) -> Network:
+    """Return the network of `start`; rules named in `natives` are read by code.
+
+    Raises: GrammarError: a rule is left-recursive in a way that is no repeat.
+    """
+    refuse_left_recursion(rules, start, natives)
+    return _Builder(rules, frozenset(specials), frozenset(marked), natives).network(start)
+
+
+class _Builder:
+    def __init__(self, rules: Alternatives, specials: frozenset[str], marked: frozenset[str], natives: Mapping[str, Native]) -> None:
+        self._rules, self._specials, self._marked, self._natives = rules, specials, marked, natives
+        self._patterns = Patterns()
+        self._entries: dict[str, Node] = {}
+        self._todo: list[str] = []
+
+    def network(self, start: str) -> Network:
+        entry = self._entry(start)
+        while self._todo:
+            self._define(self._todo.pop())
+        return Network(entry, self._patterns)
+
+    def _entry(self, rule: str) -> Node:
+        if rule not in self._entries:
+            native = self._natives.get(rule)
+            if native is not None:
+                self._entries[rule] = Node(Kind.NATIVE, rule, native, (Node(Kind.END, rule),))
+            else:
+                self._entries[rule] = Node(Kind.SPLIT, rule)
+                self._todo.append(rule)
+        return self._entries[rule]
+
+    def _define(self, rule: str) -> None:
+        entry, end = self._entries[rule], Node(Kind.END, rule)
+        if rule in self._marked:
+            end = Node(Kind.MARK, rule, (False, rule), (end,))
+        again = [sequence[1:] for sequence in self._rules[rule] if sequence and sequence[0] == Ref(rule)]
+        if again:
+            loop = Node(Kind.SPLIT, rule)
+            loop.then = (*(self._chain(rest, rule, loop) for rest in again if rest), end)
+            end = loop
+        branches = tuple(self._chain(sequence, rule, end) for sequence in self._rules[rule] if not sequence or sequence[0] != Ref(rule))
+        if rule in self._marked:
+            branches = (Node(Kind.MARK, rule, (True, rule), (Node(Kind.SPLIT, rule, None, branches),)),)
+        entry.then = branches
+
+    def _chain(self, sequence: tuple[Symbol, ...], owner: str, then: Node) -> Node:
+        for symbol in reversed(sequence):
+            then = self._node(symbol, owner, then)
+        return then
+
+    def _node(self, symbol: Symbol, owner: str, then: Node) -> Node:
+        if isinstance(symbol, Ref):
+            return Node(Kind.CALL, owner, self._entry(symbol.rule), (then,))
+        if isinstance(symbol, Literal):
+            kind = Kind.TOKEN if symbol.text in self._specials else Kind.TEXT
+            return Node(kind, owner, symbol.text, (then,)) if symbol.text else then
+        if isinstance(symbol, Special):
+            return Node(Kind.TOKEN, owner, symbol.name, (then,))
+        if isinstance(symbol, Pattern):
+            return Node(Kind.PATTERN, owner, self._patterns.state(symbol.language), (then,))
+        raise GrammarError(f"rule '{owner}' cannot be read", because="a machine of a schema stands in it")
+
+
+def refuse_left_recursion(rules: Alternatives, start: str, natives: Collection[str]) -> None:
+    """Raise a GrammarError where reading a rule would first read the same rule."""
+    empty = _nullable(rules)
+    left = {name: _left_calls(name, sequences, empty) for name, sequences in rules.items() if name not in natives}
+    done: set[str] = set()
+    path: list[tuple[str, list[str]]] = [(start, sorted(left.get(start, ())))]
+    while path:
+        rule, rest = path[-1]
+        if not rest:
+            done.add(rule)
+            path.pop()
+            continue
+        callee = rest.pop()
+        on_path = [name for name, _ in path]
+        if callee in on_path:
+            cycle = " → ".join([*on_path[on_path.index(callee) :], callee])
+            raise GrammarError("a format cannot be left-recursive", where=f"rule '{callee}'", because=cycle, instead="repeat with * or +")
+        if callee not in done:
+            path.append((callee, sorted(left.get(callee, ()))))
+
+
+def _nullable(rules: Alternatives) -> set[str]:
+    found: set[str] = set()
+    growing = True
+    while growing:
+        growing = False
+        for name, sequences in rules.items():
+            if name not in found and any(all(_may_be_empty(symbol, found) for symbol in sequence) for sequence in sequences):
+                found.add(name)
+                growing = True
+    return found
+
+
+def _may_be_empty(symbol: Symbol, nullable: Collection[str]) -> bool:
+    if isinstance(symbol, Ref):
+        return symbol.rule in nullable
+    return isinstance(symbol, Pattern) and symbol.language.accepts
+
+
+def _left_calls(name: str, sequences: tuple[tuple[Symbol, ...], ...], empty: Collection[str]) -> set[str]:
+    """Return the rules that a rule may call before it has read anything; a repeat of itself does not count."""
+    found = set()
+    for sequence in sequences:
+        start = 1 if sequence and sequence[0] == Ref(name) else 0
+        if start and name not in empty:
+            continue
+        for symbol in sequence[start:]:
+            if isinstance(symbol, Ref):
+                found.add(symbol.rule)
+            if not _may_be_empty(symbol, empty):
+                break
+    return found

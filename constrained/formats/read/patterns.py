@@ -1,0 +1,92 @@
+"""Patterns over characters, one state at a time, with long runs in one step.
+
+A terminal of a format is a `Language`, whose automaton appears while it is read.  Its states are kept here with a table for ASCII and, for
+each state that a character can leave unchanged, a regular expression that finds how far it stays so: free text is read as fast as
+Python's `re` reads it, and only the characters that may begin something else are looked at one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from ...machine import Language
+
+MOST_STATES = 20_000  # of one network; counted repeats may have any number
+Ranges = tuple[tuple[int, int], ...]
+
+
+class PatternState:
+    """A state of a pattern.  `accepts`: it may end here; `stays`: the characters that lead back here, as code point ranges."""
+
+    __slots__ = ("accepts", "ranges", "stays", "_edges", "_lows", "_known", "_patterns")
+
+    def __init__(self, language: Language, patterns: Patterns) -> None:
+        self.accepts = bool(language.accepts)
+        edges = language.edges()
+        self._edges, self._lows, self._patterns = edges, [low for low, _, _ in edges], patterns
+        self.ranges: Ranges = tuple((low, high) for low, high, _ in edges)
+        self.stays: Ranges = tuple((low, high) for low, high, then in edges if then is language)
+        self._known: dict[str, PatternState | None] = {}
+
+    def step(self, char: str) -> PatternState | None:
+        known = self._known.get(char, self)
+        if known is not self or char in self._known:
+            return known
+        code = ord(char)
+        index = bisect_right(self._lows, code) - 1
+        after = None
+        if index >= 0 and code <= self._edges[index][1]:
+            after = self._patterns.state(self._edges[index][2])
+        if len(self._known) < 512:
+            self._known[char] = after
+        return after
+
+
+class Patterns:
+    """The states that were met, by language, and the runs that were asked for."""
+
+    def __init__(self) -> None:
+        self._states: dict[Language, PatternState] = {}
+        self._runs: dict[tuple[Ranges, Ranges], re.Pattern[str] | None] = {}
+
+    def state(self, language: Language) -> PatternState:
+        known = self._states.get(language)
+        if known is None:
+            if len(self._states) >= MOST_STATES:
+                self._states.clear()
+            known = self._states[language] = PatternState(language, self)
+        return known
+
+    def run(self, stays: Ranges, leaves: Ranges) -> re.Pattern[str] | None:
+        """Return what matches characters of `stays` that are not in `leaves`; None where there are none."""
+        key = (stays, leaves)
+        if key not in self._runs:
+            if len(self._runs) > MOST_STATES:
+                self._runs.clear()
+            inside = without(stays, leaves)
+            self._runs[key] = re.compile(f"[{''.join(map(_class, inside))}]+") if inside else None
+        return self._runs[key]
+
+
+def without(ranges: Ranges, others: Ranges) -> Ranges:
+    """Return the code points of `ranges` that are not in `others`.
+
+    >>> without(((0, 9),), ((2, 3), (9, 12)))
+    ((0, 1), (4, 8))
+    """
+    found = []
+    for low, high in ranges:
+        for left, right in sorted(others):
+            if right < low or left > high:
+                continue
+            if left > low:
+                found.append((low, left - 1))
+            low = max(low, right + 1)
+        if low <= high:
+            found.append((low, high))
+    return tuple(found)
+
+
+def _class(span: tuple[int, int]) -> str:
+    return f"\\U{span[0]:08x}-\\U{span[1]:08x}"

@@ -1,0 +1,114 @@
+"""What is asked of a text: its kind, the format's options, what may be called → the network that reads it.
+
+Options mean the same as for generating, with one difference: an option that takes a tool of the format away does not change what can be
+read, so that a call of it is an error about tools and not an unreadable text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ...errors import GrammarError
+from ...grammar import Grammar, Ref
+from ..bind import changes_of
+from ..definition import Definition
+from ..payload import JsonReader, KeywordsReader
+from ..rules import Alternatives, alternatives_of, prune
+from ..tools import Tool
+from .assemble import ACCEPTED, Slots
+from .machine import Machine
+from .network import Native, Network, build
+
+KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}  # what is read → its rule
+BROKEN = "broken_"  # what is plainly meant as x, and wrong
+NATIVES: Mapping[str, Native] = {
+    "any_json_object": (JsonReader, "{"), "any_json_array": (lambda: JsonReader("["), "["), "any_python_keywords": (KeywordsReader, "("),
+    "any_json_line": (lambda: JsonReader(lines=False), "{"), "json_object": (JsonReader, "{"), "python_keywords": (KeywordsReader, "("),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A kind of text of a format, under options.
+
+    `refused`: the format's own tools that the options do not offer.
+    """
+
+    definition: Definition
+    kind: str
+    rules: Alternatives
+    entry: str
+    refused: frozenset[str]
+
+    @cached_property
+    def slots(self) -> Slots:
+        return Slots.of(self.definition)
+
+    @cached_property
+    def network(self) -> Network:
+        return self._network(self.rules)
+
+    @cached_property
+    def lenient(self) -> Network:
+        """The network that also reads calls which are plainly meant as such, and broken."""
+        rules = dict(self.rules)
+        for name in self.rules:
+            target = name.removeprefix(BROKEN)
+            if name != target:
+                target = ACCEPTED + target if ACCEPTED + target in rules else target
+                rules[target] = (*rules.get(target, ()), (Ref(name),))
+        return self._network(rules)
+
+    def _network(self, rules: Alternatives) -> Network:
+        rules = prune(rules, self.entry)
+        return build(rules, self.entry, self._specials, self.slots.marked(rules) | {r for r in rules if r.startswith(BROKEN)}, NATIVES)
+
+    @property
+    def _specials(self) -> frozenset[str]:
+        return frozenset(self.definition.tokens.values())
+
+    def machine(self) -> Machine:
+        return Machine(self.network)
+
+
+def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[str, object]) -> Question:
+    """Return the question.
+
+    Raises: GrammarError: the format has no such kind of text, or an option or its value is unknown.
+    """
+    if kind not in KINDS:
+        raise GrammarError(f"unknown kind {kind!r}", instead="one of: " + ", ".join(KINDS))
+    rules = alternatives_of(generic.rules)
+    own = {ACCEPTED + builtin.rule: name for name, builtin in definition.builtins.items()}
+    own |= {builtin.rule: name for name, builtin in definition.builtins.items()}
+    refused: set[str] = set()
+    for change in changes_of(definition, options):
+        for target, source in change.replace:
+            rules[target] = rules[source]
+        for rule in change.drop:
+            if rule in own:
+                refused.add(own[rule])
+            else:
+                rules[rule] = ()
+    entry = _entry(rules, KINDS[kind], definition)
+    return Question(definition, kind, rules, entry, frozenset(refused))
+
+
+def _entry(rules: Alternatives, rule: str, definition: Definition) -> str:
+    fallback = ("tool_call",) if rule == "call_text" else ()
+    for name in (rule, *fallback):
+        for candidate in (ACCEPTED + name, name):
+            if candidate in rules:
+                return candidate
+    raise GrammarError(f"the format '{definition.title}' has no rule '{rule}'", instead="see grammars/README.md")
+
+
+def offered(definition: Definition, question: Question, tools: tuple[Tool, ...] | None, builtin_tools: Any) -> frozenset[str]:
+    """Return the format's own tools that may be called."""
+    own = frozenset(definition.builtins) - question.refused
+    if builtin_tools is not None:
+        own &= frozenset([builtin_tools] if isinstance(builtin_tools, str) else builtin_tools) | {"code_interpreter", "interpreter"}
+    return own

@@ -1,0 +1,274 @@
+"""A text, read: the machine reads it, the marks become messages, names and arguments are judged, and what is wrong gets a place.
+
+If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules ``broken_x``).  What
+it can read had the right structure, and the fault is one of syntax; else the fault is where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...work import spend
+from ..message import Message, ToolCall
+from ..payload import Fault, JsonReader, KeywordsReader
+from ..tools import Tool
+from .assemble import Assembler, ReadCall, ReadMessage
+from .inputs import Turn
+from .judge import misfit
+from .machine import Machine, Trail
+from .network import Network
+from .question import BROKEN, NATIVES, Question
+from .rejections import Wrong, because_of, expected_by
+
+_LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a text may hold beyond the format's grammar.
+
+    `tools`: None = any.  `own`: those of the format itself.  `most`: the most calls of a turn, None = no bound.  `name`: of the tool whose
+    arguments alone are read.  `closed`: as in `schema.embed`.  `stop_optional`: whether a turn may lack its stop token.
+    """
+
+    tools: tuple[Tool, ...] | None = None
+    own: frozenset[str] = frozenset()
+    most: int | None = None
+    name: str | None = None
+    closed: bool = True
+    stop_optional: bool = False
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read of a text: its messages, and all that is wrong with it, in the order of the text."""
+
+    messages: list[ReadMessage] = field(default_factory=list)
+    wrong: list[Wrong] = field(default_factory=list)
+
+
+def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial: bool = False) -> Reading:
+    """Read a text behind a prompt; places count from the prompt's first character."""
+    whole = prompt.text + turn.text
+    machine = _run(question.network, prompt, turn)
+    if partial and machine.failure is None:
+        return judged(_cut(machine, question, whole), question, terms, whole, complete=False)
+    trail = _end(machine, question, terms)
+    if trail is not False:
+        return judged(Reading(assembled(trail, question, whole).messages), question, terms, whole)
+    return _failed(machine, question, turn, terms, prompt, whole)
+
+
+def _run(network: Network, *turns: Turn) -> Machine:
+    machine = Machine(network)
+    for turn in turns:
+        for piece, is_token in turn.pieces():
+            if is_token:
+                machine.feed_token(piece)
+            else:
+                machine.feed(piece)
+    return machine
+
+
+def _end(machine: Machine, question: Question, terms: Terms) -> Trail | None | bool:
+    trail = machine.accepted()
+    if trail is not False or not terms.stop_optional or machine.failure is not None:
+        return trail
+    threads, place = machine.threads, machine.place
+    for stop in sorted(question.slots.stops):
+        machine.feed_token(stop)
+        if (found := machine.accepted()) is not False:
+            assert not isinstance(found, bool)
+            return found.parent if found is not None and found.data == stop else found
+        machine.threads, machine.place, machine.failure = threads, place, None
+    return False
+
+
+def marks_of(trail: Trail | None, after: Trail | None = None) -> list[Trail]:
+    """Return the marks of a trail in their order, from the one behind `after` on."""
+    found = []
+    while trail is not None and trail is not after:
+        found.append(trail)
+        trail = trail.parent
+    return found[::-1]
+
+
+def assembled(trail: Trail | None | bool, question: Question, text: str) -> Assembler:
+    assembler = Assembler(question.slots, NATIVES, whole_conversation=question.kind == "conversation")
+    for mark in marks_of(trail if isinstance(trail, Trail) else None):
+        begins, rule = mark.mark
+        if rule.startswith(BROKEN):
+            assembler.call.broken = True
+        else:
+            assembler.take(begins, rule, mark.place, mark.data, text)
+    return assembler
+
+
+def _cut(machine: Machine, question: Question, text: str) -> Reading:
+    """Return what is certain of an unfinished text."""
+    trail, place = machine.agreed()
+    assembler = assembled(trail, question, text)
+    reader = next((thread.state for thread in machine.threads if isinstance(thread.state, (JsonReader, KeywordsReader))), None)
+    assembler.cut(place, text, reader)
+    return Reading(assembler.messages)
+
+
+# -- what is wrong ------------------------------------------------------------------------------------------------------------
+
+
+def _failed(machine: Machine, question: Question, turn: Turn, terms: Terms, prompt: Turn, whole: str) -> Reading:
+    """Say why a text could not be read, and read on where that is possible."""
+    second = _run(question.lenient, prompt, turn) if question.kind != "tool_call" else machine
+    trail = second.accepted()
+    if trail is not False:
+        reading = judged(Reading(assembled(trail, question, whole).messages), question, terms, whole)
+        broken = [mark for mark in marks_of(trail if isinstance(trail, Trail) else None) if mark.mark[0] and mark.mark[1].startswith(BROKEN)]
+        first = wrong_of(machine, question, whole, "syntax")
+        reading.wrong += [first, *(_broken(mark, trail, question, whole) for mark in broken[1:])]
+        reading.wrong.sort(key=lambda wrong: wrong.place)
+        return reading
+    layer = "structure" if question.kind != "tool_call" or _at_token(machine) else "syntax"
+    failure = wrong_of(second, question, whole, layer)
+    threads = second.failure.threads if second.failure is not None else tuple(second.alive())
+    sofar = assembled(threads[0].trail if threads else None, question, whole)
+    reading = judged(Reading(sofar.messages), question, terms, whole, complete=False)
+    reading.wrong.append(failure)
+    return reading
+
+
+def _at_token(machine: Machine) -> bool:
+    return machine.failure is not None and machine.failure.token is not None
+
+
+def wrong_of(machine: Machine, question: Question, text: str, layer: str) -> Wrong:
+    """Return where a machine stopped, or that the text ended too early."""
+    failure = machine.failure
+    if failure is None:
+        threads, place, because = tuple(machine.alive()), machine.place, "it ends too early"
+        fault: Fault | None = None
+    else:
+        threads, place, because, fault = failure.threads, failure.place, because_of(failure, text), failure.fault
+    expected, rule = expected_by(threads)
+    sofar = assembled(threads[0].trail if threads else None, question, text)
+    message = len(sofar.messages) if sofar.messages else None
+    inside = next((True for name, _ in sofar.open if name == "tool_call" or name in question.slots.builtins), False)
+    call = len(sofar.messages[-1].calls) if inside and sofar.messages else 1 if question.kind == "tool_call" else None
+    if fault is not None:
+        return Wrong(fault.at, layer, because, fault.expected, rule, message, call, fault.pointer)
+    pointer = next((thread.state.pointer for thread in threads if hasattr(thread.state, "pointer")), None)
+    return Wrong(place, layer, because, expected, rule, message, call, pointer)
+
+
+def _broken(mark: Trail, trail: Trail | None | bool, question: Question, text: str) -> Wrong:
+    sofar = assembled(mark.parent, question, text)
+    return Wrong(mark.place, "syntax", "the call cannot be read", None, mark.mark[1].removeprefix(BROKEN), len(sofar.messages), 1)
+
+
+def judged(reading: Reading, question: Question, terms: Terms, text: str, *, complete: bool = True) -> Reading:
+    """Add what is wrong with names, arguments and the number of calls; of a text that was cut, only with calls that are complete."""
+    for number, message in enumerate(reading.messages, 1):
+        for index, call in enumerate(message.calls, 1):
+            spend()
+            if terms.most is not None and index > terms.most:
+                because = f"a turn has at most {terms.most} call{'s' * (terms.most != 1)}"
+                reading.wrong.append(Wrong(call.place, "structure", because, "the end of the turn", None, number, index))
+                break
+            if call.broken:
+                continue
+            if call.complete or question.kind == "tool_call" and complete:
+                wrong = _judged_call(call, question, terms, text)
+                if wrong is not None:
+                    place, layer, because, expected, details = wrong
+                    reading.wrong.append(Wrong(place, layer, because, expected, "tool_call", number, index, **details))
+    return reading
+
+
+def _judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> tuple[int, str, str, str, dict[str, Any]] | None:
+    if call.builtin is not None:
+        if call.builtin in terms.own:
+            return None
+        return call.place, "tool", f"{call.builtin!r} is not offered", ", ".join(sorted(terms.own)) or "no tool", {}
+    try:
+        call.name = _name(call.name, question, terms)
+    except Fault as fault:
+        return call.name_place + fault.at, "syntax", fault.because, fault.expected, {}
+    if question.definition.payload is None:
+        if call.name in terms.own:
+            return None
+        return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", ", ".join(sorted(terms.own)) or "no tool", {}
+    if terms.tools is None:
+        return None
+    tool = next((tool for tool in terms.tools if tool.name == call.name), None)
+    if tool is None:
+        known = ", ".join(repr(tool.name) for tool in terms.tools[:10])
+        return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
+    found = misfit(call.arguments, tool.parameters, closed=terms.closed)
+    if found is None:
+        return None
+    place = locate(text, call.arguments_place, question.definition.payload.surface, found.pointer)
+    details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
+    return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
+
+
+def _name(name: str | None, question: Question, terms: Terms) -> str | None:
+    """Return the name that a call means; in JSON it is written as a string is."""
+    if name is None or terms.name is not None:
+        return terms.name
+    payload = question.definition.payload
+    if payload is None or payload.name != "json" or "\\" not in name:
+        return name
+    reader = JsonReader("[")
+    text = f'["{name}"]'
+    try:
+        reader.feed(text, 0, len(text))
+    except Fault as fault:
+        raise Fault(max(fault.at - 2, 0), fault.because, fault.expected, "") from None
+    return str(reader.value[0])
+
+
+def locate(text: str, start: int, surface: str, pointer: str) -> int:
+    """Return where the value at a pointer begins in arguments that begin at a place; that place where it is far."""
+    reader = KeywordsReader() if surface == "python" else JsonReader()
+    at = start
+    try:
+        while pointer and at < min(len(text), start + _LOCATED) and not reader.done:
+            if text[at] not in " \t\n\r:=,[{(" and reader.pointer == pointer and reader.expected.startswith("a value"):
+                return at
+            at = reader.feed(text, at, at + 1)
+    except Fault:
+        pass
+    return start
+
+
+# -- results ------------------------------------------------------------------------------------------------------------------
+
+
+def messages_of(messages: Iterable[ReadMessage], question: Question) -> list[Message]:
+    """Return what was read, as callers get it."""
+    return [
+        Message(m.content, [_tool_call(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name) for m in messages
+    ]
+
+
+def _tool_call(call: ReadCall, question: Question) -> ToolCall:
+    rules = question.slots.parameters.get(call.builtin or call.name or "")
+    if rules and (call.builtin is not None or question.definition.payload is None):
+        escaped = question.definition.escaped
+        texts = {rules[rule]: _unescaped(text) if rule in escaped else text for rule, text in call.texts.items() if rule in rules}
+        return ToolCall(call.builtin or call.name or "", texts, call.id)
+    return ToolCall(call.name or "", call.arguments if isinstance(call.arguments, dict) else {}, call.id)
+
+
+def _unescaped(text: str) -> str:
+    """Return what a text in double quotes means to Python."""
+    if "\\" not in text:
+        return text
+    reader = KeywordsReader()
+    written = f'(_="{text}")'
+    try:
+        reader.feed(written, 0, len(written))
+    except Fault:
+        return text
+    return str(reader.value["_"])
