@@ -24,11 +24,11 @@ from ..formats import ChatFormat, Message, ToolCall
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file, gzipped or not."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
-        for line in lines:
-            if line.strip():
-                yield json.loads(line)
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    for line in text.split("\n"):
+        if line.strip():
+            yield json.loads(line)
 
 
 def load(name: str) -> ChatFormat:

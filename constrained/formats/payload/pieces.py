@@ -30,7 +30,9 @@ class Reader(Protocol):
     done: bool
     base: int  # the place of text[0], to be set before each piece of text
     expected: str  # what may come next, in words
-    value: Any
+
+    @property
+    def value(self) -> Any: ...
 
     @property
     def pointer(self) -> str: ...

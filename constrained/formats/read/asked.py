@@ -39,14 +39,14 @@ class Asked:
         self.name = options.pop("tool", None)
         builtin_tools = options.pop("builtin_tools", None)
         closed, stop_optional = options.pop("closed", True), options.pop("stop_optional", False)
-        choice = {key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options}
+        choice: dict[str, Any] = {key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options}
         self.request = self._request(choice, options)
         self.question: Question = chat.recent_question(content(kind, options), lambda: ask(chat.generic, chat.definition, kind, options))
         own = offered(chat.definition, self.question, self.request.tools, builtin_tools)
         if chat.definition.payload is None and self.request.tools is not None:
             own &= {tool.name for tool in self.request.tools}
         self.terms = Terms(self.request.tools, own, self._most(), self.name, closed, stop_optional)
-        self._canonical = {**generating, **choice, **options, "closed": closed, **({"prompt": prompt} if prompt else {})}
+        self._canonical: dict[str, Any] = {**generating, **choice, **options, "closed": closed, **({"prompt": prompt} if prompt else {})}
 
     def _request(self, choice: dict[str, Any], options: Mapping[str, object]) -> Request:
         definition = self.chat.definition

@@ -146,7 +146,8 @@ def _expected(keyword: str, value: Any) -> str:
 
 def _validator(schema: Any) -> Any:
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return jsonschema.validators.extend(kind, {"pattern": _pattern})(schema, format_checker=kind.FORMAT_CHECKER)
+    extended: Any = jsonschema.validators.extend(kind, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    return extended(schema, format_checker=kind.FORMAT_CHECKER)
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Any:

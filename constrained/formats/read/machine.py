@@ -113,7 +113,7 @@ class Machine:
                 self._close(thread.node.then[0], thread.frame, trail, after, found, seen)
         self._advance(found, before, len(name), name)
 
-    def accepted(self) -> Trail | None | bool:
+    def accepted(self) -> Trail | bool | None:
         """Return the marks of the best reading that is complete here; False where there is none."""
         if self.failure is not None:
             return False
@@ -168,7 +168,7 @@ class Machine:
     def _text_run(self, thread: Thread, text: str, at: int, end: int) -> int:
         """Read the rest of the text that the only thread waits for, if it comes."""
         value, offset = thread.node.value, thread.state
-        width = min(len(value) - offset, end - at)
+        width: int = min(len(value) - offset, end - at)
         if not text.startswith(value[offset : offset + width], at):
             return 0
         spend(1)
@@ -244,7 +244,8 @@ class Machine:
 
     def _expanded(self, threads: list[Thread], char: str | None) -> Iterator[Thread]:
         """Yield the threads, and before each that may leave its pattern those that it becomes then; given the character that comes,
-        only where what follows begins with it."""
+        only where what follows begins with it.
+        """
         work = threads[::-1]
         seen: set[Any] = set()
         left: set[Any] = set()

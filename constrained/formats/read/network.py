@@ -25,6 +25,8 @@ Mark = tuple[bool, str]  # (whether it begins, the rule that it marks)
 
 
 class Kind(IntEnum):
+    """What a node is."""
+
     TEXT = 0
     TOKEN = 1
     PATTERN = 2

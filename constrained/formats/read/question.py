@@ -100,7 +100,7 @@ def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[st
 def _entry(rules: Alternatives, rule: str, definition: Definition) -> str:
     fallback = ("tool_call",) if rule == "call_text" else ()
     for name in (rule, *fallback):
-        for candidate in (ACCEPTED + name, name):
+        for candidate in (f"{ACCEPTED}{name}", str(name)):
             if candidate in rules:
                 return candidate
     raise GrammarError(f"the format '{definition.title}' has no rule '{rule}'", instead="see grammars/README.md")

@@ -72,7 +72,7 @@ def _run(network: Network, *turns: Turn) -> Machine:
     return machine
 
 
-def _end(machine: Machine, question: Question, terms: Terms) -> Trail | None | bool:
+def _end(machine: Machine, question: Question, terms: Terms) -> Trail | bool | None:
     trail = machine.accepted()
     if trail is not False or not terms.stop_optional or machine.failure is not None:
         return trail
@@ -95,7 +95,7 @@ def marks_of(trail: Trail | None, after: Trail | None = None) -> list[Trail]:
     return found[::-1]
 
 
-def assembled(trail: Trail | None | bool, question: Question, text: str) -> Assembler:
+def assembled(trail: Trail | bool | None, question: Question, text: str) -> Assembler:
     assembler = Assembler(question.slots, NATIVES, whole_conversation=question.kind == "conversation")
     for mark in marks_of(trail if isinstance(trail, Trail) else None):
         begins, rule = mark.mark
@@ -161,7 +161,7 @@ def wrong_of(machine: Machine, question: Question, text: str, layer: str) -> Wro
     return Wrong(place, layer, because, expected, rule, message, call, pointer)
 
 
-def _broken(mark: Trail, trail: Trail | None | bool, question: Question, text: str) -> Wrong:
+def _broken(mark: Trail, trail: Trail | bool | None, question: Question, text: str) -> Wrong:
     sofar = assembled(mark.parent, question, text)
     return Wrong(mark.place, "syntax", "the call cannot be read", None, mark.mark[1].removeprefix(BROKEN), len(sofar.messages), 1)
 
