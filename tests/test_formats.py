@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, Vocabulary, compile
@@ -116,6 +116,8 @@ def test_call(name, row):
     tools = [tool for tool in TOOLS.values() if name != "pythonic" or tool["function"]["name"].isidentifier()]
     if name == "pythonic" and not row["name"].isidentifier():
         pytest.skip("not a Python name")
+    if chat.definition.payload.surface == "tagged" and row["id"] in ("wrong type", "number as text"):
+        pytest.skip("between tags a number and its digits are one text")
     call = ToolCall(row["name"], json.loads(row["arguments"]))
     text = chat.write(Message("", [call]), tools)
     if "refused" in row:
@@ -194,6 +196,7 @@ def test_some_schemas_are_plain():
 _PIECES = st.sampled_from(["<tool_call>", "</function>", "<|im_end|>", "<|eot_id|>", "<|python_tag|>", "\n```", '"', "\\", "{", "}", "(", "'", "\n", "a", "é", "🌧"])
 
 
+@settings(deadline=None)  # each example may be the first to load its format
 @given(st.sampled_from([pair for pair in TURNS if "refused" not in pair[1]]), st.data())
 def test_a_damaged_turn_is_read_or_rejected(pair, data):
     name, row = pair

@@ -72,7 +72,7 @@ class Calls:
         return Place(self, 0, self.first, 0, frozenset(), -1)
 
     def to_lark(self, prefix: str) -> list[str]:
-        free = replace(self, ids=FREE)
+        free = replace(self, ids=FREE, first=None)
         return [*Rules(prefix).write(free.state()), "// wider: that call ids count, and that none comes twice, is left out"]
 
     @cached_property

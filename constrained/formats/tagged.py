@@ -9,17 +9,21 @@ The grammar says how arguments look, for any tool, with a slot for the name of a
 Binding needs the same as data.  `value` is written by values of all types; where types are told apart, `text_value` is written by strings
 and `json_value` by all others, or `number_value`, `boolean_value` and so on by one type each.  The terminal of the value says what raw
 text cannot hold.  Two more rules are optional: `arguments_open` stands before all members, `no_arguments` in place of everything where
-there are none.
+there are none.  `key_again` stands for the name of the member in its closing tag.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from ..errors import GrammarError
+from ..errors import ConstrainedError, GrammarError
 from ..grammar import Literal, Pattern, Ref, Special, Symbol
-from ..schema.tagged_surface import KINDS, Tags
+from ..schema.tagged_surface import AGAIN, KINDS, Tags
+from .payload.raw import kind_of
 from .rules import Alternatives, Sequence, flatten
+from .values import write_json
 
 _SLOTS = {
     "value": KINDS, "text_value": ("string",), "json_value": tuple(kind for kind in KINDS if kind != "string"),
@@ -35,7 +39,7 @@ def tags_of(rules: Alternatives, markers: Collection[str], specials: Collection[
     before: dict[str, str] = {}
     keys, ends = set(), set()
     texts: tuple[str, str] | None = None
-    for sequence in flatten(rules, "member", {"key", *_SLOTS}):
+    for sequence in flatten(rules, "member", {"key", "key_again", *_SLOTS}):
         key, value, end, slot = _parts(sequence, rules)
         keys.add(key)
         ends.add(end)
@@ -53,6 +57,21 @@ def tags_of(rules: Alternatives, markers: Collection[str], specials: Collection[
     )
 
 
+def write_members(arguments: Mapping[str, Any], tags: Tags) -> str:
+    """Return arguments as members between tags.
+
+    Raises: ConstrainedError: a string holds what ends it.
+    """
+    pieces = [tags.opening]
+    for key, value in arguments.items():
+        kind = kind_of(value)
+        text = value if kind == "string" else write_json(value, tag_safe=True)
+        if kind == "string" and not re.fullmatch(tags.text, text):
+            raise ConstrainedError(f"cannot write the parameter {key!r}", because="its text holds what ends a value in this format, where nothing is escaped")
+        pieces += [tags.key, key, tags.value[KINDS.index(kind)], text, tags.end.replace(AGAIN, key)]
+    return "".join([*pieces, tags.closing if arguments else tags.bare])
+
+
 def _parts(sequence: Sequence, rules: Alternatives) -> tuple[str, str, str, str]:
     """Return what stands before the key, before the value and after it, and the slot of the value."""
     texts, slots = [""], []
@@ -60,6 +79,8 @@ def _parts(sequence: Sequence, rules: Alternatives) -> tuple[str, str, str, str]
         if isinstance(symbol, Ref) and (symbol.rule == "key" or symbol.rule in _SLOTS):
             slots.append(symbol.rule)
             texts.append("")
+        elif symbol == Ref("key_again"):
+            texts[-1] += AGAIN
         else:
             texts[-1] += _plain((symbol,), rules)
     if len(slots) != 2 or slots[0] != "key" or not texts[1] or not texts[2]:

@@ -18,6 +18,7 @@ from .definition import ENTRY, Definition
 from .message import Message, ToolCall
 from .rules import Alternatives
 from .search import derive
+from .tagged import tags_of, write_members
 from .tools import Tool
 from .values import in_schema_order, write_json, write_keywords
 
@@ -83,7 +84,10 @@ def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: o
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
     arguments = in_schema_order(call.arguments, schema)
-    text = write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe)
+    if payload.surface == "tagged":
+        text = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())))
+    else:
+        text = write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe)
     texts = {"name": spell_name(call.name, payload), "arguments": text}
     if definition.repeat is not None and definition.repeat.ids is not None:
         number = definition.repeat.first + at

@@ -40,6 +40,10 @@ class MemberValues(Protocol):
     def state(self, conj: Conj) -> State: ...
     def never(self, conj: Conj) -> bool: ...
 
+    def named(self, name: str) -> MemberValues:
+        """Return what writes the values of one member."""
+        ...
+
 
 class Cell(NamedTuple):
     """Keys that are not named.  endless: infinitely many of them follow every prefix, so that no set of written keys uses them up."""
@@ -292,7 +296,7 @@ class ObjectMachine:
 
     def named_entry(self, at: Position, bit: int) -> State | None:
         options = tuple(self._named_options(at, bit))
-        return Entry(self.values, self.punctuation.keys.colon, options) if options else None
+        return Entry(self.values.named(self.names[bit]), self.punctuation.keys.colon, options) if options else None
 
     def other_entry(self, at: Position, cell: int, text: str | None) -> State | None:
         options = tuple(self._other_options(at, cell, text))

@@ -68,6 +68,10 @@ class Values:
             state = self._states.setdefault(conj, self._made(conj))
         return state
 
+    def named(self, name: str) -> Values:
+        """Return what writes the values of a member: this, whatever its name."""
+        return self
+
     def _made(self, conj: Conj) -> State:
         common = leaf(conj)
         if common is not None and (self is not self._commons or common != conj):

@@ -38,6 +38,7 @@ _MISTAKEN = {  # the texts that readers take for a value of a type
     "number": r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", "boolean": "[Tt]rue|[Ff]alse", "null": "null|None",
     "object": r"\{[\s\S]*\}", "array": r"\[[\s\S]*\]",
 }
+AGAIN = "\0"
 _FILLED = repeat(ANY, 1, None)
 
 
@@ -48,6 +49,8 @@ class Tags(NamedTuple):
     of them, and `bare` in place of `closing` where there is none.  `text`: a Python regular expression of what raw text may be, which keeps
     out what ends a value for readers.
     `markers`: parts of the tags that some tokenizers have as tokens; `specials`: those that are tokens here.
+
+    `end` may hold `AGAIN`, for the name of the member; then only members that the schema names can be written.
 
     Invariants: `end`, `closing` and `bare` are not empty; the texts of `value` begin alike, and differ in no special token.
     """
@@ -88,12 +91,13 @@ class Member(NamedTuple):
 class Members:
     """What an `ObjectMachine` asks about values, for values between tags; `values` writes the JSON."""
 
-    def __init__(self, values: Values, tags: Tags) -> None:
+    def __init__(self, values: Values, tags: Tags, name: str = "") -> None:
         self.ordered, self.value = values.ordered, values.value
         self._values, self._tags = values, tags
         self._shared = _beginning(tags.value)
         self.punctuation = self._punctuation()
-        self._end = spelled(tags.end, tags.specials, END)
+        self._end = spelled(tags.end.replace(AGAIN, name), tags.specials, END)
+        self._named: dict[str, Members] = {}
         self._clean = _text(tags.text)
 
     def _punctuation(self) -> Punctuation:
@@ -101,7 +105,7 @@ class Members:
         closing, bare = (spelled(text, tags.specials, END) for text in (tags.closing, tags.bare))
         return replace(
             inner, comma=spelled(tags.key, tags.specials, END), gap=None,
-            keys=Keys(Surface.RAW, spelled(self._shared, tags.specials, END), within=_names()),
+            keys=Keys(Surface.RAW, spelled(self._shared, tags.specials, END), within=NEVER if AGAIN in tags.end else _names()),
             objects=Brackets(b"", 0, leading=True, end=closing, bare=bare))
 
     def start(self, conj: Conj) -> State:
@@ -116,6 +120,14 @@ class Members:
                 "arguments cannot be written between tags", where="#",
                 because="each object of the schema has a string that holds the text that ends it, or is no object at all", instead="rename it")
         return spelled(self._tags.opening, self._tags.specials, choice([machine.start for machine in machines]))
+
+    def named(self, name: str) -> Members:
+        """Return what writes the values of one member."""
+        if AGAIN not in self._tags.end:
+            return self
+        if name not in self._named:
+            self._named[name] = Members(self._values, self._tags, name)
+        return self._named[name]
 
     def state(self, conj: Conj) -> State:
         return Member(self, conj)
@@ -160,7 +172,7 @@ class Members:
         if value.strings is NEVER:
             return NEVER
         rests = dict(zip(KINDS, self._tags.value, strict=True))
-        others = [kind for kind in _kinds(value) if kind != "string" and rests[kind] == rests["string"]]
+        others = [kind for kind in kinds_of(value) if kind != "string" and rests[kind] == rests["string"]]
         mistaken = _mistaken(tuple(others))
         listed = value.strings.literal_set
         if listed is not None:
@@ -176,7 +188,8 @@ def _beginning(texts: tuple[str, ...]) -> str:
     return least[: next((at for at, (left, right) in enumerate(zip(least, most, strict=False)) if left != right), len(least))]
 
 
-def _kinds(value: Value) -> list[str]:
+def kinds_of(value: Value) -> list[str]:
+    """Return the types of the values of a set, of `KINDS`."""
     held = (value.strings is not NEVER, value.numbers, value.booleans, value.null, value.objects, value.arrays)
     return [kind for kind, there in zip(KINDS, held, strict=True) if there]
 

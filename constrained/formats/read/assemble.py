@@ -13,12 +13,13 @@ from typing import Any
 
 from ...schema.tagged_surface import KINDS
 from ..definition import Definition
+from ..payload.raw import CROSSED
 from .machine import TOKEN
 
 ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
 
 _PAIR_TEXTS = ("value", "text_value", "json_value", *(f"{kind}_value" for kind in KINDS if kind != "string"))
-_OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "key", *_PAIR_TEXTS)
+_OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "key", "key_again", *_PAIR_TEXTS)
 _LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
 
 
@@ -164,6 +165,9 @@ class Assembler:
             call.arguments, self._native = (self._native, None) if self._native is not None else (call.arguments, None)
         elif what == "key":
             call.pairs.append((text, "value", "", start))
+        elif what == "key_again":
+            if call.pairs and call.pairs[-1][0] != text:
+                call.pairs[-1] = (call.pairs[-1][0], CROSSED, text, start)
         elif what in _PAIR_TEXTS and call.pairs:
             call.pairs[-1] = (call.pairs[-1][0], what, text, start)
         else:

@@ -13,6 +13,7 @@ from typing import Any
 from ...work import spend
 from ..message import Message, ToolCall
 from ..payload import Fault, JsonReader, KeywordsReader
+from ..payload.raw import arguments_of
 from ..tools import Tool
 from .assemble import Assembler, ReadCall, ReadMessage
 from .inputs import Turn
@@ -177,6 +178,8 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                 break
             if call.broken:
                 continue
+            if call.id is not None and any(call.id == other.id for other in message.calls[: index - 1]):
+                reading.wrong.append(Wrong(call.place, "structure", f"two calls have the id {call.id!r}", "another id", "call_id", number, index))
             if call.complete or question.kind == "tool_call" and complete:
                 wrong = _judged_call(call, question, terms, text)
                 if wrong is not None:
@@ -198,9 +201,14 @@ def _judged_call(call: ReadCall, question: Question, terms: Terms, text: str) ->
         if call.name in terms.own:
             return None
         return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", ", ".join(sorted(terms.own)) or "no tool", {}
+    tool = next((tool for tool in terms.tools or () if tool.name == call.name), None)
+    if question.definition.payload.surface == "tagged" and call.arguments is None:
+        try:
+            call.arguments = arguments_of(call.pairs, {} if tool is None else tool.parameters)
+        except Fault as fault:
+            return fault.at, "syntax", fault.because, fault.expected, {"pointer": fault.pointer}
     if terms.tools is None:
         return None
-    tool = next((tool for tool in terms.tools if tool.name == call.name), None)
     if tool is None:
         known = ", ".join(repr(tool.name) for tool in terms.tools[:10])
         return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
