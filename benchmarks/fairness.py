@@ -2,10 +2,10 @@
 
     python -m constrained.benchmarks.fairness [--seconds 20] [--others 1]
 
-A thread compiles patterns that take all the work that a constraint may do, a second each, over and over, no two alike.  Other threads
-bring new schemas, and ask for masks that are new and masks that are known.  What counts is how long a call takes beyond what it takes alone: each thread's own processor
-time is taken off the wall time.  On a machine with other load the time stolen by it is waited for as well, so the same is measured first
-without the bomb, and printed beside it.
+A thread compiles patterns that take all the work that a constraint may do, a second each, over and over, no two alike. Other threads bring
+new schemas, and ask for masks that are new and masks that are known. What counts is how long a call takes beyond what it takes alone: each
+thread's own processor time is taken off the wall time. On a machine with other load the time stolen by it is waited for as well, so the
+same is measured first without the bomb, and printed beside it.
 """
 
 from __future__ import annotations
