@@ -21,7 +21,9 @@ from ..errors import ConstrainedError, GrammarError, LimitExceeded
 from .lark_text import LarkText
 
 #: What the library and its converters raise for wrong files; everything else is a bug.
-LARK_ERRORS = (LarkError, OSError, AssertionError, ValueError, SyntaxError, RecursionError, OverflowError, FutureWarning, DeprecationWarning, re.error)
+LARK_ERRORS = (
+    LarkError, OSError, AssertionError, ValueError, SyntaxError, RecursionError, OverflowError, FutureWarning, DeprecationWarning, TypeError, re.error,
+)
 
 _WHAT = "cannot read Lark grammar"
 _PLACE = re.compile(r",? at line (\d+|\?),? col(?:umn)? (\d+|\?)")
@@ -43,6 +45,8 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     """Return an error of the library as ours; the last of the files is the one that was read when it happened."""
     if isinstance(error, ConstrainedError):
         return error
+    if isinstance(error, TypeError):
+        return translated(_unworded(error), files)
     if isinstance(error, RecursionError):
         return LimitExceeded("Lark grammar is nested too deeply", because="reading it needs more stack than Python has")
     if isinstance(error, OSError):
@@ -68,6 +72,16 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     names = [name for match in _NAMED.finditer(message) for name in match.groups() if name]
     lookup = find if " used" in message else partial(find_definition, last="more than once" in message)
     return GrammarError(_WHAT, where=next(filter(None, (lookup(files, name) for name in names)), None), because=_lowered(message))
+
+
+def _unworded(error: TypeError) -> Exception:
+    """Return the error that the library failed to word: the first one of those it was handling."""
+    found: Exception = GrammarError(_WHAT, because="its statements do not fit together")
+    context: BaseException | None = error
+    while context is not None:
+        found = context if isinstance(context, UnexpectedInput) else found
+        context = context.__context__
+    return found
 
 
 def _undefined(name: str, user: str, files: list[LarkText]) -> GrammarError:
