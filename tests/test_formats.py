@@ -204,12 +204,14 @@ def test_a_damaged_turn_is_read_or_rejected(pair, data):
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(text)))
         text = text[:start] + data.draw(_PIECES) + text[start + data.draw(st.integers(0, 3)) :]
+    options = row.get("options", {})
     try:
-        message = chat.parse(text, _tools(row), **row.get("options", {}))
+        message = chat.parse(text, _tools(row), **options)
+        chat.parse(text, _tools(row), strict=True, **options)  # readers take more than is ever written
     except Rejected as error:
         assert 0 <= error.position <= len(text.encode())
     else:
-        assert chat.parse(chat.write(message, _tools(row), **row.get("options", {})), _tools(row), **row.get("options", {})) == message
+        assert chat.parse(chat.write(message, _tools(row), **options), _tools(row), **options) == message
 
 
 def test_left_recursion_reaches_a_bound(monkeypatch):
