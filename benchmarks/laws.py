@@ -60,7 +60,8 @@ def check(grammar: Grammar, vocabulary: Vocabulary, positions: int, seed: int = 
     constraint, twin = compile(grammar, vocabulary), compile(grammar, vocabulary, kernel="plain")
     chance, tally = random.Random(seed), Tally()
     closing = _closing(vocabulary)
-    named = {vocabulary.special[name] for name in grammar.specials} | set(vocabulary.stop)
+    marked = {name for symbol in grammar.symbols() for name in getattr(getattr(symbol, "machine", None), "markers", ())}
+    named = {vocabulary.special[name] for name in grammar.specials | (marked & vocabulary.special.keys())} | set(vocabulary.stop)
     special = np.array([token in vocabulary.names and token not in named for token in range(vocabulary.size)])
     while tally.positions < positions:
         tally.walks += 1
