@@ -2,8 +2,8 @@
 
 The embedded model, whose weights are random, writes under every format's grammar: greedy, sampled at temperature 1 and 5, with four
 beams, and in left-padded batches.  Every finished text must be read by the format's parser; every call's arguments must be valid for
-`jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`.  A
-generation that the length limit cut is a beginning of a word, which the matcher confirms, and is counted apart.
+`jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`, and calls
+between tags by regular expressions as published readers have them.  A generation that the length limit cut is a beginning of a word, which the matcher confirms, and is counted apart.
 
     python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3]
 """
@@ -37,6 +37,12 @@ MODES: dict[str, dict[str, Any]] = {
     "4 beams": {"do_sample": False, "num_beams": 4},
     "padded batch": {"do_sample": True, "temperature": 1.0, "top_k": 0},
 }
+PAIRS = (  # a member between tags: its name, its value
+    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", r"<parameter=([^>]+)>\n?(.*?)\n?</parameter>",
+    r'<parameter name="([^"]*)">(.*?)</parameter>', r'<｜DSML｜ ?parameter name="([^"]*)" string="(?:true|false)">(.*?)</｜DSML｜ ?parameter>',
+    r'<\|open\|>argument key="([^"]*)" type="\w+"<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
+    r"\]<\]minimax\[>\[<([^/>]+)>(.*?)\]<\]minimax\[>\[</\1>",
+)
 BATCH = {"padded batch": 8}  # prompts of different lengths, in one call
 MAX_TOKENS = 256
 WORDS = ("weather", "Oslo", "tomorrow", "please", "what", "is", "the", "price", "of", "a", "train", "to", "北京", "and", "why", "now")
@@ -119,7 +125,8 @@ def _check_call(text: str, name: str, arguments: dict[str, Any], tools: Any) -> 
     if name not in schemas:
         return  # a tool of the format itself, such as a code interpreter
     jsonschema.validate({**arguments}, {**schemas[name], "additionalProperties": False})
-    assert _json_call(text, arguments) or _python_call(text, arguments), f"neither json nor ast finds {name}({arguments})"
+    found = _json_call(text, arguments) or _tagged_call(text, arguments) or _python_call(text, arguments)
+    assert found, f"neither json nor ast nor tags hold {name}({arguments})"
 
 
 def _json_call(text: str, arguments: dict[str, Any]) -> bool:
@@ -134,10 +141,34 @@ def _json_call(text: str, arguments: dict[str, Any]) -> bool:
     return False
 
 
+def _tagged_call(text: str, arguments: dict[str, Any]) -> bool:
+    """Say whether the members between tags of one family are, one after the other, these arguments: strings as they stand, the rest JSON."""
+    wanted = list(arguments.items())
+    for pair in PAIRS:
+        members = [match.groups() for match in re.finditer(pair, text, re.DOTALL)]
+        for start in range(len(members) - len(wanted) + 1):
+            if all(_is_member(member, *item) for member, item in zip(members[start:], wanted, strict=False)):
+                return bool(wanted) or "<" in text
+    return False
+
+
+def _is_member(member: tuple[str, ...], key: str, value: Any) -> bool:
+    name, text = member[:2]
+    if name != key or isinstance(value, str):
+        return name == key and text == value
+    try:
+        return bool(json.loads(text) == value)
+    except ValueError:
+        return False
+
+
 def _python_call(text: str, arguments: dict[str, Any]) -> bool:
     """Say whether some call in the Python part of a text has these keyword arguments."""
-    body = text.partition("```python\n")[2].partition("\n```")[0] or text[: text.rindex("]") + 1]
-    calls = [node for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Call)]
+    body = text.partition("```python\n")[2].partition("\n```")[0] or text.rpartition("]")[0] + "]"
+    try:
+        calls = [node for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Call)]
+    except SyntaxError:
+        return False
     return any({word.arg: ast.literal_eval(word.value) for word in call.keywords} == arguments for call in calls)
 
 

@@ -58,9 +58,6 @@ def test_a_flipped_bit_is_noticed(monkeypatch, flipped):
 
 @pytest.mark.parametrize("format", ChatFormat.names())
 def test_what_a_random_model_finishes_is_valid(format):
-    payload = ChatFormat.load(format).definition.payload
-    if payload is not None and payload.surface == "tagged":
-        pytest.xfail("reading back raw text between tags of random characters still fails in some formats (glm, kimi-k3)")
     outcome = always_valid.check_format(always_valid.Writer(seed=1), format, wanted=6)
     assert outcome.failures == []
     assert sum(outcome.finished.values()) >= 6
