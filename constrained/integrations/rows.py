@@ -8,7 +8,7 @@ of two arrays; its cost does not depend on how the rows came about, and no histo
 Rows belong to groups, one a constraint: with k constraints, rows i·n/k up to (i+1)·n/k belong to the i-th, which is how `generate` lays
 out beams and repeated samples.
 
-Tested by every mode of `generate` in test_transformers.py, and against fresh matchers on random moves (test_rows.py).
+Tested by every mode of `generate` in tests/hosts, and against fresh matchers on random moves (hosts/test_transformers_rows.py).
 """
 
 from __future__ import annotations

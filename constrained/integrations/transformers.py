@@ -17,7 +17,7 @@ that writes into its argument).
 
 "The shape shrank, so it is new" was refused: with an assistant the lengths go 1, 2, 3, 4, 5, 1, 2, ….
 
-Tests: test_transformers.py runs every mode of `generate` on the embedded model.
+Tests: tests/hosts runs every mode of `generate` on the embedded model.
 """
 
 from __future__ import annotations

@@ -1,0 +1,150 @@
+"""Tests of what the transformers processor writes into scores, of what it must never do, and of its errors."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from transformers import GenerationMixin, LogitsProcessor
+
+import constrained as c
+from constrained.integrations import transformers as integration
+from constrained.integrations.transformers import GrammarProcessor, grammar_candidates
+
+from .conftest import PATTERN
+
+CASES = tomllib.loads(Path(__file__).parents[1].joinpath("corpus", "errors_transformers.toml").read_text())["case"]
+
+
+def test_nothing_is_changed_in_place(run, constraint, tiny_model, tiny_tokenizer):
+    scores = torch.randn(2, 1536)
+    ids = torch.tensor([[1, 2], [3, 4]])
+    before, ids_before = scores.clone(), ids.clone()
+    assert constraint.logits_processor()(ids, scores) is not scores
+    assert torch.equal(scores, before)
+    assert torch.equal(ids, ids_before)
+    encoded = tiny_tokenizer("How many?", return_tensors="pt")
+    output = tiny_model.generate(
+        **encoded, logits_processor=[constraint.logits_processor()], max_new_tokens=5, output_logits=True, return_dict_in_generate=True,
+    )
+    assert all(torch.isfinite(logits).all() for logits in output.logits)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("beyond", [-1, 0, 100])
+def test_mask_is_exact_for_every_dtype_and_width(constraint, tiny_vocabulary, dtype, beyond):
+    width = tiny_vocabulary.used if beyond < 0 else tiny_vocabulary.size + beyond
+    scores = torch.randn(1, width, dtype=torch.float32).to(dtype)
+    masked = constraint.logits_processor()(torch.tensor([[1, 2]]), scores)
+    assert masked.dtype == dtype
+    bitmask = np.zeros((1, tiny_vocabulary.words), np.int32)
+    constraint.matcher().fill_mask(bitmask)
+    for token in range(width):
+        allowed = token < tiny_vocabulary.size and bool(bitmask.view(np.uint32)[0, token >> 5] >> (token & 31) & 1)
+        assert masked[0, token] == (scores[0, token] if allowed else float("-inf")), token
+
+
+def test_both_ways_of_unpacking_agree():
+    words = torch.randint(-(2**31), 2**31 - 1, (3, 50), dtype=torch.int32)
+    assert torch.equal(integration._unpacked(words), integration._unpacked_on_cpu(words))
+
+
+def test_cuda(constraint):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    ids, scores = torch.tensor([[1, 2], [1, 3], [1, 2]]), torch.randn(3, 1600)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        expected = constraint.logits_processor()(ids, scores.to(dtype))
+        found = constraint.logits_processor()(ids.cuda(), scores.to(dtype).cuda())
+        assert found.is_cuda
+        assert torch.equal(found.cpu(), expected)
+
+
+def test_cuda_generation(run, constraint, tiny_tokenizer, tiny_vocabulary):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    from constrained.default_model import load
+
+    model = load()[0].cuda()
+    encoded = tiny_tokenizer(["How many?", "?"], return_tensors="pt", padding=True, padding_side="left").to("cuda")
+    processor = constraint.logits_processor()
+    for dtype in (torch.float32, torch.bfloat16):
+        for options in ({}, {"num_beams": 3}, {"do_sample": True}, {"cache_implementation": "static"}):
+            output = model.to(dtype).generate(
+                **encoded, logits_processor=[processor], max_new_tokens=60, eos_token_id=list(tiny_vocabulary.stop),
+                pad_token_id=tiny_tokenizer.pad_token_id, **options,
+            )
+            for row in output[:, encoded["input_ids"].shape[1] :].tolist():
+                end = next(at for at, token in enumerate(row) if token in tiny_vocabulary.stop)
+                assert re.fullmatch(PATTERN, tiny_tokenizer.decode(row[:end]))
+
+
+def test_finished_rows_take_stops_and_impossible_rows_are_left_alone(constraint, tiny_vocabulary):
+    ids, stop = constraint.vocabulary.tokenize(b'{"n": 12, "of": "pears"}'), tiny_vocabulary.stop[0]
+    width = len(ids) + 3
+    rows = torch.tensor([[1, *ids, stop, 0], [1, *ids, stop, 5_000_000], [1, *ids[:-1], *ids[-1:], stop, stop], [1, *ids, 7, 7]])
+    assert rows.shape[1] == width
+    scores = torch.randn(4, 1536)
+    processor = constraint.logits_processor(prompt_length=1)
+    masked = processor(rows, scores)
+    assert torch.equal(masked[3], scores[3])
+    for row in masked[:3]:
+        assert torch.isfinite(row).nonzero().flatten().tolist() == sorted(tiny_vocabulary.stop)
+    mixed = torch.cat([rows[:, : len(ids) + 1]], dim=-1)
+    mixed[3, -1] = 7
+    masked = processor(mixed, scores)
+    assert torch.equal(masked[3], scores[3])
+    for row in masked[:3]:
+        assert torch.isfinite(row).nonzero().flatten().tolist() == sorted(tiny_vocabulary.stop)
+
+
+def test_not_for_continuous_batching(constraint):
+    assert GrammarProcessor.supports_continuous_batching is False
+
+
+def test_copies_and_pickles(run, constraint):
+    processor = constraint.logits_processor()
+    expected = run(processor, ["How many?"])
+    for twin in (pickle.loads(pickle.dumps(processor)), copy.deepcopy(processor)):
+        assert run(twin, ["How many?"]) == expected
+
+
+# --- wrong uses --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_wrong_use(case, run, constraint, tiny_vocabulary):
+    def forbid(token_bytes: bytes):
+        """Return a processor that forbids every token but those that spell `token_bytes`."""
+
+        class Forbid(LogitsProcessor):
+            def __call__(self, input_ids, scores):
+                keep = torch.tensor([text == token_bytes for text in tiny_vocabulary.tokens])
+                return scores.masked_fill(~keep, float("-inf"))
+
+        return Forbid()
+
+    names = {"c": c, "torch": torch, "constraint": constraint, "run": run, "forbid": forbid, "drafts": grammar_candidates, "monkey": Monkey()}
+    with pytest.raises(c.ConstrainedError) as caught:
+        exec(case["call"], names)
+    assert f"{type(caught.value).__name__}: {caught.value}" == case["message"].strip("\n")
+
+
+class Monkey:
+    """Takes the private methods of transformers away while a case runs."""
+
+    def __enter__(self):
+        self.kept = GenerationMixin._get_candidate_generator
+        del GenerationMixin._get_candidate_generator
+
+    def __exit__(self, *_):
+        GenerationMixin._get_candidate_generator = self.kept
