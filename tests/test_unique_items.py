@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
 
-from constrained import Grammar, Rejected, SchemaError, Vocabulary, compile
+from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, compile
 from constrained.schema.recorded_values import number_key
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
@@ -191,3 +191,23 @@ def test_too_many_items_of_too_few_values_are_an_error():
 def test_numbers_have_one_key_for_all_spellings(one, other):
     assert number_key(one) == number_key(other)
     assert number_key(one) != number_key("3" + other.lstrip('-'))
+
+
+REFUSED = [
+    ({"contains": {"uniqueItems": True}, "maxContains": 1}, "#/contains/uniqueItems"),
+    ({"properties": {"x": {"contains": {"uniqueItems": True}, "maxContains": 1}}}, "#/properties/x/contains/uniqueItems"),
+    ({"items": {"uniqueItems": True}, "contains": {"items": {"type": "integer"}}, "maxContains": 1}, "#/items/uniqueItems"),
+    ({"not": {"properties": {"b": {"items": {"uniqueItems": True}}}}}, "#/not/properties/b/items/uniqueItems"),
+    ({"dependentSchemas": {"a": {"not": {"properties": {"b": {"uniqueItems": True}}}}}}, "#/dependentSchemas/a/not/properties/b/uniqueItems"),
+]
+
+
+@pytest.mark.parametrize(("schema", "pointer"), REFUSED)
+def test_what_only_conditions_on_one_part_make_together_is_refused_before_generation(schema, pointer):
+    with pytest.raises(UnsupportedSchema) as caught:
+        Grammar.from_json_schema(schema)
+    assert caught.value.where == pointer
+
+
+def test_conditions_that_never_meet_refuse_nothing():
+    Grammar.from_json_schema({"items": {"type": "integer"}, "contains": {"uniqueItems": True}, "maxContains": 1})

@@ -1,7 +1,8 @@
 """What of a schema cannot be compiled: found before anything is generated, and, on request, taken out of it.
 
 Most schemas use no keyword that can be out of reach, and are not walked at all.  The walk visits each conjunction that a value can
-contain and that leads to such a keyword, and makes its normal form, no machines.
+contain and that leads to such a keyword, and makes its normal form, no machines: also of what several conditions on one item or key make
+together, as machines split a part into the values that meet a condition and the others.
 
 Widening: the keyword that an `UnsupportedSchema` points at is removed from a copy of the document, until nothing is left to report.
 Removing a keyword widens a schema only where a wider part makes a wider whole.  Below ``not``, ``if``, ``oneOf`` and ``contains`` it may
@@ -16,17 +17,31 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from constrained.errors import UnsupportedSchema
+from constrained.regex import ANY_TEXT, intersect, is_empty
 from constrained.schema.documents import NOTHING, both, ordered
 from constrained.schema.machine_distinct import Distinct
 from constrained.schema.machine_value import Values
 from constrained.schema.resources import Library
-from constrained.schema.values import Conj, HasNamed, HasOther, ItemAt, ItemFrom, Value
+from constrained.schema.values import (
+    ALWAYS,
+    ArrayShape,
+    Conj,
+    HasNamed,
+    HasOther,
+    ItemAt,
+    ItemFrom,
+    ObjectShape,
+    Obligation,
+    Value,
+    negation,
+)
 from constrained.work import spend
 
 _NEGATING = frozenset({"not", "oneOf", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "dependentSchemas"})
 _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 _NOT_MONOTONE = ("not", "if", "then", "else", "oneOf", "contains", "unevaluatedItems", "unevaluatedProperties")
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
+_MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
 _CONDITIONAL = ("if", "then", "else")
 _SUSPECTS = ("uniqueItems", "oneOf", "unevaluatedItems", "unevaluatedProperties", "if", "not", "contains", "patternProperties",
              "dependentSchemas", "dependencies", "anyOf", "allOf", "maxProperties", "maxItems", "pattern", "format")
@@ -111,6 +126,10 @@ def survey(conj: Conj, values: Values) -> None:
     """
     library = next(iter(conj)).node.document.library
     leading = _leading(library)
+
+    def leads(part: Conj) -> bool:
+        return library.dynamic or any(not literal.node.schema or id(literal.node.schema) in leading for literal in part)
+
     seen, queue = {conj}, [conj]
     for current in queue:
         spend(4)
@@ -121,10 +140,10 @@ def survey(conj: Conj, values: Values) -> None:
                     Distinct(values, shape)
                 except UnsupportedSchema as error:
                     raise UnsupportedSchema(error.what, where=_place(current), because=error.because, instead=error.instead) from None
-        for child in _children(value):
+        for child in _children(value, leads, values.never):
             if child and child != NOTHING and child not in seen:
                 seen.add(child)
-                if library.dynamic or any(not literal.node.schema or id(literal.node.schema) in leading for literal in child):
+                if leads(child):
                     queue.append(child)
 
 
@@ -150,23 +169,80 @@ def _unique_in_place(schema: Any, pointer: str) -> Iterator[str]:
             yield from _unique_in_place(below, f"{pointer}/{keyword}")
 
 
-def _children(value: Value) -> Iterator[Conj]:
+def _children(value: Value, leads: Callable[[Conj], bool], never: Callable[[Conj], bool]) -> Iterator[Conj]:
+    """Yield what the parts of a value must be, with every combination of conditions on one part that a machine can come to."""
     for array in value.arrays:
         yield from array.prefix
         yield array.rest
-        for count in array.counts:
-            yield both(array.rest, count.item)
-        yield from (both(array.rest, part.item) for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom)))
+        if array.counts or array.clauses:
+            for base, claims in _item_claims(array):
+                yield from _combined(base, claims, [count.item for count in array.counts], leads, never)
     for shape in value.objects:
-        named = dict(shape.named)
-        yield from named.values()
+        yield from (conj for _, conj in shape.named)
         yield from (conj for _, conj in shape.cells)
-        for clause in shape.clauses:
-            for part in clause:
-                if isinstance(part, HasNamed):
-                    yield both(named[part.key], part.value)
-                elif isinstance(part, HasOther):
-                    yield from (both(conj, part.value) for _, conj in shape.cells)
+        if shape.clauses:
+            for base, claims in _member_claims(shape):
+                yield from _combined(base, claims, [], leads, never)
+
+
+def _item_claims(array: ArrayShape) -> set[tuple[Conj, tuple[Conj, ...]]]:
+    """Return each kind of position: what its item is, and what clauses can claim of it."""
+    parts = list(dict.fromkeys(part for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom))))
+    parts.sort(key=_rank)
+    found = set()
+    for index in range(max([len(array.prefix), *(part.index + 1 for part in parts)]) + 1):
+        spend(1 + len(parts))
+        base = array.prefix[index] if index < len(array.prefix) else array.rest
+        found.add((base, tuple([part.item for part in parts if part.index == index or part.index < index and isinstance(part, ItemFrom)])))
+    return found
+
+
+def _member_claims(shape: ObjectShape) -> Iterator[tuple[Conj, tuple[Conj, ...]]]:
+    """Yield what a key's value is, and what clauses can claim of it, for the keys that they speak of."""
+    named: dict[str, dict[Conj, None]] = {}
+    others: dict[HasOther, None] = {}
+    for clause in shape.clauses:
+        for part in sorted(clause, key=_rank):
+            spend(1)
+            if isinstance(part, HasNamed):
+                named.setdefault(part.key, {})[part.value] = None
+            elif isinstance(part, HasOther):
+                others[part] = None
+    bases = dict(shape.named)
+    yield from ((bases[key], tuple(claims)) for key, claims in named.items())
+    for language, conj in shape.cells if others else ():
+        claims = tuple([part.value for part in others if part.keys is ANY_TEXT or not is_empty(intersect(language, part.keys))])
+        if claims:
+            yield conj, claims
+
+
+def _rank(part: Obligation) -> tuple[int, ...]:
+    """Return what orders obligations, so that work does not depend on hashes."""
+    conj = part.item if isinstance(part, (ItemAt, ItemFrom)) else part.value if isinstance(part, (HasNamed, HasOther)) else ALWAYS
+    return tuple([literal.node.serial for literal in ordered(conj)])
+
+
+def _combined(
+    base: Conj, claims: tuple[Conj, ...], counted: list[Conj], leads: Callable[[Conj], bool], never: Callable[[Conj], bool],
+) -> Iterator[Conj]:
+    """Yield what a part can have to be: each condition holds, or does not, or nothing is said of it.
+
+    Of more than `_MOST_COMBINED` conditions, each pair: what cannot be compiled is nearly always two keywords that meet.
+    """
+    conditions = [(condition, True) for condition in dict.fromkeys(counted)] + [
+        (claim, len(claim) == 1) for claim in dict.fromkeys(claims) if claim not in counted]
+    if not any(leads(part) for part in (base, *(condition for condition, _ in conditions))):
+        return
+    found = {base: None}
+    few = len(conditions) <= _MOST_COMBINED
+    for condition, deniable in conditions:
+        for conj in tuple(found) if few else (base, *(both(base, other) for other, _ in conditions)):
+            spend(2)
+            for part in (condition, negation(condition)) if deniable else (condition,):
+                joined = both(conj, part)
+                if joined not in found and joined != NOTHING and not never(joined):
+                    found[joined] = None
+    yield from found
 
 
 def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widened, ...]]:
