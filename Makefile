@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(addprefix constrained/engine/*.,pyx pxd pxi))
 
-.PHONY: demo test lint bench sanitize clean
+.PHONY: demo test exhaustive lint bench sanitize clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -14,6 +14,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What the suite only samples: every pair of small schemas on every small value; about ten minutes of one core.
+exhaustive: $(VENV)/.tested
+	$(BIN)/python -m pytest -n 2 -m exhaustive
 
 lint: $(VENV)/.linted
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -77,9 +78,8 @@ def test_peers_accept_the_same_texts(engine):
     pytest.importorskip("llguidance" if engine is Llguidance else "xgrammar")
     vocabulary = vocabularies.embedded()
     peer = engine(vocabulary)
-    for case in format_cases():
-        if len(case.tools) > 5:
-            continue
+    cases = [case for case in format_cases() if len(case.tools) <= 5]
+    for case in random.Random(1).sample(cases, 12):
         reason = speed._run(peer, case, speed._tokens(case, vocabulary), speed.defaultdict(list))
         assert reason in (None, "cannot be expressed"), case.name
 

@@ -135,13 +135,13 @@ def test_generate_reports_calls(capsys, tools):
     assert [call["name"] for call in row["calls"]] == ["get_weather"]
 
 
-@pytest.mark.slow
-def test_demo_shows_every_format(capsys):
-    assert run(["demo", "--json"]) == 0
+def test_demo_shows_formats_with_and_without_their_grammar(capsys):
+    names = ["hermes", "pythonic", "glm-4.6"]
+    assert run(["demo", "--json", *(word for name in names for word in ("--format", name))]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == list(ChatFormat.names())
+    assert [row["name"] for row in rows] == names
     assert all(row["calls"] for row in rows if row["finished"])
-    assert sum(row["finished"] for row in rows) >= 7
+    assert any(row["finished"] for row in rows)
 
 
 WRONG = {

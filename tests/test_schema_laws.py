@@ -224,7 +224,7 @@ def test_pairs_of_schemas_on_a_few_values(surface):
     assert refused <= 8
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("surface", [JSON, PYTHON], ids=lambda surface: surface.name)
 def test_small_schemas_on_small_values_exhaustively(surface):
     """All atoms, bare and wrapped, on all values of up to three nodes in six spellings: more than two million pairs."""
@@ -232,7 +232,7 @@ def test_small_schemas_on_small_values_exhaustively(surface):
     assert pairs > 2_000_000
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_pairs_of_schemas_on_a_few_values_at_length():
     """Every eighth of the forms of all pairs of atoms."""
     pairs, _ = check_all(ALL_FORMS[3::8], JSON, "few")

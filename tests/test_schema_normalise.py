@@ -81,7 +81,7 @@ def test_small_world():
         assert not disagreements(schema, INSTANCES), schema
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_small_world_exhaustively():
     """Every pair of atoms in every form, on every instance: about three million verdicts."""
     for schema in ALL_FORMS:

@@ -22,14 +22,18 @@ SHOWN = 170  # characters of an output; the middle of longer ones is left out
 BRIEF = ("interpreter", "text_before_call")  # options that are off here: random code and random prose are long
 
 
-def demo(seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0, as_json: JsonOption = False) -> None:
+def demo(
+    only: Annotated[list[str] | None, typer.Option("--format", help="Show this one only; may be given more than once.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
     """Show every format with and without its grammar.
 
     A model with random weights, the same prompt and the same seed.
     """
     model, tokenizer = read_model(None)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
-    rows = [_row(model, tokenizer, vocabulary, name, seed + number) for number, name in enumerate(ChatFormat.names())]
+    rows = [_row(model, tokenizer, vocabulary, name, seed + number) for number, name in enumerate(only or ChatFormat.names())]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
