@@ -3,7 +3,8 @@
 The embedded model, whose weights are random, writes under every format's grammar: greedy, sampled at temperature 1 and 5, with four
 beams, and in left-padded batches.  Every finished text must be read by the format's parser; every call's arguments must be valid for
 `jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`, and calls
-between tags by regular expressions as published readers have them.  A generation that the length limit cut is a beginning of a word, which the matcher confirms, and is counted apart.
+between tags by regular expressions as published readers have them.  A generation that the length limit cut is a beginning of a word, which
+the matcher confirms, and is counted apart.
 
     python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3]
 """

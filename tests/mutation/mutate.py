@@ -20,7 +20,7 @@ _BINARY = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
 }  # fmt: skip
-_QUIET_CALLS = {"compose", "pointer", "shortened", "working_on"}  # whose arguments only word something
+_QUIET_CALLS = {"compose", "pointer", "shortened", "working_on", "spend"}  # whose arguments only word or count something
 
 
 @dataclass(frozen=True, slots=True)
