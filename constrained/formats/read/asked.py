@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...engine.vocabulary import Vocabulary
 from ...errors import GrammarError, Rejected, VocabularyError
 from ...schema.recent import content
-from ...work import metered
+from ...work import MAX_WORK, Budget, current, metered
 from ..message import Message
 from ..request import Request, make_request
 from .inputs import Turn, split_ids, split_text
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..load import ChatFormat
 
 Kind = Literal["assistant_turn", "conversation", "tool_call"]
+
+_PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
 
 _GENERATING = ("property_order", "whitespace", "unsupported", "reasoning", "calls_before")
 
@@ -70,7 +72,7 @@ class Asked:
     def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
         """Return the messages of a text.  Raises: Rejected."""
         turn = self.turn(text_or_ids)
-        with metered():
+        with metered(self._budget(turn)):
             reading = read(self.question, turn, self.terms, self._prompt, partial=partial)
             if strict and not partial and not reading.wrong:
                 self._check_strictly(turn, reading)
@@ -78,6 +80,11 @@ class Asked:
         if reading.wrong:
             raise self._rejected(reading.wrong, self._prompt.text + turn.text, all_errors=all_errors)
         return messages_of(reading.messages, self.question)
+
+    @staticmethod
+    def _budget(turn: Turn) -> Budget | None:
+        """Return the work that a text of this length may take; None where the caller counts already."""
+        return None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * len(turn.text))
 
     def _check_strictly(self, turn: Turn, reading: Reading) -> None:
         options = self._canonical

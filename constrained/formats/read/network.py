@@ -51,12 +51,17 @@ class Node:
     then: tuple[Node, ...] = ()
 
 
-@dataclass(eq=False, slots=True)
 class Network:
-    """The nodes of all rules that `start` reaches.  Invariant: no way from a node to itself that reads nothing pushes a call."""
+    """The nodes of all rules that `start` reaches; `known`: what machines have found out about it.
 
-    start: Node
-    patterns: Patterns
+    Invariant: no way from a node to itself that reads nothing pushes a call.
+    """
+
+    __slots__ = ("start", "patterns", "known")
+
+    def __init__(self, start: Node, patterns: Patterns) -> None:
+        self.start, self.patterns = start, patterns
+        self.known: Any = None
 
 
 Native = tuple[Callable[[], Reader], str]

@@ -18,10 +18,11 @@ from ..tools import Tool
 from .assemble import Assembler, ReadCall, ReadMessage
 from .inputs import Turn
 from .judge import misfit
-from .machine import Machine, Trail
+from .machine import Machine
 from .network import Network
 from .question import BROKEN, NATIVES, Question
 from .rejections import Wrong, because_of, expected_by
+from .threads import Trail
 
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
 
@@ -170,6 +171,7 @@ def _broken(mark: Trail, trail: Trail | bool | None, question: Question, text: s
 def judged(reading: Reading, question: Question, terms: Terms, text: str, *, complete: bool = True) -> Reading:
     """Add what is wrong with names, arguments and the number of calls; of a text that was cut, only with calls that are complete."""
     for number, message in enumerate(reading.messages, 1):
+        ids: set[str] = set()
         for index, call in enumerate(message.calls, 1):
             spend()
             if terms.most is not None and index > terms.most:
@@ -178,8 +180,9 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                 break
             if call.broken:
                 continue
-            if call.id is not None and any(call.id == other.id for other in message.calls[: index - 1]):
+            if call.id is not None and call.id in ids:
                 reading.wrong.append(Wrong(call.place, "structure", f"two calls have the id {call.id!r}", "another id", "call_id", number, index))
+            ids |= {call.id} if call.id is not None else set()
             if call.complete or question.kind == "tool_call" and complete:
                 wrong = _judged_call(call, question, terms, text)
                 if wrong is not None:

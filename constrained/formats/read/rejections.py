@@ -10,8 +10,9 @@ from typing import Any
 
 from ...errors import Rejected
 from .assemble import ACCEPTED
-from .machine import Failure, Thread
+from .machine import Failure
 from .network import Kind
+from .threads import Thread
 
 _SHOWN = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}

@@ -1,0 +1,223 @@
+"""Threads of the reading machine, their stacks and marks, and the sets of threads that were met, with what each character makes of them.
+
+A *set* is the threads at one place in their order, without their marks.  What a character does to a set does not depend on the marks, so
+it is found once, by the machine's slow step over placeholders, and kept as a `Step`: the next set, the marks that are made, and which
+thread goes on with whose marks.  This is the lazy construction of a tagged automaton.  Sets with native readers are not kept, as readers
+have a state of their own.
+
+`Known` is shared by all machines over a network.  Everything in it is only ever added, by `setdefault`, so that threads may share it;
+a machine that finds it full leaves a fresh one to those after it.
+
+Tested in tests/test_read.py: a machine that reads by steps and one that never does agree at every character.
+Source: V. Laurikari, NFAs with Tagged Transitions, 2000; sets with stacks: ours.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from ...errors import LimitExceeded
+from ...work import spend
+from .network import Kind, Mark, Network, Node
+from .patterns import Patterns, Ranges, without
+
+MOST_SETS = 5_000  # that machines over one network keep
+_MOST_CLOSED = 100_000  # nodes that one character may lead to
+MOST_STEPS = 512  # that a set keeps
+
+
+class Frame:
+    """Where a call returns to; `parent` is the frame of the caller.  Frames are unique for their content, so that `is` compares stacks."""
+
+    __slots__ = ("node", "parent", "called")
+
+    def __init__(self, node: Node, parent: Frame | None) -> None:
+        self.node, self.parent = node, parent
+        self.called: dict[Node, Frame] = {}
+
+
+class Trail:
+    """The marks of a thread, the last first.  `data`: of the end of a native rule, its reader."""
+
+    __slots__ = ("parent", "depth", "mark", "place", "data")
+
+    def __init__(self, parent: Trail | None, mark: Mark, place: int, data: Any = None) -> None:
+        self.parent, self.mark, self.place, self.data = parent, mark, place, data
+        self.depth: int = parent.depth + 1 if parent is not None else 1
+
+
+class Thread(NamedTuple):
+    """`state`: of a TEXT how much of it was read, of a PATTERN its state, of a NATIVE its reader."""
+
+    node: Node
+    state: Any
+    frame: Frame | None
+    trail: Trail | None
+
+
+Shape = tuple[Node, Any, Frame | None]  # a thread without its marks
+
+
+class Step(NamedTuple):
+    """What a character does to a set.
+
+    made[i] = (whose marks: a thread of the set, or i less than the set's size + an earlier one made, the mark, whether it stands behind the
+    character).  taken[j]: the marks of thread j of the next set, counted alike; None where each thread keeps its own and none is made.
+    """
+
+    then: Set
+    made: tuple[tuple[int, Mark, int], ...]
+    taken: tuple[int, ...] | None
+    alike: bool  # whether two marks that are made differ in nothing but whose they follow
+
+    def marked(self, trails: list[Trail | None], place: int) -> list[Trail | None]:
+        """Return the marks of a set's threads and those that are made at a place; equal ones are one object."""
+        pool = trails.copy()
+        if not self.alike:
+            for parent, mark, behind in self.made:
+                pool.append(Trail(pool[parent], mark, place + behind))
+            return pool
+        known: dict[tuple[int, Mark, int], Trail] = {}
+        for parent, mark, behind in self.made:
+            key = (id(pool[parent]), mark, behind)
+            if key not in known:
+                known[key] = Trail(pool[parent], mark, place + behind)
+            pool.append(known[key])
+        return pool
+
+
+class Closure(NamedTuple):
+    """What stands at a node before anything is read.
+
+    leaves[i] = (the node of a thread, its frame, whose marks it has: 0 for those that came, k for made[k - 1]), the best first.
+    made[k] = (whose marks, counted alike, and one more).
+    """
+
+    leaves: tuple[tuple[Node, Frame | None, int], ...]
+    made: tuple[tuple[int, Mark], ...]
+
+
+class Set:
+    """Threads without their marks.  `run`: finds characters that change nothing; `fixed`: what the only thread waits for."""
+
+    __slots__ = ("shapes", "run", "fixed", "steps")
+
+    def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None, fixed: str) -> None:
+        self.shapes, self.run, self.fixed = shapes, run, fixed
+        self.steps: dict[str, Step | None] = {}  # by character; None: to be done slowly
+
+
+class Known:
+    """What machines over one network share."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        self._patterns = patterns
+        self._frames: dict[Node, Frame] = {}  # those without a parent
+        self._sets: dict[tuple[Shape, ...], Set] = {}
+        self.frame_count = 0
+        self.firsts: dict[tuple[Node, Frame | None], Ranges] = {}
+        self.closures: dict[tuple[Node, Frame | None], Closure] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._sets) + self.frame_count > MOST_SETS
+
+    def frame(self, node: Node, parent: Frame | None) -> Frame:
+        known = self._frames if parent is None else parent.called
+        frame = known.get(node)
+        if frame is None:
+            self.frame_count += 1
+            frame = known.setdefault(node, Frame(node, parent))
+        return frame
+
+    def closed(self, node: Node, frame: Frame | None) -> Closure:
+        """Return what stands at a node.  Raises: LimitExceeded: rules call each other for ever before anything is read."""
+        start, leaves, made = (node, frame), [], []
+        work, seen, count = [(node, frame, 0)], set(), 0
+        while work:
+            node, frame, trail = work.pop()
+            count += 1
+            if not count & 63:
+                spend(64)
+                if count > _MOST_CLOSED:
+                    raise LimitExceeded("the text takes too long to read", where=f"rule '{node.owner}'", because="it calls itself before it reads anything")
+            kind = node.kind
+            if kind is Kind.END and frame is not None:
+                work.append((frame.node, frame.parent, trail))
+                continue
+            if (node, frame) in seen:
+                continue
+            seen.add((node, frame))
+            if kind is Kind.SPLIT:
+                work += [(branch, frame, trail) for branch in reversed(node.then)]
+            elif kind is Kind.CALL:
+                after = node.then[0]
+                work.append((node.value, frame if after.kind is Kind.END else self.frame(after, frame), trail))
+            elif kind is Kind.MARK or kind is Kind.NATIVE:
+                made.append((trail, node.value if kind is Kind.MARK else (True, node.owner)))
+                if kind is Kind.MARK:
+                    work.append((node.then[0], frame, len(made)))
+                else:
+                    leaves.append((node, frame, len(made)))
+            else:
+                leaves.append((node, frame, trail))
+        found = Closure(tuple(leaves), tuple(made))
+        if len(self.closures) < MOST_SETS:
+            self.closures[start] = found
+        return found
+
+    def set_of(self, shapes: tuple[Shape, ...], leaves: Any) -> Set:
+        """Return the set of some shapes; leaves(node, frame): the characters that may come at a node."""
+        found = self._sets.get(shapes)
+        if found is None:
+            fixed = ""
+            if len(shapes) == 1 and shapes[0][0].kind is Kind.TEXT:
+                fixed = shapes[0][0].value[shapes[0][1] :]
+            found = Set(shapes, self._run(shapes, leaves), fixed)
+            if len(self._sets) < MOST_SETS:
+                found = self._sets.setdefault(shapes, found)
+        return found
+
+    def _run(self, shapes: tuple[Shape, ...], leaves: Any) -> re.Pattern[str] | None:
+        """Return what finds the characters at which each thread stays where it is, and none leaves its pattern."""
+        inside: Ranges | None = None
+        for node, state, frame in shapes:
+            if node.kind is not Kind.PATTERN or not state.stays:
+                return None
+            stays = without(state.stays, leaves(node.then[0], frame) if state.accepts else ())
+            inside = stays if inside is None else without(inside, without(inside, stays))
+        return self._patterns.run(inside, ()) if inside else None
+
+
+def known_of(network: Network) -> Known:
+    """Return what machines over a network have found out so far, or a fresh one where that is much."""
+    known: Known | None = network.known
+    if known is None or known.is_full:
+        known = network.known = Known(network.patterns)
+    return known
+
+
+def step_of(before: int, after: list[Thread], sources: list[Trail], then: Set, place: int) -> Step:
+    """Return the step that took `before` threads, whose marks are `sources`, to `after`; it was made at a place."""
+    numbers: dict[int, int] = {id(source): index for index, source in enumerate(sources)}
+    made: list[tuple[int, Mark, int]] = []
+
+    def number(trail: Trail) -> int:
+        chain = []
+        while id(trail) not in numbers:
+            chain.append(trail)
+            assert trail.parent is not None
+            trail = trail.parent
+        for link in reversed(chain):
+            numbers[id(link)] = before + len(made)
+            made.append((numbers[id(link.parent)], link.mark, link.place - place))
+        return numbers[id(chain[0] if chain else trail)]
+
+    taken = []
+    for thread in after:
+        assert thread.trail is not None
+        taken.append(number(thread.trail))
+    same = not made and taken == list(range(before))
+    alike = len({(mark, behind) for _, mark, behind in made}) < len(made)
+    return Step(then, tuple(made), None if same else tuple(taken), alike)

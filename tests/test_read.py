@@ -1,0 +1,137 @@
+"""The reading machine: on small grammars as Lark reads them, and reading by known steps as reading slowly, at every character."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from constrained import ChatFormat, Grammar, GrammarError, LimitExceeded
+from constrained.formats.read.inputs import split_text
+from constrained.formats.read.machine import Machine
+from constrained.formats.read.network import build
+from constrained.formats.read.question import ask
+from constrained.formats.rules import alternatives_of
+
+FOLDER = Path(__file__).with_name("corpus") / "formats"
+GRAMMARS = {
+    "words": 'start: WORD (" " WORD)*\nWORD: /[ab]+/',
+    "text before a tag": 'start: text? tag*\ntext: /((?!<t>)[\\s\\S])+/\ntag: "<t>" /[ab]+/? "<"',
+    "nested": 'start: "<" start ">" | "a" start | "b"',
+    "ambiguous": 'start: (x | y)* "b"?\nx: "a" | "ab"\ny: "a" "b"?',
+    "a repeat of what may be empty": 'start: ("a"? "b"?)+ "<"',
+    "two ends": 'start: /a+/ /[ab]+/? "b"',
+    "counted": 'start: ("a" "b"?)~2..4 ">"',
+}
+ALPHABET = "ab<t> "
+
+
+def _machine(text, *, slowly=False, marked=()):
+    rules = alternatives_of(Grammar.from_lark(text).rules)
+    return Machine(build(rules, "start", (), marked, {}), slowly=slowly)
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_the_machine_accepts_what_lark_does(name):
+    lark = pytest.importorskip("lark")
+    parser = lark.Lark(GRAMMARS[name], parser="earley", lexer="dynamic_complete")
+    rules = alternatives_of(Grammar.from_lark(GRAMMARS[name]).rules)
+    network, accepted = build(rules, "start", (), (), {}), 0
+    for size in range(5):
+        for word in map("".join, itertools.product(ALPHABET, repeat=size)):
+            machine = Machine(network)
+            machine.feed(word)
+            found = machine.accepted() is not False
+            accepted += found
+            if not word:  # lark refuses the empty text before it looks at the rules
+                continue
+            try:
+                parser.parse(word)
+            except lark.exceptions.LarkError:
+                assert not found, word
+            else:
+                assert found, word
+    assert accepted > 1
+
+
+def _marks(trail):
+    found = []
+    while trail is not None and trail is not False:
+        found.append((trail.mark, trail.place))
+        trail = trail.parent
+    return found
+
+
+def _situation(machine):
+    """What a machine knows, readers of values aside."""
+    threads = [(thread.node, None if hasattr(thread.state, "feed") else thread.state, _marks(thread.trail)) for thread in machine.threads]
+    agreed, place = machine.agreed()
+    return machine.place, machine.failure is not None, threads, _marks(agreed), place, _marks(machine.accepted())
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_known_steps_are_the_slow_ones(name):
+    rules = alternatives_of(Grammar.from_lark(GRAMMARS[name]).rules)
+    network = build(rules, "start", (), rules, {})
+    for word in map("".join, itertools.product(ALPHABET, repeat=4)):
+        fast, slow = Machine(network), Machine(network, slowly=True)
+        for char in word:
+            fast.feed(char)
+            slow.feed(char)
+            assert _situation(fast) == _situation(slow), word
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_turns_are_read_by_known_steps_as_slowly(name):
+    chat = ChatFormat.load(name)
+    network = ask(chat.generic, chat.definition, "assistant_turn", {}).network
+    rows = sorted((row["text"] for row in tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]), key=len)
+    for text in (rows[len(rows) // 2], rows[-1][:400]):
+        fast, slow = Machine(network), Machine(network, slowly=True)
+        for piece, is_token in split_text(text, chat.definition).pieces():
+            for machine in (fast, slow):
+                (machine.feed_token if is_token else machine.feed)(piece)
+            assert _situation(fast) == _situation(slow), piece
+
+
+def test_pieces_of_any_size_are_read_alike():
+    chat = ChatFormat.load("hermes")
+    network = ask(chat.generic, chat.definition, "assistant_turn", {}).network
+    text = 'Let me <see>.\n<tool_call>\n{"name": "f", "arguments": {"a": ["x\\u00e9", -1.5e3, {}]}}\n</tool_call>\n'
+    whole = Machine(network)
+    whole.feed(text)
+    for size in (1, 2, 3, 7, 30):
+        machine = Machine(network)
+        for at in range(0, len(text), size):
+            machine.feed(text[at : at + size])
+        assert _situation(machine) == _situation(whole)
+
+
+LEFT_RECURSIVE = ['start: a "x"\na: start | "y"', 'start: b? start2\nstart2: start "x" | "y"\nb: "z"']
+
+
+@pytest.mark.parametrize("grammar", LEFT_RECURSIVE)
+def test_left_recursion_is_refused(grammar):
+    with pytest.raises(GrammarError, match="left-recursive"):
+        _machine(grammar)
+
+
+def test_a_grammar_that_never_reads_reaches_a_bound():
+    from constrained.formats.read.network import Kind, Network, Node
+    from constrained.formats.read.patterns import Patterns
+
+    start = Node(Kind.SPLIT, "start")
+    start.then = (Node(Kind.CALL, "start", start, (Node(Kind.TEXT, "start", "x", (Node(Kind.END, "start"),)),)),)
+    with pytest.raises(LimitExceeded, match="before it reads anything"):
+        Machine(Network(start, Patterns()))
+
+
+def test_long_texts_are_read_within_their_own_work():
+    chat, tools = ChatFormat.load("hermes"), [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]
+    string = '<tool_call>\n{"name": "f", "arguments": {"a": "' + "é word <b> \\n" * 20_000 + '"}}\n</tool_call><|im_end|>'
+    assert len(chat.parse(string, tools).tool_calls[0].arguments["a"]) == 240_000
+    calls = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n' * 2_000
+    assert len(chat.parse(calls + "<|im_end|>", tools).tool_calls) == 2_000
+    assert len(chat.parse("it is <so> \n" * 20_000 + "<|im_end|>").content) == 240_000
