@@ -98,18 +98,19 @@ class Machine:
     def _look_up(self, text: str, at: int, end: int) -> int:
         """Read as far as steps are known or can be learned; return how far that is."""
         current, trails, origin, begun = self._set, self._trails, self.place - at, at
-        learned = 0
+        moves = 0
         while at < end:
             assert current is not None
             if current.run is not None and (found := current.run.match(text, at, end)) is not None:
                 at = found.end()
-                continue
+                if at == end:
+                    break
             char = text[at]
-            step = current.steps.get(char, _UNKNOWN)
-            if step is _UNKNOWN:
+            step = current.steps.get(char)
+            if step is None and char not in current.steps:
                 self._set, self._trails, self.place = current, trails, origin + at
                 step = self._learn(current, char)
-                learned += 1
+                moves += 100
             if step is None:
                 break
             if step.taken is not None:
@@ -117,9 +118,10 @@ class Machine:
                     trails = step.marked(trails, origin + at)
                 trails = [trails[index] for index in step.taken]
             current = step.then
+            moves += 1
             at += 1
         self._set, self._trails, self.place = current, trails, origin + at
-        spend(1 + (at - begun) // 4 + 100 * learned)
+        spend(1 + moves + ((at - begun) >> 6))
         return at
 
     def _learn(self, current: Set, char: str) -> Step | None:
@@ -342,9 +344,6 @@ class Machine:
                     found += self._first(thread.node.then[0], thread.frame)
             self._known.firsts[key] = tuple(sorted(set(found)))
         return self._known.firsts[key]
-
-
-_UNKNOWN: Any = object()
 
 
 def _starts(thread: Thread) -> Ranges:

@@ -99,12 +99,12 @@ class Closure(NamedTuple):
 
 
 class Set:
-    """Threads without their marks.  `run`: finds characters that change nothing; `fixed`: what the only thread waits for."""
+    """Threads without their marks.  `run`: finds characters that change nothing."""
 
-    __slots__ = ("shapes", "run", "fixed", "steps")
+    __slots__ = ("shapes", "run", "steps")
 
-    def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None, fixed: str) -> None:
-        self.shapes, self.run, self.fixed = shapes, run, fixed
+    def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
+        self.shapes, self.run = shapes, run
         self.steps: dict[str, Step | None] = {}  # by character; None: to be done slowly
 
 
@@ -171,10 +171,7 @@ class Known:
         """Return the set of some shapes; leaves(node, frame): the characters that may come at a node."""
         found = self._sets.get(shapes)
         if found is None:
-            fixed = ""
-            if len(shapes) == 1 and shapes[0][0].kind is Kind.TEXT:
-                fixed = shapes[0][0].value[shapes[0][1] :]
-            found = Set(shapes, self._run(shapes, leaves), fixed)
+            found = Set(shapes, self._run(shapes, leaves))
             if len(self._sets) < MOST_SETS:
                 found = self._sets.setdefault(shapes, found)
         return found
