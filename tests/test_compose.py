@@ -9,7 +9,7 @@ import pytest
 
 import constrained as c
 from constrained import Grammar, GrammarError, Rejected
-from constrained.grammar.compose import defined, suffix_automaton
+from constrained.grammar.compose import suffix_automaton
 
 VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256, "aba": 257}, stop=[256], size=258)
 WORDS = ["".join(word) for size in range(6) for word in itertools.product("ab", repeat=size)]
@@ -51,8 +51,14 @@ COMPOSED = {
     "text until what overlaps itself": (Grammar.text(until="bab"), lambda: {word for word in WORDS if len(word) > 2 and word.find("bab") == len(word) - 3}),
     "text until what repeats": (Grammar.text(until="aa"), lambda: {word for word in WORDS if len(word) > 1 and word.find("aa") == len(word) - 2}),
     "quotes": (Grammar.substring_of("abbab"), lambda: {word for word in WORDS if word and word in "abbab"}),
-    "a rule by another grammar": (defined(Grammar.from_lark('start: "b" inner inner\ninner: "x"'), {"inner": A}), lambda: {
+    "a rule by another grammar": (Grammar.from_lark('start: "b" inner inner', define={"inner": A}), lambda: {
         "b" + one + two for one in language(A) for two in language(A)}),
+    "a rule by another grammar, beside what is ignored": (Grammar.from_lark('start: inner "b" inner\n%ignore /a+/', define={"inner": B}), lambda: {
+        one + "a" * count + "b" + two + "a" * more
+        for one in language(B) for two in language(B) for count in range(6) for more in range(6)}),
+    "a rule by a Lark text that looks ahead": (
+        Grammar.from_lark('start: "a" inner "a"', define={"inner": Grammar.from_lark('start: /a(?!b)/ /[ab]+/')}), lambda: {
+        "aa" + rest + "a" for rest in WORDS if rest.startswith("a")}),
 }  # fmt: skip
 
 
@@ -101,7 +107,11 @@ WRONG = {
     "too many": lambda: A.repeat(0, 10**9),
     "half": lambda: A.repeat(0, 0.5),
     "from more to less": lambda: A.repeat(3, 2),
-    "no such rule": lambda: defined(A, {"b": B}),
+    "a defined rule that the text defines": lambda: Grammar.from_lark('start: "a" b\nb: "b"', define={"b": B}),
+    "a defined rule of a bad name": lambda: Grammar.from_lark('start: "a" b', define={"B": B}),
+    "a defined rule that is no grammar": lambda: Grammar.from_lark('start: "a" b', define={"b": "b"}),
+    "a table that is none": lambda: Grammar.from_lark('start: "a" b', define=[B]),
+    "a look ahead into a defined rule": lambda: Grammar.from_lark('start: /a(?!b)/ b', define={"b": Grammar.substring_of("ab")}),
 }
 
 

@@ -10,7 +10,7 @@ Source of `substring_of`: suffix automata, A. Blumer et al., "The smallest autom
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,7 +49,7 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
             raise GrammarError(f"cannot repeat {number!r:.50} times", because=f"the limit is {MOST_REPEATS:,}", instead="a number from 0")
     if most is not None and most < least:
         raise GrammarError(f"cannot repeat from {least} to {most} times", because="there is no such number")
-    rules, (one,) = _renamed((grammar,))
+    rules, (one,) = renamed((grammar,))
     # item_k derives up to k further words
     if most is None:
         rules["more"] = Rule("more", ((), (one, Ref("more"))))
@@ -109,22 +109,8 @@ def substring_of(source: str) -> Grammar:
     return Grammar({"start": Rule("start", ((Embedded("quote", Quotes(source)),),))})
 
 
-def defined(grammar: Grammar, parts: Mapping[str, Grammar]) -> Grammar:
-    """Return a grammar with other grammars in place of some of its rules.
-
-    Raises: GrammarError: the grammar has no rule of such a name.
-    """
-    rules = dict(grammar.rules)
-    for name, part in parts.items():
-        if name not in rules:
-            raise GrammarError(f"rule '{name}' is not defined", instead=f"one of: {', '.join(sorted(rules))}")
-        inner, (start,) = _renamed((part,), f"{name}__")
-        rules |= {**inner, name: Rule(name, ((start,),))}
-    return _grammar(rules, (grammar, *parts.values()), grammar.start)
-
-
 def _joined(grammars: Sequence[Grammar], alternatives: Any) -> Grammar:
-    rules, starts = _renamed(grammars)
+    rules, starts = renamed(grammars)
     rules["start"] = Rule("start", alternatives(*starts))
     return _grammar(rules, grammars)
 
@@ -135,7 +121,7 @@ def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], start: str = "sta
     return Grammar(rules, start, specials, widened, adopts=all(part.adopts for part in parts))
 
 
-def _renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:
+def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:
     """Return the rules of all grammars under names of their own, and where each begins."""
     rules: dict[str, Rule] = {}
     starts = []

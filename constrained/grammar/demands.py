@@ -16,12 +16,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 
-from ..errors import LimitExceeded
+from ..errors import GrammarError, LimitExceeded
 from ..machine import Language
 from ..regex import NEVER, Expr, complement, intersect, is_empty
 from ..regex.expr import LAZY
 from ..work import spend, working_on
-from .ir import Literal, Pattern, Ref, Sequence, Special, Symbol
+from .ir import Embedded, Literal, Pattern, Ref, Sequence, Special, Symbol
 from .preferred import preferred
 from .surroundings import MARK_POINT, REST, Demanding
 
@@ -88,6 +88,13 @@ class _Resolver:
                 self._literals[key] = frozenset() if end is NEVER else frozenset({end})
                 self._rank.setdefault(end, len(self._rank))
             return self._literals[key]
+        if isinstance(symbol, Embedded) or (isinstance(symbol, Pattern) and not isinstance(symbol.language, Expr)):
+            if demand is REST:
+                return _FREE
+            raise GrammarError(
+                "a terminal looks ahead into another grammar", because="it is followed by a part that `define` gives, which is not looked into",
+                instead="a literal between them, or a terminal without look-ahead",
+            )
         return self._places(symbol, demand).ends
 
     def _ordered(self, demands: Iterable[Demand]) -> list[Demand]:
@@ -192,7 +199,7 @@ class _Resolver:
     def _restricted(self, symbol: Symbol | Demanding, demand: Demand, ends: _Open) -> Symbol:
         if isinstance(symbol, Ref):
             return Ref(self.copy(symbol.rule, demand, ends))
-        if isinstance(symbol, (Literal, Special)):
+        if isinstance(symbol, (Literal, Special, Embedded)):
             return symbol
         return self._places(symbol, demand).ending(ends)
 

@@ -26,6 +26,7 @@ from lark.load_grammar import PrepareLiterals, load_grammar
 from ..errors import ConstrainedError, GrammarError, LimitExceeded
 from ..work import metered, spend, working_on
 from .analysis import Facts
+from .compose import renamed
 from .demands import resolved
 from .ir import Grammar, Literal, Ref, Rule, Symbol
 from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition, translated
@@ -37,54 +38,74 @@ from .terminals import Terminals
 MAX_SYMBOLS = 1_000_000  # in all alternatives together
 MAX_INSTANCES = 10_000  # of templates
 _UNROLLED = 64  # repeats up to here are written out
+_RULE = re.compile("_?[a-z][_a-z0-9]*")
 
 _Symbol = Symbol | Demanding
 _Sequence = tuple[_Symbol, ...]
 _Environment = Mapping[str, _Symbol]  # template parameter -> argument
 
 
-def read(text: str, start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None) -> Grammar:
+def read(
+    text: str, start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None, define: Mapping[str, Grammar] | None = None,
+) -> Grammar:
     r"""Return the grammar of a Lark text; no file is opened for it.
 
     It may import from the files that come with the `lark` library, which are part of the program: common, lark, python, unicode.
 
     `specials` names the special tokens that the text may use: a string literal of that text is then the token, any other literal is
     text, even if some vocabulary has a token of that spelling.  As a mapping it gives names of declared terminals the tokens they stand
-    for.  `declare` gives declared terminals texts instead.
+    for.  `declare` gives declared terminals texts instead.  `define` gives rules that the text uses and does not define: grammars of any
+    kind.  What the text ignores may not stand in them nor right before them.
 
     Raises: GrammarError: with line and column, for anything wrong; LimitExceeded: for texts too large to read.
 
     >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).specials
     frozenset({'<s>'})
+    >>> sorted(read('start: "<think>" /[a-z]*/ "</think>" answer', define={"answer": Grammar.choice(["yes", "no"])}).rules)
+    ['answer', 'answer__0_start', 'start']
     """
     if not isinstance(text, str):
         raise GrammarError(f"not a Lark text: {type(text).__name__}", instead="the text itself, or Grammar.from_lark_file(path)")
-    return _read(Sources(LarkText(text)), start, specials, declare)
+    return _read(Sources(LarkText(text)), start, specials, declare, define)
 
 
 def read_file(
     path: str | os.PathLike[str], start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None,
-    import_paths: Collection[str | os.PathLike[str]] = (),
+    import_paths: Collection[str | os.PathLike[str]] = (), define: Mapping[str, Grammar] | None = None,
 ) -> Grammar:
     """Return the grammar of a Lark file, which may import files of its own folder and of `import_paths`, and no others.
 
     Raises: as `read`.
     """
-    return _read(Sources.at(path, import_paths), start, specials, declare)
+    return _read(Sources.at(path, import_paths), start, specials, declare, define)
 
 
-def _read(sources: Sources, start: str, specials: Specials, declare: Mapping[str, str] | None) -> Grammar:
+def _read(
+    sources: Sources, start: str, specials: Specials, declare: Mapping[str, str] | None, define: Mapping[str, Grammar] | None,
+) -> Grammar:
     with metered(), working_on("Lark grammar"):
         given = Given(specials, declare)
         try:
             main = sources.files[0]
             main.check()
-            loaded, _ = load_grammar(main.text, main.name or "<string>", [sources.load], False)  # type: ignore[no-untyped-call]
-            return _Reader(loaded, sources.files, start, given).grammar()
+            parts = _checked(define)
+            text = main.text + "".join(f"\n%declare {name}" for name in parts)
+            loaded, _ = load_grammar(text, main.name or "<string>", [sources.load], False)  # type: ignore[no-untyped-call]
+            return _Reader(loaded, sources.files, start, given, parts).grammar()
         except LARK_ERRORS as error:
             if isinstance(error, ConstrainedError):
                 raise
             raise translated(error, sources.files) from error
+
+
+def _checked(define: Mapping[str, Grammar] | None) -> Mapping[str, Grammar]:
+    """Return the grammars of `define`, by names that a rule may have."""
+    if not isinstance(define, Mapping | None) or not all(isinstance(part, Grammar) for part in (define or {}).values()):
+        raise GrammarError("define is not a table of grammars", instead='define={"answer": Grammar.choice(["yes", "no"])}')
+    for name in define or {}:
+        if not isinstance(name, str) or not _RULE.fullmatch(name):
+            raise GrammarError(f"{name!r:.100} is not a name of a rule", where="define", because="names of rules are in small letters")
+    return define or {}
 
 
 # -- trees to rules -----------------------------------------------------------------------------------------------------
@@ -93,8 +114,8 @@ def _read(sources: Sources, start: str, specials: Specials, declare: Mapping[str
 class _Reader:
     """Turns the library's trees into BNF: groups, options and repeats become helper rules, templates one rule per use."""
 
-    def __init__(self, loaded: Any, files: list[LarkText], start: str, given: Given) -> None:
-        self._files, self._start = files, start
+    def __init__(self, loaded: Any, files: list[LarkText], start: str, given: Given, parts: Mapping[str, Grammar]) -> None:
+        self._files, self._start, self._parts = files, start, parts
         self._specials = given.tokens
         self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}  # names are lark's tokens
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
@@ -124,7 +145,10 @@ class _Reader:
                 rules, start = resolved(rules, start)
         named = {name: Rule(name, sequences) for name, sequences in rules.items()}
         used = self._specials & {s.text for sequences in rules.values() for sequence in sequences for s in sequence if isinstance(s, Literal)}
-        grammar = Grammar(named, start, used, source=self._files[0].text, adopts=False)
+        parts = self._parts.values()
+        widened = tuple(entry for part in parts for entry in part.widened)
+        used = used.union(*(part.specials for part in parts))
+        grammar = Grammar(named, start, used, widened, source=None if parts else self._files[0].text, adopts=False)
         try:
             Facts(grammar)
         except GrammarError as error:
@@ -135,6 +159,10 @@ class _Reader:
         return grammar
 
     def _define(self, name: str, tree: Any, environment: _Environment) -> None:
+        if tree is None and name in self._parts:
+            rules, (first,) = renamed((self._parts[name],), self._unused(f"{name}__"))
+            self._rules |= {inner: rule.alternatives for inner, rule in rules.items()} | {name: ((first,),)}
+            return
         if tree is None:
             raise GrammarError(
                 f"rule '{name}' is declared but not defined", where=find(self._files, name),
@@ -146,6 +174,12 @@ class _Reader:
         except LARK_ERRORS as error:
             raise bad_literal(f"cannot read rule '{name}'", error, self._files, tree, self._place()) from error
         self._rules[name] = self._alternatives(tree, environment)
+
+    def _unused(self, prefix: str) -> str:
+        """Return the prefix, longer where a rule begins with it."""
+        while any(name.startswith(prefix) for name in self._trees):
+            prefix += "_"
+        return prefix
 
     def _alternatives(self, tree: Any, environment: _Environment) -> tuple[_Sequence, ...]:
         if tree.data == "expansions":

@@ -133,25 +133,29 @@ class Grammar:
     @classmethod
     def from_lark(
         cls, text: str, start: str = "start", specials: Collection[str] | Mapping[str, str] = (), declare: Mapping[str, str] | None = None,
+        define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
         """Read a Lark text, which opens no file and names no special tokens but those given; see `from_lark.read` for its meaning.
+
+        `define`: grammars for rules that the text uses and does not define.
 
         >>> Grammar.from_lark('start: "a" start "b" |').nullable
         True
         """
         from .from_lark import read
 
-        return read(text, start, specials, declare)
+        return read(text, start, specials, declare, define)
 
     @classmethod
     def from_lark_file(
         cls, path: str | os.PathLike[str], start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
         declare: Mapping[str, str] | None = None, import_paths: Collection[str | os.PathLike[str]] = (),
+        define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
         """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
         from .from_lark import read_file
 
-        return read_file(path, start, specials, declare, import_paths)
+        return read_file(path, start, specials, declare, import_paths, define)
 
     @classmethod
     def from_regex(cls, pattern: str) -> Grammar:
