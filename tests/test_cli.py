@@ -118,6 +118,61 @@ def test_mask_rejects_a_prefix_outside_the_language(capsys, schema):
     assert err.strip()
 
 
+TURN = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call><|im_end|>'
+
+
+def test_validate_says_whether_a_text_is_one(capsys, tmp_path, tools):
+    right, wrong = _written(tmp_path / "right.txt", TURN), _written(tmp_path / "wrong.txt", TURN.replace("city", "town"))
+    assert run(["validate", right, "--format", "hermes", "--kind", "assistant_turn", "--tools", tools]) == 0
+    assert capsys.readouterr().out == "valid\n"
+    assert run(["validate", wrong, "--format", "hermes", "--kind", "assistant_turn", "--tools", tools]) == 1
+    assert capsys.readouterr().err.startswith("turn rejected at line 2 column 38 (byte 49), call 1")
+    assert run(["validate", wrong, "--format", "hermes", "--kind", "assistant_turn", "--tools", tools, "--json"]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["layer"], error["line"], error["call"]) == ("schema", 2, 1)
+
+
+def test_validate_reads_a_file_of_texts(capsys, tmp_path):
+    rows = [
+        {"id": "a", "format": "hermes", "kind": "assistant_turn", "text": TURN, "tools": TOOLS},
+        {"format": "hermes", "kind": "assistant_turn", "text": "Hello."}, {"format": "no such format", "text": ""},
+        {"id": "d", "format": "qwen3", "kind": "assistant_turn", "text": "I see.</think>Yes.<|im_end|>", "gen_prompt": "<think>"},
+    ]  # fmt: skip
+    path = _written(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert run(["validate", "--jsonl", path, "--json"]) == 1
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["id"], row["valid"]) for row in said] == [("a", True), ("2", False), ("3", None), ("d", True)]
+    assert said[0]["calls"] == [{"name": "get_weather", "arguments": {"city": "Oslo"}}]
+    assert run(["validate", "--jsonl", path]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "2 of 4 texts are valid"
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"format": "hermes"}', '{"text": "a"}'])
+def test_validate_refuses_a_file_of_something_else(capsys, tmp_path, line):
+    assert run(["validate", "--jsonl", _written(tmp_path / "rows.jsonl", line)]) == 2
+    assert "at line 1" in capsys.readouterr().err
+
+
+def test_parse_prints_messages(capsys, tmp_path):
+    turn = _written(tmp_path / "turn.txt", TURN)
+    assert run(["parse", turn, "--format", "hermes"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"role": "assistant", "content": "", "tool_calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}], "stop": "<|im_end|>"}
+    cut = _written(tmp_path / "cut.txt", TURN[:50])
+    assert run(["parse", cut, "--format", "hermes", "--partial"]) == 0
+    assert json.loads(capsys.readouterr().out)["tool_calls"] == [{"name": "get_weather", "arguments": {}}]
+    talk = _written(tmp_path / "talk.txt", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
+    assert run(["parse", talk, "--format", "hermes", "--kind", "conversation", "--option", "open_ended=true"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"role": "user", "content": "Hi", "tool_calls": []}]
+
+
+@pytest.mark.parametrize("words", [["--format", "hermes", "no such file"], ["README.md"], ["--format", "hermes", "--option", "x", "README.md"],
+                                   ["--format", "hermes", "--option", "kind=1", "README.md"]])  # fmt: skip
+def test_parse_refuses_wrong_use(capsys, words):
+    assert run(["parse", *words]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_generate_fits_the_schema(capsys, schema):
     jsonschema = pytest.importorskip("jsonschema")
     assert run(["generate", "--schema", schema, "--n", "3"]) == 0

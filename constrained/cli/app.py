@@ -12,6 +12,7 @@ from .demo import demo
 from .generate import generate
 from .grammars import formats, show
 from .mask import mask
+from .transcripts import parse, validate
 
 app = typer.Typer(
     name="constrained",
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (formats, show, mask, generate, demo, bench):
+for command in (formats, show, mask, validate, parse, generate, demo, bench):
     app.command()(command)
 
 
