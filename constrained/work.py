@@ -124,12 +124,14 @@ _thread = _Thread()
 def spend(units: int = 1) -> None:
     """Take units off the thread's budget, if it has one.
 
-    Cost: 0.1 µs.
+    Cost: 0.1 µs.  PERF: `budget.spend(units)` written out, as a schema's compilation calls this a hundred times.
     Raises: LimitExceeded: the budget is spent; `where` names the place that was being worked on.
     """
     budget = _thread.budget
     if budget is not None:
-        budget.spend(units)
+        budget.left -= units
+        if budget.left < budget._next_check:
+            budget._check()
 
 
 def current() -> Budget | None:

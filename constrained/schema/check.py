@@ -20,6 +20,7 @@ from constrained.schema.dialects import Holds, Rule
 from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
 from constrained.schema.string_formats import INEXACT
 from constrained.schema.texts import of_pattern
+from constrained.schema.ways import with_many
 from constrained.work import spend
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
@@ -50,6 +51,7 @@ def check(library: Library, resource: Resource) -> None:
         if target.dynamic is not None:
             library.dynamic = True
         _survey(library, target.schema, target.resource, target.where)
+    library.risky = with_many(library, library.risky)
     if library.targets:
         find_cycles(library, referring)
 

@@ -22,13 +22,17 @@ _IN_PLACE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
 _COMBINING = frozenset(_IN_PLACE + _IN_PLACE_LISTS + _IN_PLACE_MAPS)
+_LEADING_ON = _COMBINING.union(REFERRING)
 
 
 def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
     """Count the schemas that apply themselves to the same value as risky: an error only where a value can get to one."""
     done: set[int] = set()
     on_way: set[int] = set()
+    ends = {id(target.schema) for target in library.targets.values() if type(target.schema) is not dict or _LEADING_ON.isdisjoint(target.schema)}
     for start in referring:
+        if _COMBINING.isdisjoint(start) and all(id(target) in ends for target in _targets(library, start)):
+            continue
         stack: list[tuple[dict[str, Any], Iterator[Any]]] = [(start, iter(_in_place(library, start)))] if id(start) not in done else []
         while stack:
             schema, below = stack[-1]
@@ -45,9 +49,14 @@ def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
                 stack.append((following, iter(_in_place(library, following))))
 
 
+def _targets(library: Library, schema: dict[str, Any]) -> list[Any]:
+    """Return the schemas that a schema refers to."""
+    return [library.targets[id(schema), keyword].schema for keyword in REFERRING if keyword in schema and (id(schema), keyword) in library.targets]
+
+
 def _in_place(library: Library, schema: dict[str, Any]) -> list[Any]:
     """Return the schemas that a schema applies to the same value."""
-    found = [library.targets[id(schema), keyword].schema for keyword in REFERRING if (id(schema), keyword) in library.targets]
+    found = _targets(library, schema)
     if not _COMBINING.isdisjoint(schema):
         found += [schema[keyword] for keyword in _IN_PLACE if keyword in schema]
         found += [part for keyword in _IN_PLACE_LISTS if type(schema.get(keyword)) is list for part in schema[keyword]]

@@ -83,7 +83,6 @@ class Recent(Generic[Made]):
         known = self.get(key)
         if known is not None:
             return known
-        charge(_PER_BYTE * len(key))
         return self.put(key, make())
 
     def get(self, key: bytes) -> Made | None:
@@ -92,8 +91,17 @@ class Recent(Generic[Made]):
             found = None if known is None else known()
             if found is not None:
                 self._made.move_to_end(key)
-                self._held[key] = found
-            return found
+        if found is not None:
+            self._hold(key, found)
+        return found
+
+    def _hold(self, key: bytes, made: Made) -> None:
+        """Keep what is asked for again, until it is not asked for any more."""
+        if key not in self._held:
+            charge(_PER_BYTE * len(key))  # first: this may empty all caches
+            with self._lock:
+                if key in self._made:
+                    self._held[key] = made
 
     def put(self, key: bytes, made: Made) -> Made:
         """Keep what was made; return what is kept."""
@@ -101,20 +109,20 @@ class Recent(Generic[Made]):
             return made
         with self._lock:
             known = self._made.get(key)
-            if known is not None:
+            found = None if known is None else known()
+            if found is None:
+                found, self._made[key] = made, ref(made)
+            if known is None:
+                self._left -= len(key)
+                while self._left < 0 or len(self._made) > self._most:
+                    oldest, _ = self._made.popitem(last=False)
+                    self._held.pop(oldest, None)
+                    self._left += len(oldest)
+            else:  # it was asked for before, and perhaps forgotten
                 self._made.move_to_end(key)
-                found = known()
-                if found is None:  # it was asked for before, and forgotten
-                    found, self._made[key] = made, ref(made)
-                self._held[key] = found
-                return found
-            self._made[key] = ref(made)
-            self._left -= len(key)
-            while self._left < 0 or len(self._made) > self._most:
-                oldest, _ = self._made.popitem(last=False)
-                self._held.pop(oldest, None)
-                self._left += len(oldest)
-            return made
+        if known is not None:
+            self._hold(key, found)
+        return found
 
 
 _all: WeakSet[Recent[Any]] = WeakSet()

@@ -48,6 +48,8 @@ def split_fragment(uri: str, where: Where) -> tuple[str, str]:
 
     Raises: SchemaError: it is no URI.
     """
+    if uri[:1] == "#":  # PERF: nearly all of them, and `urllib` takes 5 µs
+        return "", uri[1:]
     try:
         urlsplit(uri)
         found = urldefrag(uri)
