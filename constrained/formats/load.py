@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..engine.vocabulary import Vocabulary
     from .read.asked import Asked
     from .read.question import Question
+    from .read.stream import StreamParser
 
 
 def _folder() -> Path:
@@ -183,6 +184,14 @@ class ChatFormat:
         >>> ChatFormat.load("hermes").validate("Hello.<|im_end|>", "assistant_turn")
         """
         self._asked(kind, tools, vocabulary, prompt, options).read(text_or_ids, strict=strict, partial=False, all_errors=all_errors)
+
+    def stream_parser(
+        self, tools: object = None, vocabulary: Vocabulary | None = None, *, prompt: str | None = None, **options: Any,
+    ) -> StreamParser:
+        """Return what reads an assistant turn as it comes, in text, bytes or ids, and tells it in `events`; arguments are those of `parse`."""
+        from .read.stream import StreamParser
+
+        return StreamParser(self._asked("assistant_turn", tools, vocabulary, prompt, options))
 
     def _asked(self, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str | None, options: dict[str, Any]) -> Asked:
         from .read.asked import Asked  # it needs the engine; grammars do not

@@ -15,7 +15,7 @@ from ...schema.recent import content
 from ...work import MAX_WORK, Budget, current, metered
 from ..message import Message
 from ..request import Request, make_request
-from .inputs import Turn, split_ids, split_text
+from .inputs import Turn, certain, split_ids, split_text
 from .question import KINDS, Question, ask, offered
 from .reading import Reading, Terms, messages_of, read
 from .rejections import Wrong, rejected
@@ -35,8 +35,8 @@ class Asked:
     """A format, a kind of text and the options, checked; reads any number of texts."""
 
     def __init__(self, chat: ChatFormat, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str, options: dict[str, Any]) -> None:
-        self.chat, self.kind, self._tools, self._vocabulary = chat, kind, tools, vocabulary
-        self._prompt = split_text(prompt, chat.definition)
+        self.chat, self.kind, self._tools, self.vocabulary = chat, kind, tools, vocabulary
+        self.prompt = split_text(prompt, chat.definition)
         generating = {key: options.pop(key) for key in _GENERATING if key in options}
         self.name = options.pop("tool", None)
         builtin_tools = options.pop("builtin_tools", None)
@@ -64,21 +64,23 @@ class Asked:
     def turn(self, text_or_ids: str | Iterable[int]) -> Turn:
         if isinstance(text_or_ids, str):
             return split_text(text_or_ids, self.chat.definition)
-        if self._vocabulary is None:
+        if self.vocabulary is None:
             raise VocabularyError("token ids alone have no meaning", instead="parse(ids, tools, vocabulary)")
         markers = self.chat.definition.markers
-        return split_ids(text_or_ids, self._vocabulary, self.chat.stop, markers)
+        return split_ids(text_or_ids, self.vocabulary, self.chat.stop, markers)
 
     def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
         """Return the messages of a text.  Raises: Rejected."""
         turn = self.turn(text_or_ids)
+        if partial and isinstance(text_or_ids, str):
+            turn = certain(turn, self.chat.definition)
         with metered(self._budget(turn)):
-            reading = read(self.question, turn, self.terms, self._prompt, partial=partial)
+            reading = read(self.question, turn, self.terms, self.prompt, partial=partial)
             if strict and not partial and not reading.wrong:
                 self._check_strictly(turn, reading)
             self._check_choice(reading, partial=partial)
         if reading.wrong:
-            raise self._rejected(reading.wrong, self._prompt.text + turn.text, all_errors=all_errors)
+            raise self._rejected(reading.wrong, self.prompt.text + turn.text, all_errors=all_errors)
         return messages_of(reading.messages, self.question)
 
     @staticmethod
@@ -96,7 +98,7 @@ class Asked:
         grammar = self.chat.entered(self.kind).grammar(tools, **options)
         wrong = deviation(turn, grammar, self.chat.definition)
         if wrong is not None:
-            place = wrong.place + len(self._prompt.text)
+            place = wrong.place + len(self.prompt.text)
             reading.wrong.append(Wrong(place, wrong.layer, wrong.because, wrong.expected))
 
     def _check_choice(self, reading: Reading, *, partial: bool) -> None:
@@ -107,13 +109,13 @@ class Asked:
         if choice == "none" and calls:
             reading.wrong.append(Wrong(calls[0].place, "tool", "tool_choice is 'none'", "no call"))
         elif choice == "required" and not calls and not partial:
-            reading.wrong.append(Wrong(len(self._prompt.text), "structure", "tool_choice asks for a call", "a call"))
+            reading.wrong.append(Wrong(len(self.prompt.text), "structure", "tool_choice asks for a call", "a call"))
         for call in calls:
             if only is not None and (call.builtin or call.name) != only and call.complete:
                 reading.wrong.append(Wrong(call.place, "tool", f"tool_choice is {only!r}", repr(only)))
 
     def _rejected(self, wrong: list[Wrong], text: str, *, all_errors: bool) -> Rejected:
-        first, *others = (rejected(entry, text, len(self._prompt.text), self.kind, self.chat.name) for entry in wrong)
+        first, *others = (rejected(entry, text, len(self.prompt.text), self.kind, self.chat.name) for entry in wrong)
         if all_errors:
             first.others = tuple(others)
         return first

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ...schema.tagged_surface import KINDS
 from ..definition import Definition
@@ -21,6 +21,12 @@ ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
 _PAIR_TEXTS = ("value", "text_value", "json_value", *(f"{kind}_value" for kind in KINDS if kind != "string"))
 _OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "key", "key_again", *_PAIR_TEXTS)
 _LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
+
+
+class Sliced(Protocol):
+    """A text, as far as slices of it go."""
+
+    def __getitem__(self, span: slice, /) -> str: ...
 
 
 @dataclass(slots=True)
@@ -102,7 +108,7 @@ class Assembler:
         self.open: list[tuple[str | None, int]] = []
         self._native: Any = None
 
-    def take(self, begins: bool, rule: str, place: int, data: Any, text: str) -> None:
+    def take(self, begins: bool, rule: str, place: int, data: Any, text: Sliced) -> None:
         """Take one mark; `text` is all that was read, up to the mark at least."""
         if rule == TOKEN:
             self._token(data)

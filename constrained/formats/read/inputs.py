@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ...engine.vocabulary import Vocabulary
 from ...errors import Rejected
@@ -54,6 +55,12 @@ def split_text(text: str, definition: Definition) -> Turn:
     _refuse_surrogates(text, 0)
     found = _spellings(token_names(definition)).finditer(text)
     return Turn(text, tuple((match.start(), match.end(), match[0]) for match in found))
+
+
+def certain(turn: Turn, definition: Definition) -> Turn:
+    """Return the turn without what may be the beginning of a special token at its end."""
+    begun = _beginnings(token_names(definition)).search(turn.text, turn.marks[-1][1] if turn.marks else 0)
+    return turn if begun is None else Turn(turn.text[: begun.start()], turn.marks)
 
 
 def split_ids(ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str] = (), markers: Collection[str] = ()) -> Turn:
@@ -119,7 +126,8 @@ def _refuse_surrogates(text: str, before: int) -> None:
         raise Rejected("turn rejected", where=f"byte {position}", because=because, position=position) from error
 
 
-def _spellings(names: Collection[str]) -> re.Pattern[str]:
+@lru_cache(maxsize=64)
+def _spellings(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)")
 
 
@@ -178,7 +186,8 @@ class Incoming:
         return [(rest, False)] if rest else []
 
 
-def _beginnings(names: Collection[str]) -> re.Pattern[str]:
+@lru_cache(maxsize=64)
+def _beginnings(names: frozenset[str]) -> re.Pattern[str]:
     """Return what finds the beginning of a spelling at the end of a text."""
     begun = sorted({name[:size] for name in names for size in range(1, len(name))}, key=len, reverse=True)
     return re.compile(f"(?:{'|'.join(map(re.escape, begun))})\\Z" if begun else r"(?!)")

@@ -57,10 +57,10 @@ def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial:
     machine = _run(question.network, prompt, turn)
     if partial and machine.failure is None:
         return judged(_cut(machine, question, whole), question, terms, whole, complete=False)
-    trail = _end(machine, question, terms)
+    trail = ending(machine, question, terms)
     if trail is not False:
         return judged(Reading(assembled(trail, question, whole).messages), question, terms, whole)
-    return _failed(machine, question, turn, terms, prompt, whole)
+    return _failed(machine, question, turn, terms, prompt, whole, partial=partial)
 
 
 def _run(network: Network, *turns: Turn) -> Machine:
@@ -74,7 +74,8 @@ def _run(network: Network, *turns: Turn) -> Machine:
     return machine
 
 
-def _end(machine: Machine, question: Question, terms: Terms) -> Trail | bool | None:
+def ending(machine: Machine, question: Question, terms: Terms) -> Trail | bool | None:
+    """Return the marks of a text that ends here, False where it cannot; nothing is fed to the machine afterwards."""
     trail = machine.accepted()
     if trail is not False or not terms.stop_optional or machine.failure is not None:
         return trail
@@ -120,7 +121,7 @@ def _cut(machine: Machine, question: Question, text: str) -> Reading:
 # -- what is wrong ------------------------------------------------------------------------------------------------------------
 
 
-def _failed(machine: Machine, question: Question, turn: Turn, terms: Terms, prompt: Turn, whole: str) -> Reading:
+def _failed(machine: Machine, question: Question, turn: Turn, terms: Terms, prompt: Turn, whole: str, *, partial: bool) -> Reading:
     """Say why a text could not be read, and read on where that is possible."""
     second = _run(question.lenient, prompt, turn) if question.kind != "tool_call" else machine
     trail = second.accepted()
@@ -131,7 +132,8 @@ def _failed(machine: Machine, question: Question, turn: Turn, terms: Terms, prom
         reading.wrong += [first, *(_broken(mark, trail, question, whole) for mark in broken[1:])]
         reading.wrong.sort(key=lambda wrong: wrong.place)
         return reading
-    layer = "structure" if question.kind != "tool_call" or _at_token(machine) else "syntax"
+    inside = partial and machine.failure is not None and machine.failure.fault is not None  # a call whose end may still come
+    layer = "structure" if question.kind != "tool_call" and not inside or _at_token(machine) else "syntax"
     failure = wrong_of(second, question, whole, layer)
     threads = second.failure.threads if second.failure is not None else tuple(second.alive())
     sofar = assembled(threads[0].trail if threads else None, question, whole)
@@ -184,20 +186,21 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
                 reading.wrong.append(Wrong(call.place, "structure", f"two calls have the id {call.id!r}", "another id", "call_id", number, index))
             ids |= {call.id} if call.id is not None else set()
             if call.complete or question.kind == "tool_call" and complete:
-                wrong = _judged_call(call, question, terms, text)
+                wrong = judged_call(call, question, terms, text)
                 if wrong is not None:
                     place, layer, because, expected, details = wrong
                     reading.wrong.append(Wrong(place, layer, because, expected, "tool_call", number, index, **details))
     return reading
 
 
-def _judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> tuple[int, str, str, str, dict[str, Any]] | None:
+def judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> tuple[int, str, str, str, dict[str, Any]] | None:
+    """Return what is wrong with a call: place, layer, reason, what was expected, and more of `Wrong`; fill in its name and arguments."""
     if call.builtin is not None:
         if call.builtin in terms.own:
             return None
         return call.place, "tool", f"{call.builtin!r} is not offered", ", ".join(sorted(terms.own)) or "no tool", {}
     try:
-        call.name = _name(call.name, question, terms)
+        call.name = name_written(call.name, question, terms)
     except Fault as fault:
         return call.name_place + fault.at, "syntax", fault.because, fault.expected, {}
     if question.definition.payload is None:
@@ -223,7 +226,7 @@ def _judged_call(call: ReadCall, question: Question, terms: Terms, text: str) ->
     return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
 
 
-def _name(name: str | None, question: Question, terms: Terms) -> str | None:
+def name_written(name: str | None, question: Question, terms: Terms) -> str | None:
     """Return the name that a call means; in JSON it is written as a string is."""
     if name is None or terms.name is not None:
         return terms.name
@@ -259,11 +262,12 @@ def locate(text: str, start: int, surface: str, pointer: str) -> int:
 def messages_of(messages: Iterable[ReadMessage], question: Question) -> list[Message]:
     """Return what was read, as callers get it."""
     return [
-        Message(m.content, [_tool_call(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name) for m in messages
+        Message(m.content, [call_of(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name) for m in messages
     ]
 
 
-def _tool_call(call: ReadCall, question: Question) -> ToolCall:
+def call_of(call: ReadCall, question: Question) -> ToolCall:
+    """Return a call that was judged, as callers get it."""
     rules = question.slots.parameters.get(call.builtin or call.name or "")
     if rules and (call.builtin is not None or question.definition.payload is None):
         escaped = question.definition.escaped

@@ -1,0 +1,63 @@
+"""What a stream of a turn says piece by piece; the pieces of a kind add up to what `parse` returns for the whole.
+
+TextDelta*            → Message.content
+ThoughtDelta* by kind → Message.thoughts
+CallFinished*         → Message.tool_calls
+Stopped               → Message.stop
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .message import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of what a user sees."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """More of a thought of a kind."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call has begun; `call` numbers the calls of the turn from 0.  `name` is None in formats that write arguments before it."""
+
+    call: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentDelta:
+    """More of the text of a call's arguments as the format writes it; `key`: of which argument, where each has a text of its own."""
+
+    call: int
+    text: str
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """A call is complete, and fits its tool where tools were given."""
+
+    call: int
+    value: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The turn has ended with this token."""
+
+    stop: str
+
+
+Event = TextDelta | ThoughtDelta | CallStarted | ArgumentDelta | CallFinished | Stopped

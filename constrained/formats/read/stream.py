@@ -1,0 +1,264 @@
+"""A turn as it comes, in text, bytes or token ids → events, as soon as no way of going on could make them wrong.
+
+The machine of `parse` reads the pieces; what all its threads agree on is told.  So a text is told up to the last place at which it may
+have ended: ``Hello`` at once, a ``<`` behind it when the next character shows that no tag begins.  What is told at a cut is the same
+wherever the pieces before it were cut, also inside a character or an escape.
+
+What is wrong is found where it stands: the piece that cannot follow, and the call that does not fit, raise what `parse` would of the text so far.
+
+Tested in tests/test_stream.py: events of all rows of the formats' tables, cut everywhere, against `parse`.
+"""
+
+from __future__ import annotations
+
+import codecs
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Rejected, VocabularyError
+from ...work import MAX_WORK, Budget, current, metered
+from ..events import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
+from ..message import Message
+from ..payload import Fault
+from .assemble import Assembler, ReadCall
+from .inputs import Incoming, Piece
+from .network import Kind
+from .question import NATIVES
+from .reading import call_of, ending, judged_call, marks_of, name_written
+
+if TYPE_CHECKING:
+    from .asked import Asked
+
+_PER_CHARACTER = 10  # units of work that each character brings with it
+
+
+class Growing:
+    """A text that grows; slices of it cost what they hold."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._starts: list[int] = []
+        self.length = 0
+
+    def add(self, piece: str) -> None:
+        self._pieces.append(piece)
+        self._starts.append(self.length)
+        self.length += len(piece)
+
+    def __getitem__(self, span: slice) -> str:
+        start, stop = span.start, min(span.stop, self.length)
+        found = []
+        at = max(bisect_right(self._starts, start) - 1, 0)
+        while at < len(self._pieces) and self._starts[at] < stop:
+            origin = self._starts[at]
+            found.append(self._pieces[at][max(start - origin, 0) : stop - origin])
+            at += 1
+        return "".join(found)
+
+
+class StreamParser:
+    """Reads an assistant turn piece by piece.
+
+    feed what comes; `close` when nothing more does.  After an error nothing more is read.
+
+    >>> from constrained import ChatFormat
+    >>> stream = ChatFormat.load("hermes").stream_parser()
+    >>> stream.feed("Hel"), stream.feed("lo <"), stream.feed("b>")
+    ([TextDelta(text='Hel')], [TextDelta(text='lo')], [TextDelta(text=' <b>')])
+    >>> stream.feed("<|im_end|>"), stream.close().content
+    ([Stopped(stop='<|im_end|>')], 'Hello <b>')
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        definition = asked.chat.definition
+        self._incoming = Incoming(definition, asked.vocabulary)
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._machine = asked.question.machine()
+        self._text, self._fed, self._ids = Growing(), list[str](), list[int]()
+        self._teller = _Teller(asked, self._text)
+        self._trail: Any = None
+        self._told_stop = False
+        self._held: int | None = None  # a token that ends the sequence and may be none of the format's
+        self._read(list(asked.prompt.pieces()))
+
+    def feed(self, more: str | bytes | Iterable[int]) -> list[Event]:
+        """Return what has become certain with more text, bytes of text, or token ids; all of a stream are of one kind.
+
+        Cost: as `parse`, and some 20 µs a call.
+        Raises: Rejected: the turn cannot go on like this, or a call in it does not fit.  VocabularyError: ids, and no vocabulary was given.
+        """
+        if isinstance(more, (str, bytes)):
+            text = more if isinstance(more, str) else self._decoded(more)
+            self._fed.append(text)
+            pieces = self._incoming.text(text)
+        else:
+            if self._asked.vocabulary is None:
+                raise VocabularyError("token ids alone have no meaning", instead="stream_parser(tools, vocabulary)")
+            pieces = self._incoming.ids(self._unheld(list(more)))
+        return self._told(pieces)
+
+    def end(self) -> list[Event]:
+        """Return what the end of the turn makes certain; nothing may be fed afterwards."""
+        self._decoded(b"", final=True)
+        events = self._told(self._incoming.end())
+        found = ending(self._machine, self._asked.question, self._asked.terms)
+        if found is not False:
+            self._take(found)
+        return [*events, *self._teller.ended(None), *self._stopped()]
+
+    def close(self) -> Message:
+        """Return the message, as `parse` does of the whole.  Raises: Rejected."""
+        message: Message = self._asked.read(self._whole(), strict=False, partial=False, all_errors=False)[0]
+        return message
+
+    def so_far(self) -> Message:
+        """Return what is certain of the message, as ``parse(…, partial=True)`` does."""
+        message: Message = self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)[0]
+        return message
+
+    # -- internals ----------------------------------------------------------------------------------------------------------
+
+    def _whole(self) -> Any:
+        return self._ids if self._ids else "".join(self._fed)
+
+    def _decoded(self, data: bytes, *, final: bool = False) -> str:
+        try:
+            return self._utf8.decode(data, final=final)
+        except UnicodeDecodeError as error:
+            raise Rejected("turn rejected", because="the text is not UTF-8") from error
+
+    def _unheld(self, ids: list[int]) -> list[int]:
+        """Return the ids to be read; the model's own end of sequence is kept back, as it may stand behind the format's."""
+        vocabulary, stops = self._asked.vocabulary, self._asked.chat.stop
+        assert vocabulary is not None
+        self._ids += ids
+        if self._held is not None and ids:
+            ids, self._held = [self._held, *ids], None
+        if ids and ids[-1] in vocabulary.stop and vocabulary.names.get(ids[-1]) not in stops:
+            self._held = ids.pop()
+        return ids
+
+    def _told(self, pieces: list[Piece]) -> list[Event]:
+        size = sum(len(piece) for piece, _ in pieces)
+        with metered(None if current() is not None else Budget(MAX_WORK + _PER_CHARACTER * size)):
+            self._read(pieces)
+            if self._machine.failure is not None:
+                self._refuse()
+            trail, place = self._machine.agreed()
+            self._take(trail)
+            events = self._teller.ended(place)
+        if self._teller.misfit:
+            self._refuse()
+        return [*events, *(self._stopped() if self._is_over() else [])]
+
+    def _read(self, pieces: list[Piece]) -> None:
+        for piece, is_token in pieces:
+            self._text.add(piece)
+            if is_token:
+                self._machine.feed_token(piece)
+            else:
+                self._machine.feed(piece)
+
+    def _take(self, trail: Any) -> None:
+        """Tell the marks that are new in a trail."""
+        new = trail if not isinstance(trail, bool) else None
+        for mark in marks_of(new, self._trail):
+            self._teller.take(*mark.mark, mark.place, mark.data, self._text)
+        self._trail = new if new is not None else self._trail
+
+    def _refuse(self) -> None:
+        self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)
+        self.close()  # the end of the text is what shows it
+
+    def _is_over(self) -> bool:
+        return all(thread.node.kind is Kind.END for thread in self._machine.threads)
+
+    def _stopped(self) -> list[Event]:
+        stop = self._teller.message.stop
+        if stop is None or self._told_stop:
+            return []
+        self._told_stop = True
+        return [Stopped(stop)]
+
+
+class _Teller(Assembler):
+    """An assembler that says what it makes, in events.
+
+    `_sent`: up to where the text of the innermost open part has been told.
+    """
+
+    def __init__(self, asked: Asked, text: Growing) -> None:
+        super().__init__(asked.question.slots, NATIVES, whole_conversation=False)
+        self._asked, self._text, self._sent = asked, text, 0
+        self._events: list[Event] = []
+        self._started = 0  # calls that were told
+        payload = asked.chat.definition.payload
+        self._tagged = payload is not None and payload.surface == "tagged"
+        self.misfit = False
+
+    def ended(self, place: int | None) -> list[Event]:
+        """Return the events since the last time; text of what is open is told up to a place."""
+        what, start = next((pair for pair in reversed(self.open) if pair[0] is not None), (None, 0))
+        if place is not None and what is not None:
+            self._tell(what, start, place)
+        events, self._events = self._events, []
+        return events
+
+    def _begin(self, what: str, place: int) -> None:
+        super()._begin(what, place)
+        self._sent = place
+        if what in self._slots.builtins:
+            self._start(self.call.builtin)
+
+    def _end(self, what: str, start: int, text: str) -> None:
+        place = start + len(text)
+        self._tell(what, start, place)
+        super()._end(what, start, text)
+        self._sent = place
+        if what == "name" and len(self.message.calls) > self._started:
+            self._start(self._name())
+        if what == "tool_call" or what in self._slots.builtins:
+            self._finish(self.call)
+
+    def _tell(self, what: str, start: int, place: int) -> None:
+        """Tell more of an open part."""
+        at = max(start, self._sent)
+        if place <= at:
+            return
+        if what == "content":
+            self._events.append(TextDelta(self._text[at:place]))
+        elif what in self._slots.thoughts:
+            self._events.append(ThoughtDelta(self._slots.thoughts[what], self._text[at:place]))
+        elif what == "arguments" and not self._tagged or what == "value" or what.endswith("_value"):
+            if len(self.message.calls) > self._started:
+                self._start(self.call.name)
+            key = self.call.pairs[-1][0] if what != "arguments" and self.call.pairs else None
+            self._events.append(ArgumentDelta(len(self.message.calls) - 1, self._text[at:place], key))
+        elif self.call.builtin is not None and what in self._slots.parameters.get(self.call.builtin, ()):
+            key = self._slots.parameters[self.call.builtin][what]
+            self._events.append(ArgumentDelta(len(self.message.calls) - 1, self._text[at:place], key))
+        else:
+            return
+        self._sent = place
+
+    def _start(self, name: str | None) -> None:
+        self._started = len(self.message.calls)
+        self._events.append(CallStarted(self._started - 1, name))
+
+    def _name(self) -> str | None:
+        try:
+            return name_written(self.call.name, self._asked.question, self._asked.terms)
+        except Fault:
+            self.misfit = True
+            return self.call.name
+
+    def _finish(self, call: ReadCall) -> None:
+        if len(self.message.calls) > self._started:
+            self._start(call.name)
+        question, terms = self._asked.question, self._asked.terms
+        if judged_call(call, question, terms, "") is not None:
+            self.misfit = True
+            return
+        self._events.append(CallFinished(len(self.message.calls) - 1, call_of(call, question)))

@@ -1,0 +1,150 @@
+"""Streams: the events of every turn of the formats' tables, cut anywhere, add up to what `parse` returns for the whole."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
+from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, Stopped, TextDelta, ThoughtDelta
+from constrained.formats.read.inputs import split_text
+
+FOLDER = Path(__file__).with_name("corpus") / "formats"
+CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
+TOOLS = {tool["function"]["name"]: tool for tool in json.loads(CALLS["tools"])}
+TURNS = [(name, row) for name in ChatFormat.names() for row in tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]]
+VALID = [pair for pair in TURNS if "refused" not in pair[1]]
+
+
+def _id(value):
+    return value["id"] if isinstance(value, dict) else None
+
+
+def _asked(name, row):
+    tools = row["own_tools"] if "own_tools" in row else [TOOLS[tool] for tool in row["tools"]] if "tools" in row else None
+    options = {key: value for key, value in row.get("options", {}).items() if key not in ("whitespace", "property_order", "calls_before")}
+    return ChatFormat.load(name), tools, options
+
+
+def _sum(events):
+    """What events add up to: content, thoughts, calls, stop."""
+    thoughts, stop = {}, None
+    for event in events:
+        if isinstance(event, ThoughtDelta):
+            thoughts[event.kind] = thoughts.get(event.kind, "") + event.text
+        elif isinstance(event, Stopped):
+            assert stop is None
+            stop = event.stop
+    content = "".join(event.text for event in events if isinstance(event, TextDelta))
+    finished = [event for event in events if isinstance(event, CallFinished)]
+    assert [event.call for event in finished] == list(range(len(finished)))
+    assert [event.call for event in events if isinstance(event, CallStarted)] == list(range(len(finished)))
+    return content, {kind: text for kind, text in thoughts.items() if text}, [event.value for event in finished], stop
+
+
+def _said(message):
+    return message.content, {kind: text for kind, text in message.thoughts.items() if text}, message.tool_calls, message.stop
+
+
+@pytest.mark.parametrize(("name", "row"), VALID, ids=_id)
+def test_events_add_up(name, row):
+    chat, tools, options = _asked(name, row)
+    whole = _said(chat.parse(row["text"], tools, **options))
+    text = row["text"]
+    data = text.encode()
+    for pieces in ([text], list(text), [data[at : at + 1] for at in range(len(data))], [text[at : at + 7] for at in range(0, len(text), 7)]):
+        stream = chat.stream_parser(tools, **options)
+        events = [event for piece in pieces for event in stream.feed(piece)]
+        assert _sum([*events, *stream.end()]) == whole
+        assert _said(stream.close()) == whole
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_a_turn_cut_in_two_at_every_place(name):
+    row = max((row for format, row in VALID if format == name), key=lambda row: len(row["text"][:300]))
+    chat, tools, options = _asked(name, row)
+    whole = _said(chat.parse(row["text"], tools, **options))
+    for at in range(0, len(row["text"]) + 1, 3):
+        stream = chat.stream_parser(tools, **options)
+        events = stream.feed(row["text"][:at]) + stream.feed(row["text"][at:])
+        assert _sum(events + stream.end()) == whole
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_ids_are_told_as_text_is(name):
+    row = next(row for format, row in VALID if format == name)
+    chat, tools, options = _asked(name, row)
+    names = sorted({*chat.tokens.values(), *chat.definition.reserved})
+    vocabulary = Vocabulary([*[None] * len(names), *(bytes([byte]) for byte in range(256))], special={name: at for at, name in enumerate(names)})
+    ids = []
+    for piece, is_token in split_text(row["text"], chat.definition).pieces():
+        ids += [vocabulary.special[piece]] if is_token else vocabulary.tokenize(piece.encode())
+    stream = chat.stream_parser(tools, vocabulary, **options)
+    events = [event for token in ids for event in stream.feed([token])]
+    assert _sum(events + stream.end()) == _said(chat.parse(row["text"], tools, **options)) == _said(stream.close())
+
+
+def test_what_is_certain_is_told_at_once():
+    stream = ChatFormat.load("hermes").stream_parser()
+    assert stream.feed("It <") == [TextDelta("It")]
+    assert stream.feed("b> is") == [TextDelta(" <b> is")]
+    assert stream.feed('\n<tool_call>\n{"name": "f') == []
+    assert stream.feed('", "arguments": {"a": "x\\u00') == [CallStarted(0, "f"), ArgumentDelta(0, '{"a": "x\\u00')]
+    assert stream.so_far().tool_calls[0].arguments == {"a": "x"}
+    assert stream.feed('e9"}') == [ArgumentDelta(0, 'e9"}')]
+    (finished,) = stream.feed("}\n</tool_call>")
+    assert finished == CallFinished(0, stream.so_far().tool_calls[0])
+    assert finished.value.arguments == {"a": "xé"}
+
+
+def test_members_between_tags_are_told_by_name():
+    stream = ChatFormat.load("glm-4.6").stream_parser()
+    turn = "\n<tool_call>f\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call><|observation|>"
+    events = [event for char in turn for event in stream.feed(char)]
+    assert "".join(event.text for event in events if isinstance(event, ArgumentDelta) and event.key == "city") == "Oslo"
+
+
+@pytest.mark.parametrize(("pieces", "layer"), [
+    (["Hello.", "</tool_call>"], "structure"), (['<tool_call>\n{"name": "weather", "arguments": {]', "}"], "syntax"),
+    (['<tool_call>\n{"name": "nobody", "arguments": {}}\n</tool_call>'], "tool"),
+    (['<tool_call>\n{"name": "weather", "arguments": {"city": 1}}\n</tool_call>'], "schema"),
+    ([b"Hello.", b"\xff"], None), ([b"Hello. \xe9", "end"], None),
+])  # fmt: skip
+def test_a_wrong_turn_is_rejected_where_it_is_wrong(pieces, layer):
+    stream = ChatFormat.load("hermes").stream_parser([TOOLS["weather"]])
+    with pytest.raises(Rejected) as caught:
+        for piece in pieces:
+            if piece == "end":
+                stream.end()
+            else:
+                stream.feed(piece)
+    assert caught.value.layer == layer
+
+
+def test_a_turn_without_its_end_is_rejected_at_the_end():
+    stream = ChatFormat.load("hermes").stream_parser()
+    assert stream.feed("Hello.") == [TextDelta("Hello.")]
+    with pytest.raises(Rejected, match="ends too early"):
+        stream.close()
+    lenient = ChatFormat.load("hermes").stream_parser(stop_optional=True)
+    assert lenient.feed("Hello. ") + lenient.end() == [TextDelta("Hello."), TextDelta(" ")]
+    assert lenient.close().content == "Hello. "
+
+
+def test_ids_need_a_vocabulary():
+    with pytest.raises(VocabularyError):
+        ChatFormat.load("hermes").stream_parser().feed([1])
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_the_beginning_of_a_turn_is_read_as_far_as_it_goes(name):
+    for row in [row for format, row in VALID if format == name][:4]:
+        chat, tools, options = _asked(name, row)
+        whole = chat.parse(row["text"], tools, **options)
+        for at in range(0, len(row["text"]), 4):
+            part = chat.parse(row["text"][:at], tools, partial=True, **options)
+            assert whole.content.startswith(part.content)
+            assert [call.name for call in whole.tool_calls][: len(part.tool_calls)] == [call.name or whole.tool_calls[at].name for at, call in enumerate(part.tool_calls)]
