@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .engine.vocabulary import Vocabulary
     from .formats import ChatFormat
     from .grammar import Grammar
+    from .integrations.typed import generate
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __all__ = [
     "VocabularyError",
     "compile",
     "fill_masks",
+    "generate",
     "logits_processor",
 ]
 
@@ -71,6 +73,7 @@ _HOMES = {
     "Vocabulary": "engine.vocabulary",
     "compile": "engine.constraint",
     "fill_masks": "engine.matcher",
+    "generate": "integrations.typed",
     "logits_processor": "engine.constraint",
 }
 

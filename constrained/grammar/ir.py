@@ -167,14 +167,23 @@ class Grammar:
     @classmethod
     def from_json_schema(
         cls, schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
-        unsupported: str = "raise", formats: str = "assert", documents: Mapping[str, Any] | None = None,
+        closed: bool = False, unsupported: str = "raise", formats: str = "assert", documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
-        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see `schema.embed`."""
+        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see `schema.embed`.
+
+        schema: also a Python type (a pydantic model, dataclass, ``TypedDict``, ``list[int]``, …), or a callable: its keyword arguments.
+        """
         from ..schema import embed  # this layer is below `schema`, which therefore loads only when a schema is asked for
+        from ..schema.python_types import is_python_type, schema_of, schema_of_callable
+
+        if is_python_type(schema):
+            schema = schema_of(schema)
+        elif callable(schema):
+            schema = schema_of_callable(schema)[2]
 
         machine = embed(
-            schema, surface=surface, whitespace=whitespace, spelling=spelling, property_order=property_order, unsupported=unsupported,
-            formats=formats, documents=documents)
+            schema, surface=surface, whitespace=whitespace, spelling=spelling, property_order=property_order, closed=closed,
+            unsupported=unsupported, formats=formats, documents=documents)
         return cls({"start": Rule("start", ((Embedded("value", machine),),))})
 
     @classmethod

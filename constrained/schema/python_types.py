@@ -215,13 +215,18 @@ def _fields(kind: type, where: str) -> list[tuple[str, Any, bool]]:
         empty = dataclasses.MISSING
         fields = [field for field in dataclasses.fields(kind) if field.init]
         return [(f.name, hints[f.name], f.default is empty and f.default_factory is empty) for f in fields]
-    if typing.is_typeddict(kind):
+    if _is_typed_dict(kind):
         names: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
         return [(name, hint, _is_required(hint, name in names)) for name, hint in hints.items()]
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         defaults = getattr(kind, "_field_defaults", {})
         return [(name, hints.get(name, Any), name not in defaults) for name in kind._fields]
     raise _unknown(kind, where)
+
+
+def _is_typed_dict(kind: type) -> bool:
+    """Return whether a class is a TypedDict, those of typing_extensions included, which pydantic asks for before Python 3.12."""
+    return typing.is_typeddict(kind) or (issubclass(kind, dict) and hasattr(kind, "__required_keys__"))
 
 
 def _is_required(hint: Any, by_class: bool) -> bool:

@@ -1,0 +1,150 @@
+"""A model, a prompt and what is wanted → the value: one call that masks, generates and reads back.
+
+What is wanted is a Python type, a JSON Schema, texts to choose from, a compiled pattern, a grammar, a constraint or a chat format; each
+stands for a grammar and for a way to read its words.  Types are read by pydantic, which this module needs for all but the types of JSON
+itself; everything else by the standard library or the format's own parser.
+
+Left out: batches and beams (`Constraint.logits_processor` has them), and prompts that are not text or messages.
+Tested in `tests/hosts/test_generate.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..engine.constraint import Constraint, compile
+from ..engine.vocabulary import Vocabulary
+from ..errors import ConstrainedError, LimitExceeded
+from ..formats import ChatFormat
+from ..grammar import Grammar
+from ..schema.python_types import is_python_type
+
+_JSON_TYPES = {None, type(None), bool, int, float, str, list, dict, Any, object}
+_WRITTEN: dict[str, Any] = {"whitespace": "canonical", "spelling": "canonical"}  # one text for each value, as json.dumps writes it
+_vocabularies: WeakKeyDictionary[Any, dict[int, Vocabulary]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The language of the answers, and how one is read."""
+
+    grammar: Grammar | Constraint
+    read: Callable[[str], Any]
+
+
+def generate(
+    model: Any, tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], wanted: Any, *, tools: Any = None,
+    tool_choice: Any = "auto", parallel_tool_calls: bool | None = None, vocabulary: Vocabulary | None = None,
+    max_new_tokens: int = 512, **options: Any,
+) -> Any:
+    """Let a transformers model answer a prompt, and return the answer as a Python value.
+
+    prompt: text, or messages for the tokenizer's chat template.
+    wanted: a Python type (the result is an instance of it; objects have no keys but its own, in its order), a JSON Schema (the result is
+    the JSON value), a list of texts or a compiled pattern (a text), a `Grammar` or `Constraint` (a text), or a `ChatFormat`, with `tools`
+    (a `Message`).
+    tool_choice, parallel_tool_calls: see `ChatFormat.grammar`.
+    vocabulary: made of the tokenizer where it is not given, once per tokenizer.
+    options: of `model.generate`; ``do_sample``, ``temperature`` and so on.
+
+    Raises: LimitExceeded: `max_new_tokens` were not enough for a whole answer.  What `compile` raises.
+
+    Cost: the model's, and the first time that of the vocabulary (up to 2 s of 128,000 tokens).
+    """
+    import torch
+
+    found = wanted_of(wanted, tools, tool_choice, parallel_tool_calls)
+    if vocabulary is None:
+        vocabulary = _vocabulary(tokenizer, model)
+    constraint = found.grammar if isinstance(found.grammar, Constraint) else compile(found.grammar, vocabulary)
+    inputs = _encoded(tokenizer, prompt, tools if isinstance(wanted, ChatFormat) else None).to(model.device)
+    length = inputs["input_ids"].shape[1]
+    with torch.no_grad():
+        output = model.generate(**inputs, **constraint.generation_kwargs(), max_new_tokens=max_new_tokens, **options)
+    if output.shape[0] != 1:
+        raise ConstrainedError(f"{output.shape[0]} answers", because="one prompt has one answer here", instead="Constraint.logits_processor for batches")
+    ids = output[0, length:].tolist()
+    special = constraint.vocabulary.special
+    own = {special[name] for name in wanted.stop if name in special} if isinstance(wanted, ChatFormat) else set()
+    end = next((at for at, token in enumerate(ids) if token in own or token in constraint.vocabulary.stop), None)
+    if end is None:
+        raise LimitExceeded(
+            "no whole answer", because=f"it was cut after max_new_tokens={max_new_tokens}", instead="more tokens, or a grammar of shorter words"
+        )
+    kept = ids[: end + (ids[end] in own)]  # a format's own stop is a part of the turn
+    return found.read(constraint.vocabulary.decode(kept).decode())
+
+
+def wanted_of(wanted: Any, tools: Any = None, tool_choice: Any = "auto", parallel_tool_calls: bool | None = None) -> Wanted:
+    """Return the grammar that something stands for, and how its words are read; see `generate`.
+
+    Raises: GrammarError, SchemaError: it cannot be read.  ConstrainedError: nobody knows what it stands for.
+    """
+    if tools is not None and not isinstance(wanted, ChatFormat):
+        raise ConstrainedError("tools without a chat format", instead='ChatFormat.load("hermes") in place of a type')
+    if isinstance(wanted, (Grammar, Constraint)):
+        return Wanted(wanted, str)
+    if isinstance(wanted, ChatFormat):
+        grammar = wanted.grammar(tools or [], tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls)
+        return Wanted(grammar, lambda text: wanted.parse(text, tools=tools))
+    if isinstance(wanted, re.Pattern):
+        return Wanted(_of_pattern(wanted), str)
+    if isinstance(wanted, Mapping | bool):
+        return Wanted(Grammar.from_json_schema(wanted, **_WRITTEN), json.loads)
+    if isinstance(wanted, (list, tuple)):
+        return Wanted(Grammar.choice(wanted), str)
+    if is_python_type(wanted) or wanted is None:
+        grammar = Grammar.from_json_schema(type(None) if wanted is None else wanted, **_WRITTEN, property_order="schema", closed=True)
+        return Wanted(grammar, _reader(wanted))
+    raise ConstrainedError(
+        f"cannot generate {type(wanted).__name__}", because="it is no type, schema, list of texts, pattern, grammar or chat format",
+        instead='a type such as list[int], or {"type": "object", …}',
+    )
+
+
+def _of_pattern(pattern: re.Pattern[Any]) -> Grammar:
+    """Return the texts that the whole of a compiled pattern matches; its flags stand in front of it."""
+    if not isinstance(pattern.pattern, str):
+        raise ConstrainedError("a pattern of bytes", instead="a pattern of text")
+    flags = "".join(letter for letter, flag in zip("aimsx", (re.A, re.I, re.M, re.S, re.X), strict=True) if pattern.flags & flag)
+    return Grammar.from_regex(f"(?{flags}){pattern.pattern}" if flags else pattern.pattern)
+
+
+def _reader(kind: Any) -> Callable[[str], Any]:
+    """Return what makes an instance of a type of a JSON text."""
+    if kind in _JSON_TYPES:
+        return json.loads
+    try:
+        from pydantic import PydanticUserError, TypeAdapter
+    except ImportError as error:
+        raise ConstrainedError(
+            f"cannot make a {kind!r:.100}", because="pydantic is not installed, which makes instances of types", instead="pip install pydantic"
+        ) from error
+    try:
+        return TypeAdapter(kind).validate_json
+    except PydanticUserError as error:
+        raise ConstrainedError(f"cannot make a {kind!r:.100}", because=str(error).partition("\n")[0]) from error
+
+
+def _vocabulary(tokenizer: Any, model: Any) -> Vocabulary:
+    size = model.config.get_text_config().vocab_size
+    known = _vocabularies.setdefault(tokenizer, {})
+    if size not in known:
+        known[size] = Vocabulary.from_tokenizer(tokenizer, size=size)
+    return known[size]
+
+
+def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], tools: Any) -> Any:
+    """Return the prompt's ids and mask; a text is taken as it is, messages go through the tokenizer's chat template."""
+    if isinstance(prompt, str):
+        return tokenizer(prompt or tokenizer.bos_token, return_tensors="pt")
+    if not getattr(tokenizer, "chat_template", None):
+        raise ConstrainedError("messages without a chat template", because="the tokenizer has none", instead="the prompt as text")
+    return tokenizer.apply_chat_template(
+        list(prompt), tools=tools, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
+    )

@@ -1,0 +1,104 @@
+"""Tests of `constrained.generate`: what is wanted is a row, the answer is of its type; what cannot be wanted is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import re
+from typing import Annotated, Literal
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pydantic = pytest.importorskip("pydantic")
+
+from typing_extensions import TypedDict
+
+import constrained as c
+from constrained import ConstrainedError, Grammar, GrammarError, LimitExceeded, SchemaError
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Fruit:
+    name: Literal["apple", "pear"]
+    colour: Colour
+    ripe: bool = True
+
+
+class Point(TypedDict):
+    x: Literal[1, 2]
+
+
+class Order(pydantic.BaseModel):
+    fruits: Annotated[list[Fruit], pydantic.Field(min_length=1, max_length=2)]
+    count: Annotated[int, pydantic.Field(ge=1, le=12)]
+    day: datetime.date
+
+
+TOOL = {"name": "paint", "description": "", "parameters": {
+    "type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"], "additionalProperties": False}}  # fmt: skip
+# what is wanted → is this an answer?
+WANTED = {
+    "texts": (["yes", "no"], lambda found: found in ("yes", "no")),
+    "a pattern": (re.compile("[a-c]{3}"), lambda found: re.fullmatch("[a-c]{3}", found)),
+    "a pattern with flags": (re.compile("a b # c", re.X | re.I), lambda found: found.lower() == "ab"),
+    "a schema": ({"enum": [{"a": 1}, [None]]}, lambda found: found in ({"a": 1}, [None])),
+    "a bool": (bool, lambda found: type(found) is bool),
+    "nothing": (None, lambda found: found is None),
+    "a literal": (Literal["a", 2], lambda found: found in ("a", 2)),
+    "an enum": (Colour, lambda found: isinstance(found, Colour)),
+    "a list": (Annotated[list[bool], pydantic.Field(min_length=2, max_length=2)], lambda found: [type(one) for one in found] == [bool, bool]),
+    "a union": (bool | Literal["none"], lambda found: found in (True, False, "none")),
+    "a dataclass": (Fruit, lambda found: isinstance(found, Fruit) and isinstance(found.colour, Colour)),
+    "a typed dict": (Point, lambda found: found in ({"x": 1}, {"x": 2})),
+    "a model": (Order, lambda found: isinstance(found, Order) and isinstance(found.day, datetime.date)),
+    "a grammar": (Grammar.from_lark('start: "<" ("a"|"b") ">"'), lambda found: found in ("<a>", "<b>")),
+}
+
+
+@pytest.mark.parametrize(("wanted", "is_answer"), WANTED.values(), ids=WANTED)
+def test_the_answer_is_what_was_wanted(wanted, is_answer, tiny_model, tiny_tokenizer):
+    for options in ({}, {"do_sample": True, "temperature": 3.0}):
+        assert is_answer(c.generate(tiny_model, tiny_tokenizer, "Which?", wanted, **options))
+
+
+@pytest.mark.parametrize("name", ["hermes", "pythonic", "glm-4.6", "llama3.1-function"])
+def test_a_format_answers_with_a_message(name, tiny_model, tiny_tokenizer):
+    asked = {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False, "do_sample": True, "temperature": 3.0}
+    torch.manual_seed(1)
+    message = c.generate(tiny_model, tiny_tokenizer, "Paint!", c.ChatFormat.load(name), **asked)
+    (call,) = message.tool_calls
+    assert call.name == "paint"
+    assert call.arguments["colour"] in ("red", "blue")
+
+
+WRONG = {
+    "a number": (ConstrainedError, 5, {}),
+    "a type without values": (SchemaError, complex, {}),
+    "choices that are no texts": (GrammarError, [1, 2], {}),
+    "tools of a type": (ConstrainedError, bool, {"tools": [TOOL]}),
+    "several answers": (ConstrainedError, bool, {"do_sample": True, "num_return_sequences": 2}),
+    "too few tokens": (LimitExceeded, re.compile("[ab]{50}"), {"max_new_tokens": 3}),
+}
+
+
+@pytest.mark.parametrize(("error", "wanted", "options"), WRONG.values(), ids=WRONG)
+def test_wrong_use(error, wanted, options, tiny_model, tiny_tokenizer):
+    with pytest.raises(error):
+        c.generate(tiny_model, tiny_tokenizer, "Which?", wanted, **options)
+
+
+def test_messages_need_a_template(tiny_model, tiny_tokenizer):
+    messages = [{"role": "user", "content": "Which?"}]
+    with pytest.raises(ConstrainedError, match="chat template"):
+        c.generate(tiny_model, tiny_tokenizer, messages, bool)
+    templated = type(tiny_tokenizer)(tokenizer_object=tiny_tokenizer.backend_tokenizer, bos_token=tiny_tokenizer.bos_token, eos_token=tiny_tokenizer.eos_token)
+    templated.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    assert c.generate(tiny_model, templated, messages, bool) in (True, False)
