@@ -16,7 +16,7 @@ cdef extern from *:
     """
     int sched_yield() noexcept nogil
 
-from constrained.work import begin, current, finish, spend
+from constrained.work import begin, current, finish
 
 cdef enum:
     PATIENCE = 2_000        # units that an operation may take while others wait; about two milliseconds
@@ -40,9 +40,9 @@ cdef class Meter:
         if not self.opened:
             self.begin()
         if self.budget is not None:
-            self.budget.spend(units)
-        else:
-            spend(units)
+            self.budget.spend_nearby(units)
+        elif (outer := current()) is not None:
+            outer.spend_nearby(units)
         with nogil:             # PERF: threads that want the interpreter wait for a slice, not for the end of the operation
             sched_yield()
         return 0

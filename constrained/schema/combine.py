@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from constrained.errors import UnsupportedSchema
+from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.schema import arrays, objects
 from constrained.schema.arrays import ArrayDraft, Never, denials
 from constrained.schema.documents import NOTHING, Node, both
 from constrained.schema.keys import ALL_KEYS
 from constrained.schema.objects import HasIn, ObjectDraft
 from constrained.schema.operations import Kind, Operation
+from constrained.schema.places import at_keyword
 from constrained.schema.plans import Plan, plan_of
 from constrained.schema.questions import Mode, Steps, ask, ask_not
 from constrained.schema.scalars import EVERY_TYPE, OBJECT
@@ -115,7 +116,10 @@ class Combination:
         found: Drafts = (own,)
         for operation in plan.operations:
             if operation.types & self.type:
-                found = self.conjoin(found, (yield from self._operation(operation, node, inner, own)), node)
+                try:
+                    found = self.conjoin(found, (yield from self._operation(operation, node, inner, own)), node)
+                except (LimitExceeded, UnsupportedSchema) as error:
+                    raise at_keyword(error, node, operation.keyword) from None
         if unevaluated is None:
             return found
         if self.type == OBJECT:
@@ -221,14 +225,20 @@ class Combination:
         parts = [self.domain.deny(self.own(node, plan, self.type, Mode.PLAIN))]
         for operation in plan.operations:
             if operation.types & self.type:
-                parts.append((yield from self._contrary(operation, node)))
+                try:
+                    parts.append((yield from self._contrary(operation, node)))
+                except (LimitExceeded, UnsupportedSchema) as error:
+                    raise at_keyword(error, node, operation.keyword) from None
         unevaluated = plan.unevaluated.get(self.type)
         if unevaluated:
             own = self.own(node, plan, self.type, Mode.EXACT)
             found: Drafts = (own,)
             for operation in plan.operations:
                 if operation.types & self.type:
-                    found = self.conjoin(found, (yield from self._operation(operation, node, Mode.EXACT, own)), node)
+                    try:
+                        found = self.conjoin(found, (yield from self._operation(operation, node, Mode.EXACT, own)), node)
+                    except (LimitExceeded, UnsupportedSchema) as error:
+                        raise at_keyword(error, node, operation.keyword) from None
             parts.append(tuple(self._some_unseen(draft, unevaluated) for draft in found))
         return self.disjoin(parts, node)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from constrained.errors import LimitExceeded
 from constrained.schema.documents import Node
 from constrained.schema.operations import Kind, Operation
+from constrained.schema.places import at_keyword
 from constrained.schema.plans import own_scalars, plan_of
 from constrained.schema.questions import Request, Steps, ask
 from constrained.schema.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
@@ -20,7 +22,10 @@ def scalar_steps(literal: Literal) -> Steps:
         if found is NO_SCALARS:
             break
         if operation.types & SCALAR:
-            found = found & (yield from _scalar_operation(operation, literal.node))
+            try:
+                found = found & (yield from _scalar_operation(operation, literal.node))
+            except LimitExceeded as error:
+                raise at_keyword(error, literal.node, operation.keyword) from None
     return found
 
 

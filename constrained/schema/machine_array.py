@@ -15,12 +15,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.schema.documents import both
 from constrained.schema.live_items import can_complete
 from constrained.schema.machine_clauses import Entries, beyond, claims, empty
 from constrained.schema.machine_distinct import Distinct, Written
-from constrained.schema.values import ArrayShape, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
+from constrained.schema.places import located, pointer_of
+from constrained.schema.values import ALWAYS, ArrayShape, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -48,8 +50,14 @@ class Position(NamedTuple):
     written: Written  # the values so far where they must be distinct
 
     def expand(self) -> Edges:
+        try:
+            return self._edges()
+        except LimitExceeded as error:
+            raise located(error, self.machine.place) from None
+
+    def _edges(self) -> Edges:
         machine, phase = self.machine, self.phase
-        spend(6)
+        spend(6, machine)
         marks = machine.values.punctuation
         brackets = marks.arrays[self.brackets]
         calls: list[tuple[State, State | Dispatch]] = []
@@ -71,8 +79,8 @@ class Position(NamedTuple):
 class ArrayMachine:
     """The machine of one shape; compared by identity."""
 
-    def __init__(self, values: Values, shape: ArrayShape) -> None:
-        self.values, self.shape = values, shape
+    def __init__(self, values: Values, shape: ArrayShape, conj: Conj = ALWAYS) -> None:
+        self.values, self.shape, self._conj = values, shape, conj
         self._distinct = Distinct(values, shape) if shape.unique is not None and shape.max not in (0, 1) else None
         lonely = any(brackets.lonely for brackets in values.punctuation.arrays)
         told_apart = [len(shape.prefix), shape.min, 2 if lonely else 0]
@@ -86,6 +94,11 @@ class ArrayMachine:
         self._completable: dict[Progress, bool] = {}
         self._alone: dict[Conj | None, bool] = {}  # see `live_items.can_complete`
         self._live: dict[Conj, bool] = {}
+
+    @property
+    def place(self) -> str:
+        """The pointer of the schema, for messages."""
+        return pointer_of(self._conj)
 
     def start(self, brackets: int) -> Position:
         shape = self.shape

@@ -199,10 +199,10 @@ class Distinct:
         found = self._starts.get(conj)
         if found is None:
             value, marks = self._values.value(conj), self._values.punctuation
-            found = [(brackets.opening, "array", self._values.opened_array(value.arrays, index))
+            found = [(brackets.opening, "array", self._values.opened_array(value.arrays, index, conj))
                      for index, brackets in enumerate(marks.arrays if value.arrays else ())]
             if value.objects:
-                found.append((marks.objects.opening, "object", self._values.opened_object(value.objects, marks)))
+                found.append((marks.objects.opening, "object", self._values.opened_object(value.objects, marks, conj)))
             self._starts[conj] = found
         return found
 

@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
 from constrained.schema.machine_clauses import Clauses, Reading
 from constrained.schema.machine_texts import never_runs_dry, scarce_from, without_dead_ends
+from constrained.schema.places import located, pointer_of
 from constrained.schema.punctuation import Punctuation
-from constrained.schema.values import Conj, ObjectShape, Value
+from constrained.schema.values import ALWAYS, Conj, ObjectShape, Value
 from constrained.work import spend
 
 FIRST, AFTER, NEXT = range(3)
@@ -66,8 +68,14 @@ class Position(NamedTuple):
     rank: int  # named keys of a smaller rank are behind (schema order)
 
     def expand(self) -> Edges:
+        try:
+            return self._edges()
+        except LimitExceeded as error:
+            raise located(error, self.machine.place) from None
+
+    def _edges(self) -> Edges:
         machine, phase = self.machine, self.phase
-        spend(6)
+        spend(6, machine)
         marks = machine.punctuation
         calls: list[tuple[State, State | Dispatch]] = []
         closing = machine.closable(self)
@@ -122,7 +130,10 @@ class NamedKey(Dispatch):
         self.at = at
 
     def after(self, label: int) -> State | None:
-        return self.at.machine.named_entry(self.at, label)
+        try:
+            return self.at.machine.named_entry(self.at, label)
+        except LimitExceeded as error:
+            raise located(error, self.at.machine.place) from None
 
 
 class OtherKey(Dispatch):
@@ -141,15 +152,18 @@ class OtherKey(Dispatch):
     def after_text(self, text: str | None) -> State | None:
         if text in self.special:
             return None
-        return self.at.machine.other_entry(self.at, self.cell, text)
+        try:
+            return self.at.machine.other_entry(self.at, self.cell, text)
+        except LimitExceeded as error:
+            raise located(error, self.at.machine.place) from None
 
 
 class ObjectMachine:
     """The machine of one shape; compared by identity."""
 
-    def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation) -> None:
-        self.values, self.shape, self.punctuation = values, shape, punctuation
-        spend(4 + len(shape.named) // 4)
+    def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS) -> None:
+        self.values, self.shape, self.punctuation, self._conj = values, shape, punctuation, conj
+        spend(4 + len(shape.named) // 4, self)
         order = sorted(shape.named)
         self.names = tuple([name for name, _ in order])
         self.conjs = [conj for _, conj in order]
@@ -163,6 +177,11 @@ class ObjectMachine:
     def start(self) -> Position:
         padded = self.punctuation.gap is not None
         return Position(self, FIRST, padded, 0, frozenset(), 0, self.clauses.all, 0)
+
+    @property
+    def place(self) -> str:
+        """The pointer of the schema, for messages."""
+        return pointer_of(self._conj)
 
     # -- what depends on the values; computed when the object is entered ------------------------------------------------
 

@@ -21,8 +21,10 @@ from constrained.schema.machine_array import ArrayMachine
 from constrained.schema.machine_object import ObjectMachine
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.numbers import number_language
+from constrained.schema.places import At
 from constrained.schema.punctuation import Punctuation
-from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
+from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape, Value
+from constrained.work import spend
 
 
 class Choice(NamedTuple):
@@ -76,7 +78,8 @@ class Values:
         common = leaf(conj)
         if common is not None and (self is not self._commons or common != conj):
             return self._commons._leaf_state(common)
-        return choice(self.alternatives(self.value(conj)))
+        spend(1, At(conj))
+        return choice(self.alternatives(self.value(conj), conj))
 
     def _leaf_state(self, conj: Conj) -> State:
         """As `state`, of a conjunction that was a leaf a moment ago: another one may stand for it by now, as caches may be emptied."""
@@ -88,16 +91,16 @@ class Values:
 
     def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
         """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are as ever."""
-        return Bytes(outer.objects.opening, self.opened_object(self.value(conj).objects, outer))
+        return Bytes(outer.objects.opening, self.opened_object(self.value(conj).objects, outer, conj))
 
-    def alternatives(self, value: Value) -> list[State]:
-        """Return one state per type, and per spelling of a type that starts with another byte."""
+    def alternatives(self, value: Value, conj: Conj = ALWAYS) -> list[State]:
+        """Return one state per type, and per spelling of a type that starts with another byte; conj: what the value was made of, for messages."""
         marks = self.punctuation
         found: list[State] = []
         if value.objects:
-            found.append(Bytes(marks.objects.opening, self.opened_object(value.objects, marks)))
+            found.append(Bytes(marks.objects.opening, self.opened_object(value.objects, marks, conj)))
         for index, brackets in enumerate(marks.arrays if value.arrays else ()):
-            found.append(Bytes(brackets.opening, self.opened_array(value.arrays, index)))
+            found.append(Bytes(brackets.opening, self.opened_array(value.arrays, index, conj)))
         if value.strings is not NEVER:
             found.append(self.string(value.strings))
         if value.numbers:
@@ -111,12 +114,12 @@ class Values:
     def string(self, language: Expr) -> Text:
         return Text(self.punctuation.strings, language.literal_set or language)
 
-    def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation) -> State:
-        """Return the state after the opening bracket of an object."""
-        return choice([ObjectMachine(self, shape, punctuation).start for shape in shapes])
+    def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:
+        """Return the state after the opening bracket of an object; conj: what it was made of, for messages."""
+        return choice([ObjectMachine(self, shape, punctuation, conj).start for shape in shapes])
 
-    def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int) -> State:
-        return choice([ArrayMachine(self, shape).start(brackets) for shape in shapes])
+    def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int, conj: Conj = ALWAYS) -> State:
+        return choice([ArrayMachine(self, shape, conj).start(brackets) for shape in shapes])
 
 
 _STATE = 2_000  # bytes of the machine of a leaf, estimated

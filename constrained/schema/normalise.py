@@ -20,6 +20,7 @@ from constrained.schema.arrays import Never
 from constrained.schema.distinct import Values, values_below
 from constrained.schema.documents import NOTHING, Document, ordered
 from constrained.schema.live import Ask, is_live_array, is_live_object
+from constrained.schema.places import located, pointer_of
 from constrained.schema.plainly_live import is_plainly_live
 from constrained.schema.plans import plan_of
 from constrained.schema.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
@@ -50,7 +51,7 @@ def normalise(conj: Conj) -> Value:
             try:
                 found = document.memo[conj] = _pruned(conj, _raw(conj))
             except LimitExceeded as error:
-                raise _located(error, conj) from None
+                raise located(error, pointer_of(conj)) from None
     return found
 
 
@@ -71,16 +72,8 @@ def is_never(conj: Conj) -> bool:
                 try:
                     known = _decide(conj, document)
                 except LimitExceeded as error:
-                    raise _located(error, conj) from None
+                    raise located(error, pointer_of(conj)) from None
     return not known
-
-
-def _located(error: LimitExceeded, conj: Conj) -> LimitExceeded:
-    """Return the error with the pointer of the subschema that was being worked on, unless it names one already."""
-    if error.where is not None and "#" in error.where:
-        return error
-    where = ordered(conj)[0].node.pointer
-    return LimitExceeded(error.what, where=where if error.where is None else f"{where} {error.where}", because=error.because, instead=error.instead)
 
 
 def _raw(conj: Conj) -> Value:

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from constrained import regex
-from constrained.errors import UnsupportedSchema
+from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.regex import ANY_TEXT, NEVER, Expr
+from constrained.schema.check import MOST_COUNTED
 from constrained.schema.documents import NOTHING, Node, both
 from constrained.schema.keys import Keys
 from constrained.schema.objects import HasIn, Never, ObjectDraft
+from constrained.schema.places import keyword_of, located
 from constrained.schema.texts import listed
 from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
 from constrained.work import spend
@@ -26,6 +28,8 @@ def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
 
     Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
     """
+    if draft.min > MOST_COUNTED:  # as the complement of a `maxProperties` that no object reaches: no text is so long
+        return None
     names = _names(draft)
     cells: Cells = ()
     while True:
@@ -80,7 +84,11 @@ def _cells(draft: ObjectDraft, names: dict[str, None], node: Node) -> tuple[Cell
     if not cuts:
         return ((ANY_TEXT, everywhere),) if everywhere != NOTHING else (), []
     cells = []
-    for language, members in _pieces(dict.fromkeys(language for keys, _ in cuts for language in keys.languages), node):
+    try:
+        pieces = _pieces(dict.fromkeys(language for keys, _ in cuts for language in keys.languages), node)
+    except LimitExceeded as error:
+        raise located(error, keyword_of(node, "patternProperties")) from None
+    for language, members in pieces:
         conj = everywhere
         for keys, part in cuts:
             if members.isdisjoint(keys.languages) is keys.outside:
@@ -125,7 +133,8 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
         found = pieces
         if len(found) > _MOST_CELLS:
             raise UnsupportedSchema(
-                "cannot compile the patterns of an object", where=node.pointer, because=f"they cut the keys into more than {_MOST_CELLS} parts",
+                "cannot compile the patterns of an object", where=keyword_of(node, "patternProperties"),
+                because=f"they cut the keys into more than {_MOST_CELLS} parts",
                 instead='use fewer overlapping patterns in "patternProperties"',
             )
     beyond = regex.complement(regex.union(*covered))

@@ -17,7 +17,8 @@ from constrained.schema.resources import Target
 
 Targets: TypeAlias = Mapping[tuple[int, str], Target]  # of the references, see `resources.Library`
 
-# Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each type.
+# Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each type, but for
+# a format together with a length.
 _DEMANDING = frozenset({
     "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const", "required", "minProperties",
     "minItems", "contains", "minLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
@@ -39,7 +40,7 @@ def is_plainly_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
     if type(schema) is not dict:
         return schema is True
     if _DEMANDING.isdisjoint(schema):
-        return schema.get("type") != []
+        return schema.get("type") != [] and not ("format" in schema and "maxLength" in schema)
     demands = _DEMANDING.intersection(schema)
     if depth >= _DEEPEST:
         return False
