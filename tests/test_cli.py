@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 
@@ -179,8 +181,42 @@ def test_generate_fits_the_schema(capsys, schema):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     for line in lines:
-        text = next(line.removesuffix(stop) for stop in ("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>") if line.endswith(stop))
-        jsonschema.validate(json.loads(text), SCHEMA)
+        jsonschema.validate(json.loads(line), SCHEMA)
+
+
+LANGUAGES = {
+    "a pattern": (["--regex", "[ab]{{3}}"], lambda text: re.fullmatch("[ab]{3}", text)),
+    "texts": (["--choice", "yes", "--choice", "no"], lambda text: text in ("yes", "no")),
+    "a Lark file": (["--lark", "{lark}"], lambda text: text in ("<1>", "<2>")),
+    "a schema in its order": (
+        ["--schema", "{ordered}", "--whitespace", "compact", "--property-order", "schema"],
+        lambda text: list(json.loads(text).items()) == [("b", 1), ("a", 2)] and " " not in text),
+}
+
+
+@pytest.mark.parametrize(("options", "is_word"), LANGUAGES.values(), ids=LANGUAGES)
+def test_generate_keeps_to_any_language(capsys, tmp_path, options, is_word):
+    paths = {
+        "lark": _written(tmp_path / "g.lark", 'start: "<" ("1"|"2") ">"'),
+        "ordered": _written(tmp_path / "s.json", json.dumps(
+            {"properties": {"b": {"const": 1}, "a": {"const": 2}}, "required": ["a", "b"], "additionalProperties": False, "type": "object"})),
+    }  # fmt: skip
+    assert run(["generate", *(option.format(**paths) for option in options)]) == 0
+    assert is_word(capsys.readouterr().out.strip())
+
+
+def test_mask_rejects_a_prefix_in_json_too(capsys, schema):
+    assert run(["mask", "--schema", schema, "--prefix", "[x", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"]
+
+
+def test_results_are_utf8_in_any_locale_and_a_pipe_may_close():
+    command = [sys.executable, "-m", "constrained", "show", "--choice", "Zürich"]
+    said = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, check=True)
+    assert "Zürich" in said.stdout.decode()
+    shell = f"{sys.executable} -m constrained formats --json | head -c 1"
+    said = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
+    assert (said.stdout, said.stderr) == (b"[", b"")
 
 
 def test_generate_reports_calls(capsys, tools):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from ..errors import ConstrainedError, Rejected, compose
 
@@ -18,6 +19,9 @@ OK, REJECTED, WRONG_USE = 0, 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit; `arguments` default to those of the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # in any locale: JSON and Lark files are UTF-8
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 

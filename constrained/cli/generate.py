@@ -7,40 +7,56 @@ from typing import Annotated, Any
 
 import typer
 
-from ..engine.constraint import Constraint, compile
+from ..engine.constraint import compile
 from ..engine.vocabulary import Vocabulary
 from ..errors import ConstrainedError
 from ..formats import ChatFormat
 from .generation import Sampling, prompt_text
 from .generation import generate as run_model
-from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_grammar, read_model, read_tools
+from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_model
+from .languages import (
+    Language,
+    LarkOption,
+    Order,
+    OrderOption,
+    ParallelOption,
+    RegexOption,
+    TextsOption,
+    Unsupported,
+    UnsupportedOption,
+    Whitespace,
+    WhitespaceOption,
+)
 
 
 def generate(
     model: Annotated[str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")] = None,
-    format: FormatOption = None, schema: SchemaOption = None, tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
+    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
+    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
+    whitespace: WhitespaceOption = Whitespace.CANONICAL, property_order: OrderOption = Order.ANY, unsupported: UnsupportedOption = Unsupported.RAISE,
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Generations, each with the next seed.")] = 1,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Sample from the most likely tokens of this total probability.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the first generation.")] = 0,
     max_tokens: Annotated[int, typer.Option(min=1, help="Where a generation is cut.")] = 400,
     as_json: JsonOption = False,
 ) -> None:
     """Let a model write under a chat format or a schema.
 
-    Prints one text (with --json: one object) per generation.
+    Prints one text (with --json: one object) per generation, without the token that ends it.
     """
-    grammar = read_grammar(format, schema, tools, tool_choice)
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, whitespace, property_order, unsupported)
+    grammar = asked.grammar()
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
     constraint = compile(grammar, vocabulary)
     stop = stop_ids(vocabulary, format)
     text = prompt_text(tokenizer, prompt) or tokenizer.bos_token
     for turn in range(n):
-        ids = run_model(language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens), stop, constraint)
-        finished = bool(ids) and ids[-1] in stop
-        row = _row(vocabulary, ids, finished, format, tools, constraint)
-        typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"] + ("" if finished else "  [cut]"))
+        ids = run_model(language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint)
+        row = _row(vocabulary, ids, stop, asked)
+        typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"] + ("" if row["finished"] else "  [cut]"))
 
 
 def stop_ids(vocabulary: Vocabulary, format: str | None) -> list[int]:
@@ -52,9 +68,12 @@ def stop_ids(vocabulary: Vocabulary, format: str | None) -> list[int]:
     return list(ids)
 
 
-def _row(vocabulary: Vocabulary, ids: list[int], finished: bool, format: str | None, tools: str | None, constraint: Constraint) -> dict[str, Any]:
-    row: dict[str, Any] = {"text": vocabulary.decode(ids).decode(errors="backslashreplace"), "tokens": len(ids), "finished": finished}
-    if format is not None and finished:
-        message = ChatFormat.load(format).parse(row["text"], tools=read_tools(tools))
+def _row(vocabulary: Vocabulary, ids: list[int], stop: list[int], asked: Language) -> dict[str, Any]:
+    end = next((at for at, token in enumerate(ids) if token in stop), None)
+    text = vocabulary.decode(ids[:end]).decode(errors="backslashreplace")
+    row: dict[str, Any] = {"text": text, "tokens": len(ids), "finished": end is not None}
+    if asked.format is not None and end is not None:
+        whole = vocabulary.decode(ids[: end + 1]).decode(errors="backslashreplace")
+        message = asked.chat().parse(whole, tools=asked.definitions())
         row["calls"] = [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls]
     return row

@@ -24,6 +24,7 @@ class Sampling:
     temperature: float = 1.0
     seed: int = 0
     max_tokens: int = 400
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def generate(model: Any, tokenizer: Any, prompt: str, sampling: Sampling, stop: 
     import torch
 
     encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
-    choice = {"do_sample": True, "temperature": sampling.temperature, "top_k": 0} if sampling.temperature > 0 else {"do_sample": False}
+    choice = {"do_sample": True, "temperature": sampling.temperature, "top_k": 0, "top_p": sampling.top_p} if sampling.temperature > 0 else {"do_sample": False}
     processors = [] if constraint is None else [constraint.logits_processor()]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(sampling.seed)

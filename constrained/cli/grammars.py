@@ -13,7 +13,20 @@ from ..errors import ConstrainedError
 from ..formats import ChatFormat
 from ..schema import embed
 from .console import console
-from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_grammar, read_json
+from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_json
+from .languages import (
+    Language,
+    LarkOption,
+    Order,
+    OrderOption,
+    ParallelOption,
+    RegexOption,
+    TextsOption,
+    Unsupported,
+    UnsupportedOption,
+    Whitespace,
+    WhitespaceOption,
+)
 
 
 class Target(StrEnum):
@@ -21,13 +34,6 @@ class Target(StrEnum):
 
     LARK = "lark"
     VALUES = "values"
-
-
-class Unsupported(StrEnum):
-    """What to do about keywords that cannot be compiled exactly."""
-
-    RAISE = "raise"
-    WIDEN = "widen"
 
 
 def formats(as_json: JsonOption = False) -> None:
@@ -49,14 +55,17 @@ def _describe(chat: ChatFormat) -> dict[str, Any]:
 
 
 def show(
-    format: FormatOption = None, schema: SchemaOption = None, tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
+    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
+    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
+    whitespace: WhitespaceOption = Whitespace.CANONICAL, property_order: OrderOption = Order.ANY, unsupported: UnsupportedOption = Unsupported.RAISE,
     to: Annotated[Target | None, typer.Option("--to", help="lark: a grammar file (default of a format); values: what is enforced (of a schema).")] = None,
-    unsupported: Annotated[Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")] = Unsupported.RAISE,
 ) -> None:
     """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions are worked out."""
     if to is Target.VALUES and schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
-    if schema is None or format is not None or tools is not None or to is Target.LARK:
-        typer.echo(read_grammar(format, schema, tools, tool_choice, unsupported).to_lark())
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, whitespace, property_order, unsupported)
+    grammar = asked.grammar()
+    if schema is None or to is Target.LARK:
+        typer.echo(grammar.to_lark())
         return
     typer.echo(embed(read_json(schema), unsupported=unsupported).describe())

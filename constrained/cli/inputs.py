@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConstrainedError, SchemaError
-from ..formats import ChatFormat
-from ..grammar import Grammar
 
 if TYPE_CHECKING:
     from ..engine.vocabulary import Vocabulary
@@ -47,18 +45,6 @@ def read_tools(path: str | None) -> list[dict[str, Any]] | None:
     if not isinstance(tools, list):
         raise SchemaError(f"{path} holds no tools", because="it is neither a list nor an object", instead="a list of tool definitions")
     return tools
-
-
-def read_grammar(format: str | None, schema: str | None, tools: str | None, tool_choice: str = "auto", unsupported: str = "raise") -> Grammar:
-    """Return the grammar that exactly one of --format and --schema names; JSON text is one line, as in the formats."""
-    if (format is None) == (schema is None):
-        raise ConstrainedError("which language?", because="exactly one of --format and --schema is needed")
-    if schema is not None:
-        if tools is not None:
-            raise ConstrainedError("--tools without --format", because="a schema alone has no tools")
-        return Grammar.from_json_schema(read_json(schema), whitespace="canonical", unsupported=unsupported)
-    assert format is not None
-    return ChatFormat.load(format).grammar(read_tools(tools), tool_choice=tool_choice)
 
 
 def read_vocabulary(tokenizer: str | None) -> Vocabulary:

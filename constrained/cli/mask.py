@@ -12,9 +12,22 @@ from rich.columns import Columns
 
 from ..engine.constraint import compile
 from ..engine.matcher import Matcher
-from ..errors import ConstrainedError
+from ..errors import ConstrainedError, Rejected
 from .console import console
-from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, TokenizerOption, ToolsOption, read_grammar, read_vocabulary
+from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, TokenizerOption, ToolsOption, read_vocabulary
+from .languages import (
+    Language,
+    LarkOption,
+    Order,
+    OrderOption,
+    ParallelOption,
+    RegexOption,
+    TextsOption,
+    Unsupported,
+    UnsupportedOption,
+    Whitespace,
+    WhitespaceOption,
+)
 
 if TYPE_CHECKING:
     from ..engine.vocabulary import Vocabulary
@@ -23,7 +36,9 @@ USUAL = ('"', "'", "{", "}", "[", "]", ",", ":", "a", "1", " ", "\n")  # texts w
 
 
 def mask(
-    format: FormatOption = None, schema: SchemaOption = None, tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
+    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
+    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
+    whitespace: WhitespaceOption = Whitespace.CANONICAL, property_order: OrderOption = Order.ANY, unsupported: UnsupportedOption = Unsupported.RAISE,
     tokenizer: TokenizerOption = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="What was generated so far; names of special tokens count as these.")] = "",
     why: Annotated[list[str] | None, typer.Option("--why", help="Explain this token (id or text); repeatable.")] = None,
@@ -32,9 +47,16 @@ def mask(
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
-    matcher = compile(read_grammar(format, schema, tools, tool_choice), vocabulary).matcher()
-    for token in encode(vocabulary, prefix):
-        matcher.advance(token)
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, whitespace, property_order, unsupported)
+    matcher = compile(asked.grammar(), vocabulary).matcher()
+    try:
+        for token in encode(vocabulary, prefix):
+            matcher.advance(token)
+    except Rejected as error:
+        if not as_json:
+            raise
+        typer.echo(json.dumps({"complete": False, "error": str(error)}, indent=2, ensure_ascii=False))
+        raise typer.Exit(1) from error
     report = _report(matcher, vocabulary, why or [], limit)
     if as_json:
         typer.echo(json.dumps(report, indent=2, ensure_ascii=False))

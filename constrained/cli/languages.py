@@ -1,0 +1,103 @@
+"""What a command is asked to keep to: exactly one of a chat format, a schema, a pattern, a Lark file and a list of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import ConstrainedError
+from ..formats import ChatFormat
+from ..grammar import Grammar
+from .inputs import read_json, read_tools
+
+
+class Whitespace(StrEnum):
+    """Blanks between the signs of JSON."""
+
+    FLEXIBLE = "flexible"
+    CANONICAL = "canonical"
+    COMPACT = "compact"
+
+
+class Order(StrEnum):
+    """Where properties stand in an object."""
+
+    ANY = "any"
+    SCHEMA = "schema"
+
+
+class Unsupported(StrEnum):
+    """What to do about keywords that cannot be compiled exactly."""
+
+    RAISE = "raise"
+    WIDEN = "widen"
+
+
+RegexOption = Annotated[str | None, typer.Option("--regex", help="Python regular expression of the whole text.")]
+LarkOption = Annotated[str | None, typer.Option("--lark", help="Lark file.")]
+TextsOption = Annotated[list[str] | None, typer.Option("--choice", help="A text to choose from; repeatable.")]
+WhitespaceOption = Annotated[Whitespace, typer.Option("--whitespace", help="Of a schema's JSON.")]
+OrderOption = Annotated[Order, typer.Option("--property-order", help="Of a schema's objects.")]
+UnsupportedOption = Annotated[Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")]
+ParallelOption = Annotated[bool | None, typer.Option("--parallel/--no-parallel", help="Several tool calls in one turn; default: as the format has it.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The options of a command that name a language; the first five: one of them."""
+
+    format: str | None = None
+    schema: str | None = None
+    regex: str | None = None
+    lark: str | None = None
+    choice: list[str] | None = None
+    tools: str | None = None
+    tool_choice: str = "auto"
+    parallel: bool | None = None
+    whitespace: str = Whitespace.CANONICAL
+    property_order: str = Order.ANY
+    unsupported: str = Unsupported.RAISE
+
+    def grammar(self) -> Grammar:
+        """Return the grammar.
+
+        Raises: ConstrainedError: not exactly one language, or options that do not belong to it; what reading it raises.
+        """
+        given = [name for name in ("format", "schema", "regex", "lark", "choice") if getattr(self, name)]
+        if len(given) != 1:
+            said = " and ".join(f"--{name}" for name in given) or "none"
+            raise ConstrainedError("which language?", because=f"exactly one of --format, --schema, --regex, --lark, --choice is needed; given: {said}")
+        if self.format is None and self.tools is not None:
+            raise ConstrainedError("--tools without --format", because=f"--{given[0]} has no tools")
+        return getattr(self, f"_{given[0]}")()  # type: ignore[no-any-return]
+
+    def _format(self) -> Grammar:
+        return self.chat().grammar(self.definitions(), tool_choice=self.tool_choice, parallel_tool_calls=self.parallel)
+
+    def _schema(self) -> Grammar:
+        assert self.schema is not None
+        wanted: dict[str, Any] = {"whitespace": self.whitespace, "property_order": self.property_order, "unsupported": self.unsupported}
+        return Grammar.from_json_schema(read_json(self.schema), **wanted)
+
+    def _regex(self) -> Grammar:
+        assert self.regex is not None
+        return Grammar.from_regex(self.regex)
+
+    def _lark(self) -> Grammar:
+        assert self.lark is not None
+        return Grammar.from_lark_file(self.lark)
+
+    def _choice(self) -> Grammar:
+        return Grammar.choice(self.choice or [])
+
+    def chat(self) -> ChatFormat:
+        """Return the chat format, which was asked for."""
+        assert self.format is not None
+        return ChatFormat.load(self.format)
+
+    def definitions(self) -> list[dict[str, Any]] | None:
+        """Return the tools' definitions."""
+        return read_tools(self.tools)
