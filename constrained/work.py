@@ -153,6 +153,13 @@ def spend(units: int = 1, at: Placed | None = None) -> None:
             budget._check()
 
 
+def spend_nearby(units: int) -> None:
+    """As `spend`, for work without a place of its own; see `Budget.spend_nearby`."""
+    budget = _thread.budget
+    if budget is not None:
+        budget.spend_nearby(units)
+
+
 def current() -> Budget | None:
     """Return the thread's budget."""
     return _thread.budget

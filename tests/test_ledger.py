@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from constrained import ChatFormat, Grammar, Vocabulary, compile
+from constrained import ChatFormat, Grammar, SchemaError, Vocabulary, compile
 from constrained.schema.string_formats import INEXACT, NARROWED
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
@@ -36,3 +36,46 @@ def test_what_is_exact_or_asked_for_is_not_listed():
 def test_tools_carry_it(name):
     tools = [{"name": "f", "parameters": {"type": "object", "properties": {"host": {"type": "string", "format": name}}}}]
     assert [entry[0] for entry in ChatFormat.load("hermes").grammar(tools).narrowed] == ["#/properties/host/format"]
+
+
+DATE = {"type": "string", "format": "date", "$schema": "http://json-schema.org/draft-04/schema#"}  # which draft 4 does not know
+
+
+@pytest.mark.parametrize(("formats", "asserted"), [("assert", True), ("dialect", False), ("annotate", False)])
+@pytest.mark.parametrize("tool", [False, True])
+def test_formats_are_asserted_as_asked(formats, asserted, tool):
+    if tool:
+        parameters = {"type": "object", "$schema": DATE["$schema"], "properties": {"day": {"type": "string", "format": "date"}}, "required": ["day"]}
+        grammar, text = ChatFormat.load("hermes").grammar([{"name": "f", "parameters": parameters}], "f", formats=formats), '"today"}'
+        before = '<tool_call>\n{"name": "f", "arguments": {"day": '
+    else:
+        grammar, text, before = Grammar.from_json_schema(DATE, formats=formats), '"today"', ""
+    kernel, start = compile(grammar, BYTES, spell_missing=True).place()
+    assert kernel.step_bytes(start, before.encode()) != 0
+    assert (kernel.step_bytes(start, (before + text).encode()) != 0) is not asserted
+
+
+def test_known_formats_of_the_dialect_are_asserted():
+    grammar = Grammar.from_json_schema({**DATE, "format": "ipv4"}, formats="dialect")
+    kernel, start = compile(grammar, BYTES).place()
+    assert kernel.step_bytes(start, b'"1.2.3.4"') != 0
+    assert kernel.step_bytes(start, b'"1.2.3.x') == 0
+    with pytest.raises(SchemaError):
+        ChatFormat.load("hermes").grammar([{"name": "f", "parameters": {"type": "object"}}], formats="maybe")
+
+
+UNIONS = [
+    ({"type": ["string", "integer"]}, "#/properties/x", "number"), ({"type": ["string", "null"]}, "#/properties/x", "null"), ({}, None, ""),
+    ({"anyOf": [{"type": "string"}, {"type": "boolean"}]}, "#/properties/x", "boolean"),
+    ({"type": "string"}, None, ""), ({"type": "integer"}, None, ""), ({"enum": ["a", 1]}, None, ""), ({"enum": ["1", 1]}, "#/properties/x", "number"),
+]
+
+
+@pytest.mark.parametrize(("schema", "pointer", "kinds"), UNIONS, ids=str)
+def test_raw_strings_that_read_as_other_values_are_listed(schema, pointer, kinds):
+    """Between tags a string has no quotes; of a parameter that may be a string or a number, "5" is the number."""
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"x": schema}, "required": ["x"]}}]
+    narrowed = ChatFormat.load("qwen3-coder").grammar(tools, "f").narrowed
+    if schema:
+        assert [entry[0] for entry in narrowed] == ([pointer] if pointer else [])
+    assert all(kinds in entry[2] for entry in narrowed)

@@ -62,8 +62,10 @@ class Arguments:
 
     @property
     def narrowed(self) -> tuple[Any, ...]:
-        """Where fewer arguments can be written than the schema allows; nothing, for a plain schema."""
-        return () if self._made is None else self._made.narrowed
+        """Where fewer arguments can be written than the schema allows: of a plain schema, strings between tags that read as other values."""
+        if self._made is None and (self._options["surface"] != "tagged" or _tells_strings(self._schema)):
+            return ()
+        return self.machine.narrowed
 
     @property
     def fingerprint(self) -> str:
@@ -110,6 +112,11 @@ def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
         if not plain:
             return False
     return _bounds_agree(schema, kind)
+
+
+def _tells_strings(schema: Mapping[str, Any]) -> bool:
+    """Return whether each parameter of a plain schema is a string or none."""
+    return all("enum" in part or type(part.get("type")) is str for part in schema.get("properties", {}).values())
 
 
 def _is_type(name: object) -> bool:

@@ -41,6 +41,7 @@ class Writing:
     property_order: str
     closed: bool
     unsupported: str
+    formats: str = "assert"
 
 
 def shape(generic: Grammar, definition: Definition, request: Request) -> Alternatives:

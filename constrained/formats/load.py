@@ -111,14 +111,15 @@ class ChatFormat:
     def grammar(
         self, tools: object = None, tool_choice: str | Mapping[str, Any] = "auto", parallel_tool_calls: bool | None = None, *,
         max_calls: int | None = None, property_order: str = "schema", whitespace: str = "canonical", closed: bool = True,
-        unsupported: str = "raise", reasoning: str | None = None, prompt: str = "", calls_before: int | None = None, **options: object,
+        unsupported: str = "raise", formats: str = "assert", reasoning: str | None = None, prompt: str = "",
+        calls_before: int | None = None, **options: object,
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
         tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of its own only,
         the names of those that are offered.  tool_choice: "auto"; "required" and "none"; or a name (OpenAI's object too).
         parallel_tool_calls, max_calls: one call or several, where the format has room for several; default: what the format prescribes.
-        property_order, whitespace, closed, unsupported: as in `schema.embed`; arguments are one line of canonical text in the order of
+        property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; arguments are one line of canonical text in the order of
         the schema, and objects with declared properties have no others.
         reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
         prompt: what the prompt holds of the turn behind the assistant's header, which the model goes on from.
@@ -128,9 +129,9 @@ class ChatFormat:
         Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found again by content.
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
         """
-        writing = Writing(whitespace, property_order, closed, unsupported)
+        writing = Writing(whitespace, property_order, closed, unsupported, formats)
         thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before}
-        key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, thinking)
+        key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, formats, thinking)
         return self._recent.found(key, lambda: bind(self.generic, self.definition, make_request(
             self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing))
 

@@ -25,6 +25,7 @@ from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
 from constrained.schema.machine_value import Values, common_values
 from constrained.schema.normalise import is_never
+from constrained.schema.places import pointer_of
 from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.python_surface import arguments, check_arguments, python
 from constrained.schema.recent import Recent, content, values_of
@@ -144,6 +145,9 @@ class EmbeddedSchema:
         if self._outer is not None:
             _CHECKS[options.surface](self._conj)
             self._outer(options, self._values, self._conj)
+        if options.tags is not None:
+            for part, because in Members(self._values, options.tags).left_out(self._conj):
+                self.narrowed += (Widened(pointer_of(part) if part else "#/additionalProperties", "type", because),)
 
     def _enter_formats(self) -> None:
         """Enter the formats that are asserted with another language than the specification's."""

@@ -75,10 +75,10 @@ class Values:
         return self
 
     def _made(self, conj: Conj) -> State:
+        spend(1, At(conj))
         common = leaf(conj)
         if common is not None and (self is not self._commons or common != conj):
             return self._commons._leaf_state(common)
-        spend(1, At(conj))
         return choice(self.alternatives(self.value(conj), conj))
 
     def _leaf_state(self, conj: Conj) -> State:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from constrained.caches import cached
 from constrained.machine import Language
 from constrained.schema.number_sets import Interval
-from constrained.work import spend
+from constrained.work import spend_nearby
 
 Edge: TypeAlias = tuple[int, int, Language]
 
@@ -45,7 +45,7 @@ class Interned:
     def edges(self) -> tuple[Edge, ...]:
         edges = self._edges
         if edges is None:
-            spend(8)
+            spend_nearby(8)
             edges = self._edges = joined(self.targets())
         return edges  # which another thread may have forgotten by now
 

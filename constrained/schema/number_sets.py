@@ -20,7 +20,7 @@ from math import gcd, lcm
 from typing import TypeAlias
 
 from constrained.schema.values import NumberRange
-from constrained.work import spend
+from constrained.work import spend_nearby
 
 BELOW, ABOVE = -1, -2  # outcomes of a comparison with a bound's digits; i >= 0: equal in the first i digits
 Interval: TypeAlias = tuple[int | None, int | None]  # inclusive, None = unbounded
@@ -56,7 +56,7 @@ def bound(value: Fraction, open_: bool) -> Bound:
 def _split(value: Fraction) -> tuple[int, int, int]:
     """Return (two, five, odd): value = 2^two · 5^five · odd / (a number prime to 10)."""
     exponents, rest = [], [value.numerator, value.denominator]
-    spend((value.numerator.bit_length() + value.denominator.bit_length()) ** 2 >> 20)
+    spend_nearby((value.numerator.bit_length() + value.denominator.bit_length()) ** 2 >> 20)
     for prime in (2, 5):
         count = 0
         for side, sign in ((0, 1), (1, -1)):
@@ -216,7 +216,7 @@ class Magnitudes:
         assert least is not None
         prefix, length = _integer(digits), len(digits)
         for point in range(most, least - 1, -1):
-            spend(4 + (abs(point) >> 7))
+            spend_nearby(4 + (abs(point) >> 7))
             scale = Fraction(10) ** (point - length)
             if self.meets(prefix * scale, (prefix + 1) * scale, left_open=left_open, right_open=True):
                 return True
@@ -249,7 +249,7 @@ class Magnitudes:
             at += 1
         # PERF: the number 1 + k·lcm is outside every hole, and gaps between such numbers are short (Jacobsthal's function)
         while (value := at * step) < right or (value == right and not right_open):
-            spend(2 + 2 * len(self.holes))
+            spend_nearby(2 + 2 * len(self.holes))
             if self._admits(value):
                 return True
             at += 1
@@ -267,7 +267,7 @@ def _integer(digits: str) -> int:
 
 def _text(value: int) -> str:
     """Return str(value) of a number >= 0, also where Python refuses because it has more than 4,300 digits."""
-    spend(value.bit_length() >> 6)
+    spend_nearby(value.bit_length() >> 6)
     if value.bit_length() < 14_000:
         return str(value)
     half = value.bit_length() * 3 // 20  # about half of its digits

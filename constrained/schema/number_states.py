@@ -17,7 +17,7 @@ from constrained.machine import Language
 from constrained.schema.number_exponents import LEAST_MINUS, LEAST_PLUS, Interned, Spelling, exponent
 from constrained.schema.number_points import Points, outside
 from constrained.schema.number_sets import ABOVE, BELOW, Interval, Magnitudes
-from constrained.work import spend
+from constrained.work import spend_nearby
 
 ZERO, WHOLE, POINT, FRACTION = range(4)
 MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple of this nor that makes 10,000 a digit
@@ -72,7 +72,7 @@ class Reader:
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
-        spend(20 + len(digits) // 8 + 2 * len(self.numbers.holes))
+        spend_nearby(20 + len(digits) // 8 + 2 * len(self.numbers.holes))
         if len(self._states) >= MOST_STATES:
             _forget(self._states)
         state: Mantissa | None = Mantissa(self, key, digits)
@@ -306,7 +306,7 @@ class Both(Interned):
 
     def targets(self) -> Iterable[tuple[str, Language | None]]:
         found: dict[str, dict[Language, None]] = {}
-        spend(4 * len(self.members))
+        spend_nearby(4 * len(self.members))
         for member in self.members:
             for low, high, target in member.edges():
                 for point in range(low, high + 1):
@@ -329,7 +329,7 @@ def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both])
     key = frozenset(members)
     found = table.get(key)
     if found is None:
-        spend(4 + 4 * len(members))
+        spend_nearby(4 + 4 * len(members))
         if len(table) >= MOST_STATES:
             _forget(table)
         found = table[key] = Both(members, table)

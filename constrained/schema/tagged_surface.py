@@ -11,7 +11,7 @@ everything else as the string.  JSON inside the tags writes "<\\/" for "</" in s
 
 Left out: names of members beyond `NAME`; where a parameter may be a string or an object (array), strings in braces (brackets).
 
-Tested by the rows of all formats that use it, and by tests/test_tagged.py against the reader of `formats`.
+Tested by the rows of all formats that use it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import NamedTuple
 from constrained.errors import SchemaError
 from constrained.machine import END, Edges, State, Surface, Text
 from constrained.regex import ANY, NEVER, Expr, complement, intersect, is_empty, literals, matches, parse_python, repeat, union
+from constrained.schema.documents import NOTHING
 from constrained.schema.machine_object import ObjectMachine
 from constrained.schema.machine_value import Values, choice
 from constrained.schema.normalise import normalise
@@ -167,12 +168,32 @@ class Members:
         alternatives = self._values.alternatives(part)
         return [choice(alternatives)] if alternatives else []
 
+    def left_out(self, conj: Conj) -> list[tuple[Conj, str]]:
+        """Return the members, as their conjunctions, whose strings are not all written because readers take some for other values, and why.
+
+        PERF: a member of one type, as nearly all are, is told from its keywords.
+        """
+        found: list[tuple[Conj, str]] = []
+        for shape in self.value(conj).objects:
+            for part in dict.fromkeys((*(part for _, part in shape.named), *(part for _, part in shape.cells))):
+                if part == NOTHING or any(literal.positive and type(literal.node.schema.get("type")) is str for literal in part):
+                    continue
+                value = self.value(part)
+                others = self._told_apart_from(value)
+                if others and not is_empty(intersect(value.strings, _mistaken(tuple(others)))):
+                    found.append((part, f"a string that reads as {' or '.join(others)} is not written, as readers take it for one"))
+        return found
+
+    def _told_apart_from(self, value: Value) -> list[str]:
+        """Return the other kinds of values that stand between the same tags as the strings."""
+        rests = dict(zip(KINDS, self._tags.value, strict=True))
+        return [kind for kind in kinds_of(value) if kind != "string" and rests[kind] == rests["string"]] if value.strings is not NEVER else []
+
     def strings(self, value: Value) -> Expr:
         """Return the strings of a value that can stand between the tags and are read back as strings."""
         if value.strings is NEVER:
             return NEVER
-        rests = dict(zip(KINDS, self._tags.value, strict=True))
-        others = [kind for kind in kinds_of(value) if kind != "string" and rests[kind] == rests["string"]]
+        others = self._told_apart_from(value)
         mistaken = _mistaken(tuple(others))
         listed = value.strings.literal_set
         if listed is not None:
