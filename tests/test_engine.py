@@ -180,6 +180,40 @@ def test_a_small_cache_changes_nothing(kernel):
     assert all((row_of(copy) == row).all() for copy, row in copies)
 
 
+@pytest.mark.parametrize("count", [1, 8])
+def test_sequences_that_need_more_than_the_bound_are_not_read_again_at_each_token(kernel, count):
+    """Alone, a sequence is not read again at all; several together as often as what they need has doubled."""
+    grammar = c.Grammar.from_json_schema({"type": "array", "items": {"const": 1}, "minItems": 1_000, "maxItems": 2_000}, whitespace="compact")
+    constraint = c.compile(grammar, VOCABULARY, kernel=kernel, cache_bytes=1)
+    one, comma = VOCABULARY.tokens.index(b"1"), VOCABULARY.tokens.index(b",")
+    matchers = [constraint.matcher() for _ in range(count)]
+    for matcher in matchers:
+        matcher.advance(VOCABULARY.tokens.index(b"["))
+    kernels: list[object] = []
+    for step in range(150):
+        for ahead, matcher in enumerate(matchers):
+            for _ in range(1 + (ahead if not step else 0)):  # each somewhere else in the array
+                matcher.advance(one)
+                matcher.advance(comma)
+            if matcher._kernel not in kernels:
+                kernels.append(matcher._kernel)
+    assert len(kernels) <= 30
+    assert all(matcher.accepts(one) and not matcher.accepts(comma) for matcher in matchers)
+
+
+def test_a_batch_with_a_bomb_names_its_row(kernel):
+    bomb = c.compile(c.Grammar.from_regex("|".join(f"a.{{{n}}}b" for n in range(40))), VOCABULARY, kernel=kernel, max_work=None)
+    matchers = [constraint_of(LARK, kernel).matcher(), bomb.matcher(), constraint_of(LARK, kernel).matcher(), bomb.matcher()]
+    bomb.budget.limit = bomb.budget.left = 0
+    bomb.budget.refill(0)
+    batch = np.full((4, VOCABULARY.words), -1, np.int32)
+    with pytest.raises(c.LimitExceeded) as caught:
+        c.fill_masks(matchers, batch)
+    assert caught.value.rows == (1, 3)
+    assert not batch[[1, 3]].any()
+    assert all((batch[row] == row_of(matchers[row])[0]).all() and batch[row].any() for row in (0, 2))
+
+
 def test_pickle_keeps_the_language(kernel):
     constraint = constraint_of(LARK, kernel)
     twin = pickle.loads(pickle.dumps(constraint))

@@ -362,6 +362,10 @@ cdef class Kernel(Masks):
         return {"states": self.state_count, "machines": self.machine_count, "stacks": self.stack_first.size - 1,
                 "positions": self.texts.position_count, "languages": self.texts.language_count, "records": self.record_parent.size, "masks": self.mask_ids.size}
 
+    def count_states(self):
+        """Return how many states there are."""
+        return self.state_count
+
     cdef bint full(self) noexcept:
         return self.bytes + self.texts.bytes > self.max_bytes or self.gone
 

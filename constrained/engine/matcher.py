@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
+MUCH = 0.2  # of the states of a kernel
 FORCED_BYTES = 4096  # longest run of forced bytes that is looked for: a grammar may dictate for ever
 
 
@@ -201,7 +202,14 @@ class Matcher:
             finish(outer)
 
     def _replay(self) -> None:
-        """Move to the constraint's present kernel."""
+        """Move to the constraint's present kernel, if the one in use may not grow; what only that had learnt stays behind.
+
+        A sequence that needs most of the bound by itself is not read again, which would make the same states: its kernel grows with it,
+        and goes with its last matcher.  Where several together need more, they get twice that, and are read again when it is full.
+        """
+        if self._fills():
+            self._kernel.allow(self._kernel.cached_bytes() * 3 // 2)
+            return
         while True:
             kernel, start = self.constraint.place()
             if kernel is self._kernel and not kernel.is_gone():
@@ -218,7 +226,17 @@ class Matcher:
             if self._path[-1] < 0:
                 path[-1] = ~state
             self._kernel, self._path = kernel, path
+            if kernel.is_full():
+                kernel.allow(2 * kernel.cached_bytes())
             return
+
+    def _fills(self) -> bool:
+        """Say whether the kernel is full, and much of it are states of this sequence."""
+        kernel, constraint = self._kernel, self.constraint
+        if kernel.is_gone() or not kernel.is_full() or constraint.vocabulary.kernels.may_grow(kernel, constraint.options.cache_bytes):
+            return False
+        states = MUCH * kernel.count_states()
+        return len(self._path) // 2 >= states and len(set(self._path[::2])) >= states
 
     def _entry(self) -> tuple[Any, int, Any]:
         """Return what a batch needs to know: the kernel, the state, negative where nothing may follow, what work is counted against."""

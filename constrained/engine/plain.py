@@ -168,6 +168,10 @@ class PlainKernel:
         """Return an estimate of the memory that the automaton holds."""
         return 400 * len(self._states) + 200 * len(self._steps) + 4 * self._vocabulary.words * len(self._masks)
 
+    def count_states(self) -> int:
+        """Return how many states there are."""
+        return len(self._states)
+
     def is_full(self) -> bool:
         """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
         return self.cached_bytes() > self._max_bytes
