@@ -10,7 +10,7 @@ Refused: eviction of single states.  States refer to each other by number, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -25,7 +25,8 @@ class Kernels:
     Invariant: after `join` and `may_grow` the kernels hold no more than the bound and a lease for each thread that works, estimated.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Sequence[dict[Any, Any]] = ()) -> None:
+        self._shared = shared  # what else the vocabulary keeps, by languages, which may be large
         self._joined: dict[Hashable, Any] = {}  # by their bounds
         self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()  # of constraints that had to leave the others
         self._live: WeakSet[Any] = WeakSet()
@@ -62,11 +63,13 @@ class Kernels:
         return True
 
     def _drop_idle(self, most: int, asking: Any) -> None:
-        """Empty kernels that nobody has used since the last time, until all hold no more than `most` bytes.
+        """Empty kernels that nobody has used since the last time, until all hold no more than `most` bytes; and what they share.
 
         A kernel that is used in between gets another chance; it is the second-chance rule of page replacement.
         """
         held = self.held()
+        for cache in self._shared:
+            cache.clear()
         for kernel in sorted(self._live, key=_size, reverse=True):
             if held > most and kernel is not asking and not kernel.was_used():
                 held -= kernel.cached_bytes() if kernel.drop_all() else 0

@@ -74,6 +74,8 @@ class Vocabulary:
         padded = (*tokens, *[None] * (size - len(tokens)))
         stop = _checked_stop(stop, padded)
         _check_rest(notes, encode)
+        masks: dict[object, Any] = {}
+        parts: dict[object, Any] = {}
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
         trie, spelled = TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), _spelled(padded)
         characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
@@ -81,7 +83,7 @@ class Vocabulary:
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
             longest=longest,
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks={}, shared_parts={}, kernels=Kernels(),
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks=masks, shared_parts=parts, kernels=Kernels((masks, parts)),
             trie=trie, spelled=spelled, characters=characters, by_characters=_by_characters(trie.ids, characters, longest),
         )
 
