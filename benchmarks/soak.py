@@ -4,7 +4,7 @@
 
 Several tenants hold live constraints over one vocabulary.  In turn, each brings a schema or a set of tools that nobody has seen, compiles
 it, and walks some sequences of tokens that the masks allow, steered to an end.  Every minute a line says how much memory the process has and
-how long calls took: compiling, the first mask of a state, masks that were known.  At the end a verdict: memory and times from the tenth
+how long calls took: compiling, the first mask of a state, masks that were known, a token.  At the end a verdict: memory and times from the tenth
 minute on (or the last two thirds of a shorter run), and errors.  Times are wall time; on a busy machine read them beside its load.
 """
 
@@ -58,6 +58,7 @@ class Minute:
     compiled: Times = field(default_factory=Times)
     first: Times = field(default_factory=Times)
     known: Times = field(default_factory=Times)
+    advanced: Times = field(default_factory=Times)
     schemas: int = 0
     tokens: int = 0
     refused: int = 0
@@ -68,6 +69,7 @@ class Minute:
             "minute": round(self.at, 2), "rss_mb": round(rss() / 1e6, 1), "schemas": total, "tokens": self.tokens, "refused": self.refused,
             "errors": len(self.errors), "load": round(os.getloadavg()[0], 1), "compile_us": self.compiled.percentiles(),
             "first_us": self.first.percentiles(), "known_us": self.known.percentiles(),
+            "advance_us": self.advanced.percentiles(),
         }
 
 
@@ -111,7 +113,10 @@ def walk(constraint: Constraint, draw: random.Random, minute: Minute) -> None:
         if not len(words):
             minute.errors.append("no token is allowed")
             return
-        matcher.advance(_drawn(bitmask, words, draw))
+        token = _drawn(bitmask, words, draw)
+        begun = time.perf_counter()
+        matcher.advance(token)
+        minute.advanced.seconds.append(time.perf_counter() - begun)
         minute.tokens += 1
         if matcher.is_finished():
             return

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
-MOST_BYTES = 1 << 26  # charged since the last time that everything was forgotten
+MOST_BYTES = 1 << 25  # charged since the last time that everything was forgotten
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
