@@ -55,6 +55,7 @@ def interrupted(call, number):
                     raise KeyboardInterrupt
         return trace
 
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for it in the frame that begins to trace
     sys.settrace(trace)
     try:
         call()

@@ -110,7 +110,8 @@ def write_json(value: object, *, tag_safe: bool = False) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError) as error:
-        raise SchemaError("the arguments are not JSON", because=str(error)) from error
+        because = re.sub(": -?(nan|inf)$", "", str(error))  # newer Pythons name the number
+        raise SchemaError("the arguments are not JSON", because=because) from error
     return text.replace("</", "<\\/") if tag_safe else text
 
 
