@@ -2,10 +2,11 @@
 
     python -m constrained.benchmarks.soak --minutes 60 [--seed 1] [--record]
 
-Several tenants hold live constraints over one vocabulary.  In turn, each brings a schema or a set of tools that nobody has seen, compiles
-it, and walks some sequences of tokens that the masks allow, steered to an end.  Every minute a line says how much memory the process has and
-how long calls took: compiling, the first mask of a state, masks that were known, a token.  At the end a verdict: memory and times from the tenth
-minute on (or the last two thirds of a shorter run), and errors.  Times are wall time; on a busy machine read them beside its load.
+Several tenants hold live constraints over one vocabulary.  In turn, each brings a schema or a set of tools that nobody has seen,
+compiles it, and walks some sequences of tokens that the masks allow, steered to an end.  Every minute a line says how much memory the
+process has and how long calls took: compiling, the first mask of a state, masks that were known, a token.  At the end a verdict:
+memory and times from the tenth minute on (or the last two thirds of a shorter run), and errors.  Times are wall time; on a busy
+machine read them beside its load.
 """
 
 from __future__ import annotations
