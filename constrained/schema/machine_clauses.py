@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Reading: TypeAlias = tuple[Conj, int]  # what the value must be, which clauses are open after it
 Entries: TypeAlias = tuple[Reading, ...]
+Others: TypeAlias = tuple[tuple[int, Conj], ...]  # keys of cells that are to come: the cell, and what the value must be
+Chosen: TypeAlias = tuple[int, int, dict[int, Conj], Others]  # keys that may come, keys that must, their values, others
 
 
 class Plan(NamedTuple):
@@ -213,54 +215,61 @@ class Clauses:
         return self._solve(self._open(at.clauses), at, ahead, needed, {}, ())
 
     def _solve(
-        self, left: list[Clause], at: Position, ahead: int, present: int, values: dict[int, Conj], others: tuple[tuple[int, Conj], ...],
+        self, left: list[Clause], at: Position, ahead: int, present: int, values: dict[int, Conj], others: Others,
     ) -> bool:
-        """Invariant: present <= ahead; a key outside both is absent; values: what chosen keys must be beyond their own conjunction."""
+        """Say whether some choice of one obligation per clause is consistent: depth first, without recursion.
+
+        Invariant: present <= ahead; a key outside both is absent; values: what chosen keys must be beyond their own conjunction.
+        """
+        shape = self._machine.shape
+        choices: list[Iterator[Chosen]] = [iter(((ahead, present, values, others),))]
+        while choices:
+            chosen = next(choices[-1], None)
+            if chosen is None:
+                choices.pop()
+                continue
+            ahead, present, values, others = chosen
+            if shape.max is not None and at.size + present.bit_count() + len(others) > shape.max:
+                continue
+            if len(choices) <= len(left):
+                choices.append(self._choices(left[len(choices) - 1], at, chosen))
+            elif at.size + ahead.bit_count() >= shape.min or self._machine.cells:
+                return True
+        return False
+
+    def _choices(self, clause: Clause, at: Position, chosen: Chosen) -> Iterator[Chosen]:
+        """Yield the ways to meet a clause."""
         machine = self._machine
-        shape = machine.shape
-        if shape.max is not None and at.size + present.bit_count() + len(others) > shape.max:
-            return False
-        if not left:
-            return at.size + ahead.bit_count() >= shape.min or bool(machine.cells)
-        clause, rest = left[0], left[1:]
-        spend(3 + len(left) // 32 + len(clause))
+        ahead, present, values, others = chosen
+        spend(4 + len(clause))
         for part in clause:
             if isinstance(part, HasOther):
-                if self._solve_other(part, rest, at, ahead, present, values, others):
-                    return True
+                yield from self._other_choices(part, chosen)
                 continue
             assert isinstance(part, (HasNamed, Absent, Present))
             bit = machine.index[part.key]
             mask = 1 << bit
             if isinstance(part, Absent):
-                if not (at.written | present) & mask and self._solve(rest, at, ahead & ~mask, present, values, others):
-                    return True
+                if not (at.written | present) & mask:
+                    yield ahead & ~mask, present, values, others
             elif ahead & mask:
-                chosen = values
                 if isinstance(part, HasNamed):
                     joined = both(values.get(bit, machine.conjs[bit]), part.value)
-                    if empty(machine.values, joined):
-                        continue
-                    chosen = {**values, bit: joined}
-                if self._solve(rest, at, ahead, present | mask, chosen, others):
-                    return True
-        return False
+                    if not empty(machine.values, joined):
+                        yield ahead, present | mask, {**values, bit: joined}, others
+                else:
+                    yield ahead, present | mask, values, others
 
-    def _solve_other(
-        self, part: HasOther, rest: list[Clause], at: Position, ahead: int, present: int, values: dict[int, Conj],
-        others: tuple[tuple[int, Conj], ...],
-    ) -> bool:
+    def _other_choices(self, part: HasOther, chosen: Chosen) -> Iterator[Chosen]:
         machine = self._machine
+        ahead, present, values, others = chosen
         for number, cell in enumerate(machine.cells):
             if not self._inside(number, part.keys):
                 continue
             for place, (same, old) in enumerate(others):
                 joined = both(old, part.value)
                 if same == number and not empty(machine.values, joined):
-                    shared = (*others[:place], (number, joined), *others[place + 1 :])
-                    if self._solve(rest, at, ahead, present, values, shared):
-                        return True
+                    yield ahead, present, values, (*others[:place], (number, joined), *others[place + 1 :])
             joined = both(cell.value, part.value)
-            if not empty(machine.values, joined) and self._solve(rest, at, ahead, present, values, (*others, (number, joined))):
-                return True
-        return False
+            if not empty(machine.values, joined):
+                yield ahead, present, values, (*others, (number, joined))
