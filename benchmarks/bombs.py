@@ -107,9 +107,8 @@ def walk(grammar: Grammar, vocabulary: Vocabulary, seed: str) -> None:
         matcher.advance(int(picks.choice(allowed)))
 
 
-def attempt(bomb: Bomb, vocabulary: Vocabulary) -> tuple[str, str | None, str]:
-    """Return the outcome, the place and the message."""
-    given = build(bomb.input)
+def attempt(bomb: Bomb, given: Any, vocabulary: Vocabulary) -> tuple[str, str | None, str]:
+    """Return the outcome, the place and the message; `given` is the input that the row describes."""
     try:
         grammar = grammar_of(bomb, given)
         if bomb.options.get("then") == "to_lark":
@@ -152,8 +151,9 @@ def _run_here(bomb: Bomb, vocabulary: Vocabulary, writing: int) -> None:
         spend(budget, units)
 
     work.Budget.spend = counted  # type: ignore[method-assign]
+    given = build(bomb.input)
     before, seconds = _megabytes("VmRSS"), _seconds()
-    outcome, where, message = attempt(bomb, vocabulary)
+    outcome, where, message = attempt(bomb, given, vocabulary)
     seconds = _seconds() - seconds
     found = (outcome, where, message, spent[0], round(seconds, 3), round(_megabytes("VmHWM") - before, 1))
     os.write(writing, json.dumps(found).encode())  # ASCII, and below the size of a pipe

@@ -292,7 +292,8 @@ class _Places:
             plain = self.symbol.language if isinstance(self.symbol, Pattern) else preferred(source)
             shape = [(accepts, [(low, high, to if isinstance(to, int) else "…") for low, high, to in edges]) for accepts, edges in part.table]
             digest = hashlib.sha256(repr(shape).encode()).hexdigest()[:16]  # a comment in the source tells parts apart
-            self.known[ends] = Pattern(plain, source) if same(part, plain) else Pattern(part, f"(?#{digest}){source}")
+            narrowed = self.symbol.narrowed if isinstance(self.symbol, Pattern) else self.symbol.name if self.symbol.longest else None
+            self.known[ends] = Pattern(plain, source, narrowed) if same(part, plain) else Pattern(part, f"(?#{digest}){source}", narrowed)
         return self.known[ends]
 
     def _table(self, ends: _Open) -> tuple[_Row, ...]:

@@ -61,6 +61,7 @@ class Pattern:
 
     language: Language
     source: str
+    narrowed: str | None = None  # the name of the terminal, if it is read as its longest match only; see `surroundings`
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +280,14 @@ class Grammar:
     def narrowed(self) -> tuple[Any, ...]:
         """Where the language is smaller than what was asked for: (pointer, keyword, reason), as the embedded machines report it.
 
-        What was asked for stands nowhere: an order of properties, a style of whitespace, closed arguments.
+        What was asked for stands nowhere: an order of properties, a style of whitespace, closed arguments.  Of a Lark text, terminals whose
+        look-ahead makes more demands than can be followed stand here: they end where no longer match is possible.
         """
-        found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "narrowed", ())]
+        from ..schema.survey import Widened
+
+        names = dict.fromkeys(symbol.narrowed for symbol in self.symbols() if isinstance(symbol, Pattern) and symbol.narrowed is not None)
+        longest = [Widened(name, "look-ahead", "it makes too many demands, so only the longest match is read, as a lexer does") for name in names]
+        found = longest + [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "narrowed", ())]
         return tuple(dict.fromkeys(found))
 
     @cached_property

@@ -64,7 +64,12 @@ class LarkText:
         spend(len(self.text) // 10)
         for match in _TOKEN.finditer(self.text):
             length = match.end() - match.start()
-            spend(_COST if length < 1000 or match["comment"] else _COST + 2 * length)
+            try:
+                spend(_COST if length < 1000 or match["comment"] else _COST + 2 * length)
+            except LimitExceeded as error:
+                column = match.start() - self.text.rfind("\n", 0, match.start())
+                place = self.place(self.text.count("\n", 0, match.start()) + 1, column)
+                raise LimitExceeded(error.what, where=f"{error.where or 'Lark grammar'} {place}", because=error.because, instead=error.instead) from None
             line += self.text.count("\n", at, match.start())
             line_start = self.text.rfind("\n", 0, match.start()) + 1 if "\n" in self.text[at : match.start()] else line_start
             at = match.start()

@@ -39,6 +39,7 @@ MARK = literal(chr(MARK_POINT))
 UNMARKED = char_class([(0, MARK_POINT - 1), (MARK_POINT + 1, 0x10FFFF)])
 REST = repeat(UNMARKED, 0, None)  # any rest of the input
 _MAYBE_MARK = optional(MARK)
+MAX_DEMANDS = 16  # different ones that one terminal may make
 _CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY)
 _EDGES = (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY)
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
@@ -46,10 +47,15 @@ _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 
 @dataclass(frozen=True, slots=True)
 class Demanding:
-    """A terminal whose texts depend on the rest of the input: `pairs` holds text·MARK·rest."""
+    """A terminal whose texts depend on the rest of the input: `pairs` holds text·MARK·rest.
+
+    `longest`: it ends only where no longer match is possible, as a lexer reads it, because its demands are too many to follow.
+    """
 
     pairs: Expr
     source: str
+    longest: bool = False
+    name: str = ""
 
     def __repr__(self) -> str:
         return f"Demanding(pairs=<…>, source={self.source!r})"
@@ -73,7 +79,8 @@ def terminal(pattern: str) -> Expr | Demanding:
         reading.check_left()
     if not has_ahead(reading.tree):
         return preferred(pattern)
-    return reading.demanding(union(reading.in_stream(), intersect(reading.alone(), reading.in_stream(through=True))))
+    longest = reading.in_stream()
+    return reading.demanding(union(longest, intersect(reading.alone(), reading.in_stream(through=True))), longest)
 
 
 @cached(1024)
@@ -114,15 +121,19 @@ class _Reading:
         texts = build(Guarding(self._plain).pattern(self.flags))
         return concat(intersect(texts, REST), MARK, REST)
 
-    def demanding(self, pairs: Expr) -> Expr | Demanding:
-        """Return the pairs, or just the texts where these demand nothing of the rest."""
+    def demanding(self, pairs: Expr, longest: Expr | None = None) -> Expr | Demanding:
+        """Return the pairs, or just the texts where these demand nothing of the rest; if they demand too much, those of the `longest`."""
         rows = automaton(pairs, self.alphabet)
+        narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > MAX_DEMANDS
+        if narrowed:
+            assert longest is not None
+            rows = automaton(longest, self.alphabet)
         if not rows:
             return NEVER
         free = free_row(rows, self.alphabet)
         if all(leads.get(MARK_POINT, free) == free for _, leads in rows):
             return preferred(self.pattern)
-        return Demanding(expanded(rows, self.alphabet, REST), self.pattern)
+        return Demanding(expanded(rows, self.alphabet, REST), self.pattern, narrowed)
 
     def check_left(self) -> None:
         """Refuse a pattern for which it matters what stands before its match."""

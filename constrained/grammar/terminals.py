@@ -12,6 +12,7 @@ one (`surroundings`), and the rules are rewritten at the end (`demands`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lark.grammar import Terminal
@@ -19,7 +20,7 @@ from lark.lexer import PatternStr
 from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 
 from ..errors import GrammarError, LimitExceeded
-from ..regex import NEVER, Expr, is_empty
+from ..regex import NEVER, is_empty
 from ..work import spend, working_on
 from .ir import Literal, Pattern, Ref, Symbol
 from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition
@@ -50,7 +51,7 @@ class Terminals:
         """Return the symbol of a terminal's name, or of a literal in a rule."""
         key = str(value.name) if isinstance(value, Terminal) else value.children[0]
         if key not in self._symbols:
-            self._symbols[key] = self._named(key) if isinstance(key, str) else self._of_pattern(key, None, terminal)
+            self._symbols[key] = self._named(key) if isinstance(key, str) else self._of_pattern(key, None)
         return self._symbols[key]
 
     def _named(self, name: str) -> Symbol | Demanding:
@@ -61,7 +62,7 @@ class Terminals:
         texts = _plain_texts(tree)
         if texts is not None and len(texts) > 1:
             return self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
-        return self._of_pattern(pattern, name, terminal)
+        return self._of_pattern(pattern, name)
 
     def _declared(self, name: str) -> Symbol:
         """Return what the caller gave for a declared terminal; a text cannot name a token by itself."""
@@ -79,7 +80,7 @@ class Terminals:
             raise GrammarError(f"terminal {name} is ignored but not defined", where=find(self._files, name))
         if self._trees[name] is None:
             return self._declared(name)
-        return self._of_pattern(self._pattern(self._trees[name], name), name, ignored)
+        return self._of_pattern(self._pattern(self._trees[name], name), name, longest=True)
 
     def _pattern(self, tree: Any, name: str) -> Any:
         """Return what the library makes of a terminal: a pattern that is a string or a regular expression."""
@@ -91,15 +92,15 @@ class Terminals:
         except LARK_ERRORS as error:
             raise bad_literal(f"cannot read terminal {name}", error, self._files, tree, find_definition(self._files, name)) from error
 
-    def _of_pattern(self, pattern: Any, name: str | None, read: Callable[[str], Expr | Demanding]) -> Symbol | Demanding:
+    def _of_pattern(self, pattern: Any, name: str | None, *, longest: bool = False) -> Symbol | Demanding:
         if isinstance(pattern, PatternStr) and "i" not in pattern.flags:
             return self._literal(pattern.value, name, pattern.raw)
         source = pattern.to_regexp()
         place = find_definition(self._files, name) if name else find(self._files, pattern.raw or "")
         try:
-            with working_on(f"terminal {name or pattern.raw}"):
+            with working_on(f"terminal {name or _shortened(pattern.raw or source)}" + (f" ({place})" if place else "")):
                 spend(5 * len(source))
-                found = read(source)
+                found = ignored(source) if longest else terminal(source)
         except (GrammarError, LimitExceeded) as error:
             if error.what == "too much work":
                 raise  # it names the rule and the terminal
@@ -108,13 +109,19 @@ class Terminals:
         if is_empty(found.pairs if isinstance(found, Demanding) else found):
             self.wordless[name or pattern.raw or source] = place
             return Pattern(NEVER, source)
-        return found if isinstance(found, Demanding) else Pattern(found, source)
+        if isinstance(found, Demanding):
+            return replace(found, name=f"terminal {name or pattern.raw}" + (f", {place}" if place else "")) if found.longest else found
+        return Pattern(found, source)
 
     def _literal(self, text: str, name: str | None, raw: str | None = None) -> Literal:
         if any("\ud800" <= char <= "\udfff" for char in text):
             where = find(self._files, raw or "") or (find_definition(self._files, name) if name else None)
             raise GrammarError(f"literal {text!r} is no text", where=where, because="a lone surrogate is no character")
         return Literal(text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 def _length(tree: Any, known: dict[int, int]) -> int:

@@ -264,6 +264,7 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
     if not any((expr.args[0] if expr.kind == CONCAT else expr).kind == REPEAT for expr in members):
         return list(members)
     groups: dict[tuple[Expr, Expr], list[tuple[int, int, Expr]]] = {}
+    spend(3 * len(members) - 6)
     for expr in members:
         head, tail = expr.args if expr.kind == CONCAT else (expr, EPSILON)
         body, least, most = head.args if head.kind == REPEAT else (head, 1, 1)

@@ -124,7 +124,7 @@ class _Parser:
         return seq(*items)
 
     def term(self) -> Node:
-        spend(6)
+        spend(12)
         start = self.at
         char = self.text[start]
         if char in "^$":

@@ -122,7 +122,7 @@ class _Spelled:
         return self.state.long
 
     def edges(self) -> RawEdges:
-        spend(len(self.kinds.pieces) >> 3)
+        spend(len(self.kinds.pieces) >> 1)
         following = {kind: lazy(_Spelled(self.kinds, target)) for low, high, target in self.state.edges() for kind in range(low, high + 1)}
         return tuple((low, high, following[kind]) for low, high, kind in self.kinds.pieces if kind in following)
 
