@@ -46,7 +46,10 @@ class Edges(NamedTuple):
 
 @runtime_checkable
 class State(Protocol):
-    """A machine state: hashable; equal states denote the same language; `expand` is called at most once per kernel."""
+    """A machine state: hashable; equal states denote the same language; `expand` is called at most once per kernel.
+
+    It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see `engine.ways`).
+    """
 
     def expand(self) -> Edges: ...
 
@@ -81,6 +84,8 @@ class Dispatch:
     Invariants: for every text t outside `special`, what after_text(t) reads is a part of what after_text(None) reads; and a token can only
     tell them apart if it reads `tells_from` bytes behind the text, one of them in `told_by` unless that is empty; or the whole of a second
     such text.
+    `alike` (with ``records``): texts outside `special` matter only in that what follows may refuse the same text again, where it reads a
+    text of the same language as here, or of one that has none of its texts.
     None as result: the text is refused.
     """
 
@@ -89,6 +94,7 @@ class Dispatch:
     special: frozenset[str] = frozenset()
     tells_from: int | None = None  # None: any number of bytes will not do
     told_by: bytes = b""
+    alike: bool = False
 
     def after(self, label: int) -> State | None:
         raise AssertionError(f"{type(self).__name__} follows no literal set")

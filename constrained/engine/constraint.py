@@ -23,6 +23,7 @@ from constrained.errors import ConstrainedError, GrammarError, VocabularyError, 
 from constrained.work import MAX_WORK, Budget, Preempted, begin, finish
 
 if TYPE_CHECKING:
+    from constrained.engine.completion import Completions
     from constrained.engine.matcher import Matcher
     from constrained.grammar import Grammar
     from constrained.integrations.transformers import GrammarProcessor
@@ -148,6 +149,7 @@ class Constraint:
         self.grammar, self.vocabulary, self.options = grammar, vocabulary, options
         self.budget = options.budget()
         self._kernel_class = kernel_class(options.kernel)
+        self._completions: Completions | None = None
         outer = begin(self.budget)
         try:
             self._root, self._nullable = self._start()
@@ -179,11 +181,40 @@ class Constraint:
         """Where the masks allow less than the specification, although nobody asked for it; see `Grammar.narrowed`."""
         return tuple(self.grammar.narrowed)
 
-    def matcher(self) -> Matcher:
-        """Return a cursor at the start of a new sequence."""
+    def matcher(self, *, budget: int | None = None, soft_close: int = 0) -> Matcher:
+        """Return a cursor at the start of a new sequence.
+
+        budget: every word that it finishes has at most so many tokens, and it can always finish.  A token is allowed only if a completion
+        within the tokens that remain is known; as long as the longest way out, in bytes, behind any token fits, masks are as without.  A
+        stop token counts where the grammar names it.
+        soft_close: when the shortest completion known and so many tokens more would use up the budget, no token may lead away from the end.
+        Cost: some ms for every state that is met for the first time; a few µs a token for one that is known.
+        Raises: LimitExceeded: the budget is smaller than the shortest word that is known, see `min_tokens`.  ConstrainedError: no number.
+        """
+        if budget is not None:
+            from constrained.engine.budgeted import BudgetedMatcher
+
+            return BudgetedMatcher(self, budget, soft_close)
         from constrained.engine.matcher import Matcher
 
+        if soft_close:
+            raise ConstrainedError("soft_close needs a budget", because="nothing ends before the word does", instead="matcher(budget=…, soft_close=…)")
         return Matcher(self)
+
+    @property
+    def min_tokens(self) -> int:
+        """The tokens of the shortest word, as far as is known: an upper bound, see `Matcher.shortest_completion`."""
+        return len(self.matcher().shortest_completion())
+
+    def completions(self) -> Completions:
+        """Return the ways out of the constraint's states, which its matchers share; fresh ones where the last have grown too large."""
+        from constrained.engine.completion import Completions
+
+        known = self._completions
+        if known is None or known.is_full():
+            bound = self.options.max_configurations
+            known = self._completions = Completions(self.vocabulary, self._root, nullable=self._nullable, max_configurations=bound)
+        return known
 
     def logits_processor(self, *, prompt_length: int | None = None) -> GrammarProcessor:
         """Return a transformers.LogitsProcessor; see `constrained.integrations.transformers`."""

@@ -120,6 +120,16 @@ class Matcher:
             room -= len(text)
         return settled
 
+    def shortest_completion(self) -> list[int]:
+        """Return tokens that end the word from here, without the stop token that `generate` adds; empty where it is complete.
+
+        The shortest in bytes, in as few tokens as spell it: an upper bound of the fewest tokens, see `engine.completion`.
+        Raises: LimitExceeded: none is known, or it takes too much work to find.
+        """
+        from constrained.engine.budgeted import shortest_completion
+
+        return [] if self._path[-1] < 0 else self._worked(lambda: shortest_completion(self.constraint, self.tokens))
+
     def explain(self, token: int) -> str:
         """Return in words why a token may or may not come next.
 
@@ -330,6 +340,7 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     todo = range(len(listed))
     if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in listed):
         todo = rows([matcher._entry() for matcher in listed], array)
+        todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]  # with a budget
     for row in todo:
         try:
             listed[row].fill_mask(array, row)

@@ -121,6 +121,10 @@ class PlainKernel:
         """Return the special tokens that may come next."""
         return {self._specials[name] for machine, _ in self._states[state][0] for name, _ in self._expand(machine).tokens}
 
+    def configurations(self, state: int) -> frozenset[Config]:
+        """Return the readings of the bytes so far that can go on; of a final state one more has ended."""
+        return self._states[state][0]
+
     def mask(self, state: int) -> Mask:
         """Return the tokens that may come next, stop tokens included; kept and shared, do not write to it."""
         if state not in self._masks:

@@ -116,6 +116,17 @@ class Vocabulary:
         digest.update(b"".join(filter(None, self.tokens)))
         return digest.hexdigest()
 
+    @cached_property
+    def levels(self) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """The trie level by level: its nodes by depth; (nodes,) the parent of each, -1: the root; (tokens,) the node of each of trie.ids."""
+        trie = self.trie
+        by_depth = np.argsort(trie.depth, kind="stable").astype(np.int32)
+        nodes = np.split(by_depth, np.cumsum(np.bincount(trie.depth)[1:-1])) if trie.nodes else []
+        parents = np.full(trie.nodes, -1, np.int32)
+        for above, level in pairwise(nodes):
+            parents[level] = above[np.searchsorted(above, level) - 1]
+        return nodes, parents, np.repeat(np.arange(trie.nodes, dtype=np.int32), np.diff(trie.first))
+
     def decode(self, ids: Iterable[int]) -> bytes:
         """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give nothing.
 
@@ -168,7 +179,7 @@ class Vocabulary:
         return None not in texts and b"".join(texts) == data  # type: ignore[arg-type]  # the test before it excludes None
 
     @cached_property
-    def _by_text(self) -> Mapping[bytes, int]:
+    def by_text(self) -> Mapping[bytes, int]:
         """Text → id; of several the highest: in SentencePiece that is the piece, not the byte that stands in for it."""
         return {text: token for token, text in enumerate(self.tokens) if text is not None}
 
@@ -181,7 +192,7 @@ class Vocabulary:
         hopeless: set[int] = set()
         while (at := ends[-1]) < len(data):
             widths = range(min(self.longest, len(data) - at), 0, -1)
-            width = next((w for w in widths if data[at : at + w] in self._by_text and at + w not in hopeless), None)
+            width = next((w for w in widths if data[at : at + w] in self.by_text and at + w not in hopeless), None)
             if width is not None:
                 ends.append(at + width)
             elif at:
@@ -191,7 +202,7 @@ class Vocabulary:
                     f"cannot spell {data[:40]!r} in tokens", because="no sequence of text tokens has these bytes",
                     instead="use a tokenizer that has a token for every byte",
                 )
-        return [self._by_text[data[start:end]] for start, end in pairwise(ends)]
+        return [self.by_text[data[start:end]] for start, end in pairwise(ends)]
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint)

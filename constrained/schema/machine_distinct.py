@@ -79,8 +79,10 @@ class AfterText(Dispatch):
 
     records = True
 
-    def __init__(self, after: Position, used: frozenset[Item], *, number: bool, tells_from: int | None = None) -> None:
-        self._after, self._number, self.tells_from = after, number, tells_from
+    def __init__(
+        self, after: Position, used: frozenset[Item], *, number: bool, tells_from: int | None = None, alike: bool = False
+    ) -> None:
+        self._after, self._number, self.tells_from, self.alike = after, number, tells_from, alike
         self._used = used
         # The language of numbers leaves the used ones out, but for those that are too long to write down.
         self.refuses = not number or any(kind == "number" and not isinstance(value, Fraction) for kind, value in used)
@@ -182,7 +184,7 @@ class Distinct:
         strings = without_dead_ends(value.strings, _texts(used)) if value.strings is not NEVER else None
         if strings is not None:
             tells_from = self._tells_from(written, index + 1)
-            calls.append((self._values.string(strings), AfterText(after, used, number=False, tells_from=tells_from)))
+            calls.append((self._values.string(strings), AfterText(after, used, number=False, tells_from=tells_from, alike=not self._shape.prefix)))
         return calls + self._composites(conj, written, reserved, after)
 
     def _composites(self, conj: Conj, written: Written, reserved: frozenset[Item], after: Position) -> list[tuple[State, State | Dispatch]]:

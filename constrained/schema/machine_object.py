@@ -94,6 +94,19 @@ class Position(NamedTuple):
         byte = marks.objects.closing
         return Edges(ranges=((byte, byte, END),) if closing and end is None else (), calls=tuple(calls))
 
+    def way_out(self) -> Edges:
+        """Return the edges that a shortest way out takes: the object is closed, or the nearest required key comes next.
+
+        The members' order does not change a word's length, so that one order of the required ones stands for all.
+        """
+        machine, marks = self.machine, self.machine.punctuation
+        opening = self.phase == AFTER or (marks.objects.leading and self.phase == FIRST)
+        if self.padded:
+            return self._replace(padded=False).way_out()
+        if opening or machine.closable(self):
+            return self.expand()
+        return Edges(calls=tuple(machine.entries(self, nearest=True)))
+
     @property
     def object_table(self) -> ObjectTable | None:
         """The facts from which a kernel runs the object natively, at its start; None where it cannot."""
@@ -141,6 +154,7 @@ class OtherKey(Dispatch):
 
     __slots__ = ("at", "cell", "special")
     records = True
+    alike = True
 
     def __init__(self, at: Position, cell: int, special: frozenset[str]) -> None:
         self.at, self.cell, self.special = at, cell, special
@@ -288,11 +302,15 @@ class ObjectMachine:
 
     # -- keys -----------------------------------------------------------------------------------------------------------
 
-    def entries(self, at: Position) -> list[tuple[State, State | Dispatch]]:
-        """Return the calls that read the next key."""
+    def entries(self, at: Position, *, nearest: bool = False) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read the next key; nearest: of required ones only the first, if one is missing."""
         surface = self.punctuation.keys.surface
         calls: list[tuple[State, State | Dispatch]] = []
         offers = self._offers(at)
+        needed = offers & self.required & ~at.written if nearest else 0
+        if needed:
+            first = min(_bits(needed), key=self.ranks[0].__getitem__)
+            return [(Text(surface, LiteralSet(self.names, ~(1 << first) & ((1 << len(self.names)) - 1))), NamedKey(at))]
         if offers:
             excluded = ~offers & ((1 << len(self.names)) - 1)
             calls.append((Text(surface, LiteralSet(self.names, excluded)), NamedKey(at)))

@@ -1,0 +1,259 @@
+"""The automaton of a constraint → how it gets to its end from each state, in tokens: what a budget asks.
+
+The compiled kernel numbers its states and keeps what they mean to itself, so the states are followed here once more, by the readable twin:
+a state is a set of readings, a reading a machine state and a stack, and the shortest way out of a reading is that of its machine state and
+then those of its frames (`ways`).  A way is spelled in as few tokens as its bytes allow.  That is an upper bound of the fewest tokens that
+end the word: another way, longer in bytes, may be shorter in tokens.
+
+For a mask it takes the ways out behind every token.  `Completions.beyond` walks the trie level by level, all nodes of a level at once, and
+so learns which few states the tokens lead to; then each state is asked once.  Cost: some 5 ms for 128,000 tokens, once for each state; what
+is kept is the longest way out behind any token, and as long as that fits, no token has to be looked at.
+
+Tests: tests/test_budget.py.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from constrained.engine.lookahead import FORGOTTEN, SOME, Lookahead
+from constrained.engine.plain import DEAD, Config, Frame
+from constrained.engine.text import TextAt
+from constrained.engine.ways import Way, Ways, order, symbols
+from constrained.machine import Dispatch, State, Text
+from constrained.work import spend
+
+from .spelling import variants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from constrained.engine.vocabulary import Vocabulary
+
+    Allowed = Callable[[], npt.NDArray[np.int32]]  # the tokens that may come next, as the plain mask says
+
+ENDLESS = 1 << 30  # length of a way that is not known
+_KEPT = 16  # states whose tokens are kept with where they lead
+_MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
+_WIDEST = 32  # bytes of tokens that are tried first to spell a way
+
+
+@dataclass(frozen=True, slots=True)
+class Successors:
+    """Where the tokens that may come next lead."""
+
+    states: list[int]  # without repetitions
+    tokens: npt.NDArray[np.int32]  # (allowed,) ids, stop tokens that the grammar does not name left out
+    after: npt.NDArray[np.int32]  # (allowed,) index into states
+
+
+class Completions:
+    """The ways out of one constraint's states; shared by its matchers, which hold states of `tracker`.
+
+    Invariant: what is kept depends on the state alone, so matchers that share this and matchers that do not get the same answers.
+    Threads: two may compute the same thing twice.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, root: State, *, nullable: bool, max_configurations: int) -> None:
+        self._vocabulary = vocabulary
+        self._ways = Ways(vocabulary.special)
+        self.tracker = Lookahead(
+            vocabulary, self._ways, specials=vocabulary.special, max_configurations=max_configurations, max_bytes=_MOST_BYTES)
+        self.start = self.tracker.start_at(root, nullable)
+        texts = vocabulary.by_text
+        self.bytewise = all(bytes([byte]) in texts for byte in range(256))  # then a way has no more tokens than symbols
+        self._frames: dict[Frame, Way | None] = {}
+        self._known: dict[int, Way | None] = {}
+        self._tokens: dict[int, tuple[int, ...] | None] = {}
+        self._longest: dict[int, int] = {}
+        self._successors: OrderedDict[int, Successors] = OrderedDict()
+
+    def is_full(self) -> bool:
+        """Say whether it holds so much that matchers should go on in a fresh one."""
+        held = 200 * (len(self._ways) + len(self._known) + len(self._frames)) + 100 * (len(self._tokens) + len(self._longest))
+        return self.tracker.cached_bytes() + held > _MOST_BYTES
+
+    # -- ways out -----------------------------------------------------------------------------------------------------------
+
+    def way(self, state: int) -> Way | None:
+        """Return the shortest way from a state to the end of a word; None: none is known."""
+        if state not in self._known:
+            if self.tracker.is_final(state):
+                self._known[state] = ""
+            else:
+                found = [way for config in self.tracker.configurations(state) if (way := self._out(config)) is not None]
+                self._known[state] = min(found, key=order, default=None)
+        return self._known[state]
+
+    def length(self, state: int) -> int:
+        """Return the symbols of the shortest way."""
+        way = self.way(state)
+        return ENDLESS if way is None else len(way)
+
+    def tokens(self, state: int) -> tuple[int, ...] | None:
+        """Return the shortest way in as few tokens as spell it; None: none is known, or the vocabulary cannot spell it."""
+        if state not in self._tokens:
+            way = self.way(state)
+            self._tokens[state] = None if way is None else self._spelled(way)
+        return self._tokens[state]
+
+    def fits(self, state: int, most: int) -> bool:
+        """Say whether a word can end within `most` tokens, as far as is known."""
+        length = self.length(state)
+        if self.bytewise and length <= most:
+            return True
+        if length > most * max(self._vocabulary.longest, 1):
+            return False
+        tokens = self.tokens(state)
+        return tokens is not None and len(tokens) <= most
+
+    def _out(self, config: Config) -> Way | None:
+        machine, frame = config
+        spend(2)
+        if isinstance(machine, (TextAt, Text)) and frame is not None and isinstance(frame.after, Dispatch):
+            return _joined(self._told(machine, frame.after, frame), self._behind(frame.parent))
+        inner = self._ways.rest(machine) if isinstance(machine, TextAt) else self._ways.of(machine)
+        return _joined(inner, self._behind(frame))
+
+    def _told(self, machine: TextAt | Text, after: Dispatch, frame: Frame) -> Way | None:
+        """Return the shortest way through a text and the state that follows it."""
+        if frame.record is not None and frame.record.startswith(FORGOTTEN):
+            assert isinstance(machine, TextAt)
+            target = after.after_text(SOME)
+            return None if target is None else _joined(self._ways.rest(machine), self._ways.of(target))
+        places = [("", machine)] if isinstance(machine, TextAt) else [
+            (symbols(spelling.opening), TextAt(spelling, part)) for spelling, part in variants(machine.surface, machine.language) if part is not None]
+        found = []
+        for opening, at in places:
+            record = None if frame.record is None else frame.record + opening.encode("latin-1")
+            for spelled, target in self._ways.told(at, after, record, frame.surface):
+                way = _joined(opening + spelled, self._ways.of(target))
+                if way is not None:
+                    found.append(way)
+        return min(found, key=order, default=None)
+
+    def _behind(self, frame: Frame | None) -> Way | None:
+        """Return the shortest way from the end of a call to the end of the word."""
+        todo = []
+        while frame is not None and frame not in self._frames:
+            todo.append(frame)
+            frame = frame.parent
+        way: Way | None = "" if frame is None else self._frames[frame]
+        for inner in reversed(todo):
+            assert not isinstance(inner.after, Dispatch), "only texts are dispatched upon"
+            spend(1)
+            way = self._frames[inner] = _joined(self._ways.of(inner.after), way)
+        return way
+
+    # -- tokens ---------------------------------------------------------------------------------------------------------------
+
+    def _spelled(self, way: Way) -> tuple[int, ...] | None:
+        """Return the fewest tokens that spell a way, long ones first."""
+        longest = self._vocabulary.longest
+        found = self._shortest(way, min(longest, _WIDEST))
+        return self._shortest(way, longest) if found is None and longest > _WIDEST else found
+
+    def _shortest(self, way: Way, widest: int) -> tuple[int, ...] | None:
+        """As `_spelled`, with tokens of at most `widest` bytes: shortest paths from the end."""
+        texts, size = self._vocabulary.by_text, len(way)
+        spend(1 + size)
+        data = bytes([min(ord(symbol), 255) for symbol in way])
+        count, step = [ENDLESS] * size + [0], [(0, 0)] * size  # tokens from a place to the end; the first of them and its bytes
+        end = size  # of the bytes before the next special token
+        for at in range(size - 1, -1, -1):
+            if ord(way[at]) > 255:
+                end = at
+                count[at], step[at] = count[at + 1] + 1, (ord(way[at]) - 256, 1)
+                continue
+            for width in range(min(widest, end - at), 0, -1):
+                if count[at + width] + 1 < count[at]:
+                    token = texts.get(data[at : at + width])
+                    if token is not None:
+                        count[at], step[at] = count[at + width] + 1, (token, width)
+        if count[0] >= ENDLESS:
+            return None
+        tokens, at = [], 0
+        while at < size:
+            token, width = step[at]
+            tokens.append(token)
+            at += width
+        return tuple(tokens)
+
+    # -- what a budget forbids ----------------------------------------------------------------------------------------------
+
+    def after(self, state: int, token: int) -> int:
+        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see `lookahead`."""
+        after = state
+        for byte in self._vocabulary.tokens[token] or b"":
+            after = self.tracker.look_byte(after, byte)
+        return after if after not in (DEAD, state) else self.tracker.step_token(state, token)
+
+    def is_near(self, state: int, most: int, allowed: Allowed) -> bool:
+        """Say whether some token that may come next may lead to where no way of at most `most` tokens is known."""
+        if not self.bytewise:
+            return True
+        known = self._longest.get(state)
+        if known is None:
+            known = self._longest[state] = max(map(self.length, self.successors(state, allowed).states), default=0)
+        return known > most
+
+    def beyond(self, state: int, most: int, allowed: Allowed, *, nearer: bool) -> npt.NDArray[np.int32]:
+        """Return the tokens behind which no way out of at most `most` tokens is known; nearer: also those that lead away from the end."""
+        found = self.successors(state, allowed)
+        length = self.length(state) if nearer else ENDLESS
+        out = np.array([not self.fits(after, most) or self.length(after) > length for after in found.states], np.bool_)
+        return found.tokens[out[found.after]] if out.any() else found.tokens[:0]
+
+    def successors(self, state: int, allowed: Allowed) -> Successors:
+        """Return where all tokens lead that may come next."""
+        found = self._successors.get(state)
+        if found is None:
+            found = self._walked(state, allowed)
+            self._successors[state] = found
+            while len(self._successors) > _KEPT:
+                self._successors.popitem(last=False)
+        return found
+
+    def _walked(self, state: int, allowed: Allowed) -> Successors:
+        """Return what `after` says of all tokens that may come next.
+
+        The trie is walked a level at a time.  Invariant: `at[node]` is the place in `states` of the state at a node, 0: DEAD.
+        """
+        levels, parents, owners = self._vocabulary.levels
+        trie, states, places = self._vocabulary.trie, [DEAD, state], {DEAD: 0, state: 1}
+        at = np.zeros(trie.nodes, np.int32)
+        for depth, level in enumerate(levels):
+            above = np.ones(len(level), np.int32) if depth == 0 else at[parents[level]]
+            alive = above > 0
+            nodes, keys = level[alive], above[alive].astype(np.int64) * 256 + trie.byte[level[alive]]
+            if not len(nodes):
+                break
+            spend(20 + len(nodes) // 200)
+            table = np.zeros(len(states) * 256, np.int32)
+            table[keys] = 1
+            for key in np.flatnonzero(table).tolist():
+                after = self.tracker.look_byte(states[key >> 8], key & 255)
+                table[key] = places.setdefault(after, len(states))
+                if table[key] == len(states):
+                    states.append(after)
+            at[nodes] = table[keys]
+        leads = np.zeros(self._vocabulary.size, np.int32)  # by token
+        leads[trie.ids] = at[owners]
+        tokens = allowed()
+        for token in tokens[leads[tokens] == 0].tolist():
+            after = self.tracker.step_token(state, token)
+            leads[token] = places.setdefault(after, len(states))
+            if leads[token] == len(states):
+                states.append(after)
+        tokens = tokens[leads[tokens] > 0]
+        kept, after = np.unique(leads[tokens], return_inverse=True)
+        return Successors([states[place] for place in kept.tolist()], tokens, after.astype(np.int32))
+
+
+def _joined(first: Way | None, rest: Way | None) -> Way | None:
+    return None if first is None or rest is None else first + rest

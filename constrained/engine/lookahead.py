@@ -1,0 +1,93 @@
+"""The plain automaton, with a way to look ahead that does not tell apart texts that nothing tells apart.
+
+Keys that no schema names, and strings of arrays whose items must be distinct, are remembered: every token inside one leads to a state of
+its own, 100,000 of them for a large vocabulary.  To look ahead over a token it is enough to know the few texts that a shortest way out
+would write, its *candidates*, and those that are refused: a text that can become none of these is forgotten, and when it ends it
+counts as one special text, `SOME`.  So the states behind all tokens are a few dozen, and their shortest ways are ways of the real states: they
+write candidates, of which it is known exactly which are used.
+
+A second such text in one token finds `SOME` used and is refused: such tokens look dead, and whoever asks has to step them exactly.
+
+Invariant: `look_byte` reaches a live state only if `step_byte` does, and a way that `completion` finds there is a way from the real state.
+Tests: tests/test_budget.py, on vocabularies whose tokens begin and end keys and items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from constrained.engine.plain import Config, Frame, PlainKernel
+from constrained.engine.spelling import decode
+from constrained.engine.text import BODY, PAIR, PAIR_U, UTF8, TextAt
+from constrained.engine.vocabulary import Vocabulary
+from constrained.engine.ways import Ways
+from constrained.machine import Dispatch, State, Surface, Text
+
+SOME = "\uffff some text"  # stands for a text that was forgotten
+FORGOTTEN = b"\xff"  # a record that stands for any: no text begins with this byte
+MOST_CANDIDATES = 64
+_CONTINUING = bytes(range(0x80, 0xC0))
+
+
+class Lookahead(PlainKernel):
+    """`PlainKernel` with `look_byte`; states of both kinds of steps are numbered alike."""
+
+    def __init__(self, vocabulary: Vocabulary, ways: Ways, *, specials: Mapping[str, int], max_configurations: int, max_bytes: int) -> None:
+        super().__init__(vocabulary, specials=specials, max_configurations=max_configurations, max_bytes=max_bytes)
+        self._ways = ways
+        self._looks: dict[tuple[int, int], int] = {}
+        self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
+        self._told: dict[Dispatch, set[str]] = {}
+
+    def look_byte(self, state: int, byte: int) -> int:
+        """Return the state after one byte, as far as it has to be told from others; DEAD also where a second text would be forgotten."""
+        known = self._looks.get((state, byte))
+        if known is None:
+            moved = [self._forgot(config) for config in self._moved(state, byte)]
+            known = self._looks[state, byte] = self._close(moved)
+        return known
+
+    def cached_bytes(self) -> int:
+        return super().cached_bytes() + 200 * len(self._looks)
+
+    def _forgot(self, config: Config) -> Config:
+        """Return a reading without what it remembers of a text that is under way, if nothing will ask."""
+        machine, frame = config
+        if frame is None or frame.record is None or frame.surface in (None, Surface.RAW):
+            return config
+        after, surface, record = frame.after, frame.surface, frame.record
+        assert isinstance(after, Dispatch) and surface is not None
+        if record.startswith(FORGOTTEN):
+            return machine, self._frame(after, surface, FORGOTTEN, frame.parent)
+        if not after.alike or not isinstance(machine, TextAt) or machine.accepting or self._matters(machine, after, record):
+            return config
+        return machine, self._frame(after, surface, FORGOTTEN, frame.parent)
+
+    def _matters(self, at: TextAt, after: Dispatch, record: bytes) -> bool:
+        """Say whether a text may become one that is refused, or a candidate, however these are spelled."""
+        if at.place in (PAIR, PAIR_U) or at.high:
+            return True  # half a character
+        if at.place == UTF8:
+            record = record.rstrip(_CONTINUING)[:-1]
+        elif at.place != BODY:
+            record = record[: record.rindex(b"\\")]
+        return decode(at.spelling.surface, record + bytes([at.spelling.closing])) in self._beginnings(after)
+
+    def _beginnings(self, after: Dispatch) -> set[str]:
+        """Return all beginnings of the texts that are refused, and of the first ones that a shortest way would write instead."""
+        known = self._told.get(after)
+        if known is None:
+            texts = [*after.special, *self._ways.candidates(self._callees[after], after.special, MOST_CANDIDATES)]
+            known = self._told[after] = {text[:length] for text in texts for length in range(len(text) + 1)}
+        return known
+
+    def _push(self, callee: State, after: State | Dispatch, frame: Frame | None) -> Frame | None:
+        if isinstance(after, Dispatch) and after.alike and isinstance(callee, Text):
+            self._callees[after] = callee
+        return super()._push(callee, after, frame)
+
+    def _returned(self, machine: State | TextAt, frame: Frame) -> State | None:
+        if frame.record is not None and frame.record.startswith(FORGOTTEN):
+            assert isinstance(frame.after, Dispatch)
+            return frame.after.after_text(SOME)
+        return super()._returned(machine, frame)
