@@ -95,6 +95,7 @@ class Dispatch:
     tells_from: int | None = None  # None: any number of bytes will not do
     told_by: bytes = b""
     alike: bool = False
+    wanted: int = 0  # bitmask of the labels of texts that have to be written sooner or later; none has to be named
 
     def after(self, label: int) -> State | None:
         raise AssertionError(f"{type(self).__name__} follows no literal set")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ENDLESS = 1 << 30  # length of a way that is not known
 _KEPT = 16  # states whose tokens are kept with where they lead
 _MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
-_WIDEST = 32  # bytes of tokens that are tried first to spell a way
+_MOST_ENDS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class Completions:
         self._frames: dict[Frame, Way | None] = {}
         self._known: dict[int, Way | None] = {}
         self._tokens: dict[int, tuple[int, ...] | None] = {}
+        self._ends: dict[Way, tuple[int, int, int]] = {}  # of ways: the fewest tokens that spell it, the first of these, and its bytes
         self._longest: dict[int, int] = {}
         self._successors: OrderedDict[int, Successors] = OrderedDict()
 
@@ -124,7 +125,7 @@ class Completions:
         """Return the shortest way through a text and the state that follows it."""
         if frame.record is not None and frame.record.startswith(FORGOTTEN):
             assert isinstance(machine, TextAt)
-            target = after.after_text(SOME)
+            target = self._like(after, after.after_text(SOME))
             return None if target is None else _joined(self._ways.rest(machine), self._ways.of(target))
         places = [("", machine)] if isinstance(machine, TextAt) else [
             (symbols(spelling.opening), TextAt(spelling, part)) for spelling, part in variants(machine.surface, machine.language) if part is not None]
@@ -132,10 +133,17 @@ class Completions:
         for opening, at in places:
             record = None if frame.record is None else frame.record + opening.encode("latin-1")
             for spelled, target in self._ways.told(at, after, record, frame.surface):
-                way = _joined(opening + spelled, self._ways.of(target))
+                way = _joined(opening + spelled, self._ways.of(self._like(after, target) or target))
                 if way is not None:
                     found.append(way)
         return min(found, key=order, default=None)
+
+    def _like(self, after: Dispatch, target: State | None) -> State | None:
+        """Return the state after any other text, if its way out is that of `target` too; it is the same for all texts."""
+        if target is None or not after.alike:
+            return target
+        other = after.after_text(None)
+        return target if other is None or self._ways.of(other) is None or self._ways.writes(other) else other
 
     def _behind(self, frame: Frame | None) -> Way | None:
         """Return the shortest way from the end of a call to the end of the word."""
@@ -153,36 +161,38 @@ class Completions:
     # -- tokens ---------------------------------------------------------------------------------------------------------------
 
     def _spelled(self, way: Way) -> tuple[int, ...] | None:
-        """Return the fewest tokens that spell a way, long ones first."""
-        longest = self._vocabulary.longest
-        found = self._shortest(way, min(longest, _WIDEST))
-        return self._shortest(way, longest) if found is None and longest > _WIDEST else found
+        """Return the fewest tokens that spell a way: shortest paths from the end.
 
-    def _shortest(self, way: Way, widest: int) -> tuple[int, ...] | None:
-        """As `_spelled`, with tokens of at most `widest` bytes: shortest paths from the end."""
-        texts, size = self._vocabulary.by_text, len(way)
-        spend(1 + size)
+        PERF: ways have most of their ends in common, so the first token of the rest is kept for each of them.
+        """
+        if len(self._ends) > _MOST_ENDS:
+            self._ends.clear()
+        known, texts, longest = self._ends, self._vocabulary.by_text, self._vocabulary.longest
+        first = next((at for at in range(len(way)) if way[at:] in known), len(way))
+        spend(1 + (len(way) - first))
         data = bytes([min(ord(symbol), 255) for symbol in way])
-        count, step = [ENDLESS] * size + [0], [(0, 0)] * size  # tokens from a place to the end; the first of them and its bytes
-        end = size  # of the bytes before the next special token
-        for at in range(size - 1, -1, -1):
+        end = next((at for at in range(first, len(way)) if ord(way[at]) > 255), len(way))  # of the bytes before the next special token
+        for at in range(first - 1, -1, -1):
+            best = (ENDLESS, 0, 0)
             if ord(way[at]) > 255:
-                end = at
-                count[at], step[at] = count[at + 1] + 1, (ord(way[at]) - 256, 1)
-                continue
-            for width in range(min(widest, end - at), 0, -1):
-                if count[at + width] + 1 < count[at]:
+                end, best = at, (self._count(way[at + 1 :]) + 1, ord(way[at]) - 256, 1)
+            else:
+                for width in range(min(longest, end - at), 0, -1):
                     token = texts.get(data[at : at + width])
-                    if token is not None:
-                        count[at], step[at] = count[at + width] + 1, (token, width)
-        if count[0] >= ENDLESS:
+                    if token is not None and (count := self._count(way[at + width :]) + 1) < best[0]:
+                        best = (count, token, width)
+            known[way[at:]] = best
+        if self._count(way) >= ENDLESS:
             return None
         tokens, at = [], 0
-        while at < size:
-            token, width = step[at]
+        while at < len(way):
+            _, token, width = known[way[at:]]
             tokens.append(token)
             at += width
         return tuple(tokens)
+
+    def _count(self, way: Way) -> int:
+        return self._ends[way][0] if way else 0
 
     # -- what a budget forbids ----------------------------------------------------------------------------------------------
 
@@ -251,8 +261,8 @@ class Completions:
             if leads[token] == len(states):
                 states.append(after)
         tokens = tokens[leads[tokens] > 0]
-        kept, after = np.unique(leads[tokens], return_inverse=True)
-        return Successors([states[place] for place in kept.tolist()], tokens, after.astype(np.int32))
+        kept, indices = np.unique(leads[tokens], return_inverse=True)
+        return Successors([states[place] for place in kept.tolist()], tokens, indices.astype(np.int32))
 
 
 def _joined(first: Way | None, rest: Way | None) -> Way | None:

@@ -56,7 +56,8 @@ class Lookahead(PlainKernel):
         if frame is None or frame.record is None or frame.surface in (None, Surface.RAW):
             return config
         after, surface, record = frame.after, frame.surface, frame.record
-        assert isinstance(after, Dispatch) and surface is not None
+        assert isinstance(after, Dispatch)
+        assert surface is not None
         if record.startswith(FORGOTTEN):
             return machine, self._frame(after, surface, FORGOTTEN, frame.parent)
         if not after.alike or not isinstance(machine, TextAt) or machine.accepting or self._matters(machine, after, record):

@@ -337,7 +337,7 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
         raise ConstrainedError("fill_masks takes a list of matchers", because=f"got {shown(matchers)}", instead="[matcher, …], one for each row")
     array = as_array(bitmask)
     rows, failed = _compiled_rows(), dict[int, LimitExceeded]()
-    todo = range(len(listed))
+    todo: Sequence[int] = range(len(listed))
     if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in listed):
         todo = rows([matcher._entry() for matcher in listed], array)
         todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]  # with a budget

@@ -10,7 +10,8 @@ Ways of entries are kept; ways of stacks are put together from those of their fr
 
 Three places take a short way instead of the shortest, to bound the search: of a range of characters the one that a reader would expect stands
 for all that are spelled as shortly; an object takes the first required key that is missing (`State.way_out`); behind a text that has to
-differ from earlier ones the first few candidates are tried, shortest first.
+differ from earlier ones the first few candidates are tried, shortest first; of a set of texts, each with a continuation of its own, the 16
+shortest.
 
 Tests: tests/test_budget.py, against breadth-first search over the automaton.
 Source: Knuth 1977, A generalization of Dijkstra's algorithm; the search order of A* parsing, Klein and Manning 2003.
@@ -20,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from heapq import heappop, heappush
-from itertools import count, islice
+from itertools import chain, count, islice
+from typing import TypeAlias
 
 from constrained.engine.spelling import Spelling, clip, decode, variants
 from constrained.engine.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt
@@ -29,10 +31,13 @@ from constrained.machine import Dispatch, Edges, Language, LiteralSet, State, Su
 from constrained.work import place, spend
 
 Way = str  # symbols, see above
+# The states of an entry that a word came through, the last first; the symbols and the remembered texts before each.
+Trail: TypeAlias = "tuple[int, State, int, Trail] | None"
 EXPECTED = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,-_:/"  # characters to write where any would do, first ones first
 _FEW, _MANY = 12, 400  # characters of one range that are tried for texts that have to differ
 _TRIED = 4_000  # texts that are tried where each has to differ from earlier ones
-_AT_ONCE = 16  # beginnings of a character that are followed side by side
+_MOST_LABELS = 16
+_AT_ONCE = 6  # beginnings of a character that are followed side by side
 
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _DIGITS = b"0123456789abcdef"
@@ -53,6 +58,7 @@ class Ways:
     def __init__(self, specials: Mapping[str, int]) -> None:
         self._specials = specials
         self._of: dict[State, Way | None] = {}
+        self._writes: dict[State, int] = {}  # if any
         self._bodies: dict[tuple[int, Language], Way] = {}  # by identity of the spelling, which is never dropped
         self._texts: dict[TextAt, Way] = {}
         self._first: dict[tuple[Text, int], list[str]] = {}
@@ -72,8 +78,27 @@ class Ways:
             found = _Search(self, hurried=True).run(machine)
             if found is None:  # a hint led nowhere
                 found = _Search(self, hurried=False).run(machine)
+                self._writes[machine] = 1  # for all that is known
             self._of[machine] = found
         return self._of[machine]
+
+    def known(self, machine: State) -> Way | None:
+        """Return the way out of a state, if it has been found before."""
+        return self._of.get(machine)
+
+    def known_with_writes(self, machine: State) -> tuple[Way, int] | None:
+        way = self._of.get(machine)
+        return None if way is None else (way, self.writes(machine))
+
+    def writes(self, machine: State) -> int:
+        """Return how many texts that are remembered (`Dispatch.alike`) the way of a state writes; what was written before matters only to these."""
+        return self._writes.get(machine, 0)
+
+    def keep(self, machine: State, way: Way, writes: int) -> None:
+        if machine not in self._of:
+            self._of[machine] = way
+            if writes:
+                self._writes[machine] = writes
 
     def edges(self, machine: State, *, hurried: bool) -> Edges:
         """Return the edges of a state that a shortest way may take."""
@@ -140,25 +165,22 @@ class Ways:
         if record is None and isinstance(at.language, LiteralSet):
             yield from self._labelled(at, after)
             return
-        for most in (_FEW, _MANY):
-            for way in self._candidates(at, most):
-                target: State | None
-                if record is None:
-                    target = after.after(0)
-                else:
-                    assert surface is not None
-                    target = after.after_text(decode(surface, record + way.encode("latin-1")))
-                if target is not None:
-                    yield way, target
-                    return
+        for way in chain((self.rest(at),), self._candidates(at, _FEW), self._candidates(at, _MANY)):
+            target: State | None
+            if record is None:
+                target = after.after(0)
+            else:
+                assert surface is not None
+                target = after.after_text(decode(surface, record + way.encode("latin-1")))
+            if target is not None:
+                yield way, target
+                return
 
     def _labelled(self, at: TextAt, after: Dispatch) -> Iterator[tuple[Way, State]]:
         for begun, whole in _characters(at):
             language = whole.language
             assert isinstance(language, LiteralSet)
-            for label in range(language.low, language.high):
-                if language.excluded >> label & 1 or (whole.place == DONE and label != language.label):
-                    continue
+            for label in [language.label] if whole.place == DONE else _labels(language, after.wanted):
                 spend(2)
                 target = after.after(label)
                 if target is None:
@@ -195,19 +217,19 @@ class Ways:
                 heappush(heap, (len(begun) + len(self.body(whole.spelling, whole.language)), begun, next(ties), whole, whole.language))
         tried = 0
         while heap and tried < _TRIED:
-            _, way, _, whole, language = heappop(heap)
+            _, way, _, start, language = heappop(heap)
             spend(4)
-            if whole is None or language is None:
+            if start is None or language is None:
                 tried += 1
                 yield way
                 continue
             if language.accepts:
-                complete = _tagsafe(whole.spelling, way) + _closing(whole.spelling)
+                complete = _tagsafe(start.spelling, way) + _closing(start.spelling)
                 heappush(heap, (len(complete), complete, next(ties), None, None))
             for low, high, target in language.edges():
-                for spelled in _spelled(whole.spelling, low, high, most):
+                for spelled in _spelled(start.spelling, low, high, most):
                     longer = way + spelled
-                    heappush(heap, (len(longer) + len(self.body(whole.spelling, target)), longer, next(ties), whole, target))
+                    heappush(heap, (len(longer) + len(self.body(start.spelling, target)), longer, next(ties), start, target))
 
 
 class _Search:
@@ -215,65 +237,81 @@ class _Search:
 
     def __init__(self, ways: Ways, *, hurried: bool) -> None:
         self._ways, self._hurried, self._ties = ways, hurried, count()
-        self._heap: list[tuple[int, Way, int, State, State]] = []  # length, word, tie break, entry, state
+        # length, word, tie break, entry, state (None: the end), trail, how many remembered texts the word writes
+        self._heap: list[tuple[int, Way, int, State, State | None, Trail, int]] = []
         self._seen: set[tuple[State, State]] = set()
-        self._waiting: dict[State, list[tuple[Way, State, State]]] = {}  # callee → (word before it, entry, state after it)
-        self._complete: dict[State, Way] = {}
+        self._waiting: dict[State, list[tuple[Way, State, State, Trail, int]]] = {}  # callee → (word before it, entry, state after it, …)
+        self._complete: dict[State, tuple[Way, int]] = {}
 
     def run(self, goal: State) -> Way | None:
         """Return the shortest word from a state to its end; None if the search ends without one."""
         if isinstance(goal, Text):
             return self._ways.of_text(goal)
-        self._add("", goal, goal)
+        self._add("", goal, goal, None, 0)
         while self._heap:
-            _, way, _, entry, at = heappop(self._heap)
-            if entry in self._complete or (entry, at) in self._seen:
+            _, way, _, entry, at, trail, writes = heappop(self._heap)
+            if entry in self._complete:
                 continue
-            self._seen.add((entry, at))
-            spend(15)
-            edges = self._ways.edges(at, hurried=self._hurried)
-            if edges.accepting:
+            if at is None:
+                self._end(entry, way, trail, writes)
                 if entry == goal:
                     return way
-                self._complete[entry] = way
-                for before, caller, after in self._waiting.pop(entry, ()):
-                    self._add(before + way, caller, after)
-                continue
-            self._follow(edges, way, entry)
+            elif (entry, at) not in self._seen:
+                self._seen.add((entry, at))
+                spend(15)
+                known = self._ways.known(at) if self._hurried else None
+                if known is not None:
+                    self._add(way + known, entry, None, trail, writes + self._ways.writes(at))
+                    continue
+                trail = len(way), at, writes, trail
+                edges = self._ways.edges(at, hurried=self._hurried)
+                if edges.accepting:
+                    self._add(way, entry, None, trail, writes)
+                else:
+                    self._follow(edges, way, entry, trail, writes)
         return None
 
-    def _follow(self, edges: Edges, way: Way, entry: State) -> None:
+    def _end(self, entry: State, way: Way, trail: Trail, writes: int) -> None:
+        """Go on wherever the shortest word of an entry was waited for; the rest of a shortest way is a shortest way, and kept as well."""
+        self._complete[entry] = way, writes
+        while self._hurried and trail is not None:
+            length, at, written, trail = trail
+            self._ways.keep(at, way[length:], writes - written)
+        for before, caller, after, behind, written in self._waiting.pop(entry, ()):
+            self._add(before + way, caller, after, behind, written + writes)
+
+    def _follow(self, edges: Edges, way: Way, entry: State, trail: Trail, writes: int) -> None:
         for low, high, target in edges.ranges:
-            self._add(way + _expected_byte(low, high), entry, target)
+            self._add(way + _expected_byte(low, high), entry, target, trail, writes)
         for name, target in edges.tokens:
-            self._add(way + self._ways.special(name), entry, target)
+            self._add(way + self._ways.special(name), entry, target, trail, writes)
         for callee, after in edges.calls:
             if isinstance(callee, Text):
-                self._read(callee, after, way, entry)
+                self._read(callee, after, way, entry, trail, writes)
                 continue
             assert not isinstance(after, Dispatch), "only texts are dispatched upon"
-            known = self._complete.get(callee)
+            known = self._complete.get(callee) or (self._ways.known_with_writes(callee) if self._hurried else None)
             if known is None:
                 waiting = self._waiting.get(callee)
                 if waiting is None:
                     waiting = self._waiting[callee] = []
-                    self._add("", callee, callee)
-                waiting.append((way, entry, after))
+                    self._add("", callee, callee, None, 0)
+                waiting.append((way, entry, after, trail, writes))
             else:
-                self._add(way + known, entry, after)
+                self._add(way + known[0], entry, after, trail, writes + known[1])
 
-    def _read(self, text: Text, after: State | Dispatch, way: Way, entry: State) -> None:
+    def _read(self, text: Text, after: State | Dispatch, way: Way, entry: State, trail: Trail, writes: int) -> None:
         if not isinstance(after, Dispatch):
-            self._add(way + self._ways.of_text(text), entry, after)
+            self._add(way + self._ways.of_text(text), entry, after, trail, writes)
             return
         for spelling, part in variants(text.surface, text.language):
             if part is not None:
                 record = spelling.opening if after.records else None
                 for spelled, target in self._ways.told(TextAt(spelling, part), after, record, text.surface):
-                    self._add(way + symbols(spelling.opening) + spelled, entry, target)
+                    self._add(way + symbols(spelling.opening) + spelled, entry, target, trail, writes + after.alike)
 
-    def _add(self, way: Way, entry: State, at: State) -> None:
-        heappush(self._heap, (len(way), way, next(self._ties), entry, at))
+    def _add(self, way: Way, entry: State, at: State | None, trail: Trail, writes: int) -> None:
+        heappush(self._heap, (len(way), way, next(self._ties), entry, at, trail, writes))
 
 
 # -- characters ---------------------------------------------------------------------------------------------------------------
@@ -282,6 +320,15 @@ class _Search:
 def order(way: Way) -> tuple[int, Way]:
     """Return what ways are compared by: the shortest first."""
     return len(way), way
+
+
+def _labels(language: LiteralSet, wanted: int) -> list[int]:
+    """Return the labels of texts to try: one that has to come anyway if there is one, else the shortest."""
+    spend((language.high - language.low) >> 3)
+    labels = [label for label in range(language.low, language.high) if not language.excluded >> label & 1]
+    labels.sort(key=lambda label: len(language.texts[label]))
+    first = next((label for label in labels if wanted >> label & 1), None)
+    return labels[:_MOST_LABELS] if first is None else [first]
 
 
 def _closing(spelling: Spelling) -> Way:
@@ -341,12 +388,9 @@ def _characters(at: TextAt) -> list[tuple[Way, TextAt]]:
         for position, way in level.items():
             spend(8)
             for byte in _NEXT.get(position.place, range(256)):
-                after = position.step(byte)
-                if after is None:
-                    continue
-                into = found if after.place in (BODY, DONE) else further
-                if after not in into and len(into) < _AT_ONCE:
-                    into[after] = way + chr(byte)
+                after = position.step(byte) if len(found) < _AT_ONCE and len(further) < _AT_ONCE else None
+                if after is not None:
+                    (found if after.place in (BODY, DONE) else further).setdefault(after, way + chr(byte))
         level = further
     return [(way, position) for position, way in found.items()]
 

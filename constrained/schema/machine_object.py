@@ -142,6 +142,10 @@ class NamedKey(Dispatch):
     def __init__(self, at: Position) -> None:
         self.at = at
 
+    @property
+    def wanted(self) -> int:  # type: ignore[override]  # only asked for
+        return self.at.machine.required & ~self.at.written
+
     def after(self, label: int) -> State | None:
         try:
             return self.at.machine.named_entry(self.at, label)
