@@ -52,13 +52,14 @@ class Budget:
     Invariant: `left` only falls, but for `renew` and `refill`.
     """
 
-    __slots__ = ("at", "limit", "left", "cancelled", "deadline", "wanted", "_refill", "_until", "_next_check")
+    __slots__ = ("at", "limit", "left", "cancelled", "deadline", "wanted", "_refill", "_until", "_next_check", "whole")
 
     def __init__(
         self, limit: int | None = MAX_WORK, *, deadline: float | None = None, cancelled: Callable[[], bool] | None = None, refill: int = 0
     ) -> None:
         self.limit = limit
         self.at: Placed | None = None  # what was looked at last
+        self.whole: str | None = None  # what it is all about, where no smaller place is known
         self.left = NO_LIMIT if limit is None else limit
         self.cancelled, self.deadline, self._refill = cancelled, deadline, refill
         self.wanted: Callable[[], bool] | None = None
@@ -93,6 +94,12 @@ class Budget:
             if error.where is not None or self.at is None:
                 raise
             raise LimitExceeded(error.what, where=self.at.place, because=error.because, instead=error.instead) from None
+
+    def placed(self, error: LimitExceeded) -> LimitExceeded:
+        """Return an error that names the whole, if it names no place."""
+        if error.where is not None:
+            return error
+        return LimitExceeded(error.what, where=self.whole, because=error.because, instead=error.instead)
 
     def _check(self) -> None:
         if self.left < 0:

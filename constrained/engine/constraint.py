@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from constrained.engine.bitmask import number
 from constrained.engine.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
+from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
 from constrained.work import MAX_WORK, Budget, Preempted, begin, finish
 
 if TYPE_CHECKING:
@@ -148,12 +148,15 @@ class Constraint:
             raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead=instead)
         self.grammar, self.vocabulary, self.options = grammar, vocabulary, options
         self.budget = options.budget()
+        self.budget.whole = _named(grammar)
         self._kernel_class = kernel_class(options.kernel)
         self._completions: Completions | None = None
         outer = begin(self.budget)
         try:
             self._root, self._nullable = self._start()
             self._place = self._entered()
+        except LimitExceeded as error:
+            raise self.budget.placed(error) from None
         finally:
             finish(outer)
 
@@ -272,6 +275,12 @@ def logits_processor(
     integration = importlib.import_module("constrained.integrations.transformers")
     processor: GrammarProcessor = integration.logits_processor(constraints, prompt_length=prompt_length)
     return processor
+
+
+def _named(grammar: Grammar) -> str | None:
+    """Return what an error names where it knows no smaller place."""
+    start = getattr(grammar, "start", None)
+    return f"rule {start}" if isinstance(start, str) else None
 
 
 def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:

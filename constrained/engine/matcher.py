@@ -63,6 +63,8 @@ class Matcher:
             full = self._kernel.fill(self._path[-1], array, row, self._budget)
         except Preempted:
             full = self._worked(partial(self._filled, array, row), moved=True)  # PERF: a lambda would cost every call 0.1 µs
+        except LimitExceeded as error:
+            raise self._budget.placed(error) from None
         if full:
             self._replay()
 
@@ -158,6 +160,8 @@ class Matcher:
             after = kernel.step_token(self._path[-1], token, self._budget)
         except Preempted:
             after = self._worked(partial(self._stepped, token), moved=True)
+        except LimitExceeded as error:
+            raise self._budget.placed(error) from None
         if after <= DEAD or token in self._stop:
             token, after = self._unusual(token)
         self._path += (token, after)  # one instruction, without a call: the matcher has moved, or it has not
@@ -208,6 +212,8 @@ class Matcher:
                     return work()
                 except Preempted:
                     moved = True
+        except LimitExceeded as error:
+            raise self._budget.placed(error) from None
         finally:
             finish(outer)
 
