@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from constrained.errors import UnsupportedSchema
 from constrained.regex import ANY_TEXT, intersect, is_empty
 from constrained.schema.documents import NOTHING, both, ordered
+from constrained.schema.machine_clauses import beyond
 from constrained.schema.machine_distinct import Distinct
 from constrained.schema.machine_value import Values
 from constrained.schema.resources import Library
@@ -140,7 +141,7 @@ def survey(conj: Conj, values: Values) -> None:
                     Distinct(values, shape)
                 except UnsupportedSchema as error:
                     raise UnsupportedSchema(error.what, where=_place(current), because=error.because, instead=error.instead) from None
-        for child in _children(value, leads, values.never):
+        for child in _children(value, leads, values):
             if child and child != NOTHING and child not in seen:
                 seen.add(child)
                 if leads(child):
@@ -169,20 +170,20 @@ def _unique_in_place(schema: Any, pointer: str) -> Iterator[str]:
             yield from _unique_in_place(below, f"{pointer}/{keyword}")
 
 
-def _children(value: Value, leads: Callable[[Conj], bool], never: Callable[[Conj], bool]) -> Iterator[Conj]:
+def _children(value: Value, leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
     """Yield what the parts of a value must be, with every combination of conditions on one part that a machine can come to."""
     for array in value.arrays:
         yield from array.prefix
         yield array.rest
         if array.counts or array.clauses:
             for base, claims in _item_claims(array):
-                yield from _combined(base, claims, [count.item for count in array.counts], leads, never)
+                yield from _combined(base, claims, [count.item for count in array.counts], leads, values)
     for shape in value.objects:
         yield from (conj for _, conj in shape.named)
         yield from (conj for _, conj in shape.cells)
         if shape.clauses:
             for base, claims in _member_claims(shape):
-                yield from _combined(base, claims, [], leads, never)
+                yield from _combined(base, claims, [], leads, values)
 
 
 def _item_claims(array: ArrayShape) -> set[tuple[Conj, tuple[Conj, ...]]]:
@@ -222,25 +223,22 @@ def _rank(part: Obligation) -> tuple[int, ...]:
     return tuple([literal.node.serial for literal in ordered(conj)])
 
 
-def _combined(
-    base: Conj, claims: tuple[Conj, ...], counted: list[Conj], leads: Callable[[Conj], bool], never: Callable[[Conj], bool],
-) -> Iterator[Conj]:
-    """Yield what a part can have to be: each condition holds, or does not, or nothing is said of it.
+def _combined(base: Conj, claims: tuple[Conj, ...], counted: list[Conj], leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
+    """Yield what a part can have to be: each condition holds, or does not, or nothing is said of it; as machines split it, see `beyond`.
 
     Of more than `_MOST_COMBINED` conditions, each pair: what cannot be compiled is nearly always two keywords that meet.
     """
-    conditions = [(condition, True) for condition in dict.fromkeys(counted)] + [
-        (claim, len(claim) == 1) for claim in dict.fromkeys(claims) if claim not in counted]
+    conditions = [(condition, True) for condition in dict.fromkeys(counted)] + [(claim, False) for claim in dict.fromkeys(claims) if claim not in counted]
     if not any(leads(part) for part in (base, *(condition for condition, _ in conditions))):
         return
     found = {base: None}
     few = len(conditions) <= _MOST_COMBINED
-    for condition, deniable in conditions:
+    for condition, is_counted in conditions:
         for conj in tuple(found) if few else (base, *(both(base, other) for other, _ in conditions)):
             spend(2)
-            for part in (condition, negation(condition)) if deniable else (condition,):
-                joined = both(conj, part)
-                if joined not in found and joined != NOTHING and not never(joined):
+            outside = both(conj, negation(condition)) if is_counted else beyond(values, conj, condition)
+            for joined in (both(conj, condition), outside):
+                if joined is not None and joined not in found and joined != NOTHING and not values.never(joined):
                     found[joined] = None
     yield from found
 

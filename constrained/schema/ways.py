@@ -94,7 +94,10 @@ class _Count:
         ways = [self.of(part, True, depth) for part in members]
         if len(members) < 2 or schema.get("type") == "string" or self._are_apart(members):
             return sum(ways)
-        total, denied = 3 * len(members) ** 2, [self.of(part, False, depth) for part in members]
+        total = 3 * len(members) ** 2
+        if total >= MANY:  # PERF: what follows is quadratic
+            return MANY
+        denied = [self.of(part, False, depth) for part in members]
         for index, count in enumerate(ways):
             for other, ways_out in enumerate(denied):
                 count = min(count * ways_out, MANY) if other != index else count
