@@ -1,0 +1,50 @@
+"""A slice of the bomb table: what each row comes to, where, in how many words and how much work; the whole table is a command of `benchmarks`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from benchmarks import bombs, vocabularies
+from benchmarks.bomb_inputs import Bomb, read
+from constrained import work
+
+BOMBS = list(read())
+PER_FILE = 6  # rows, drawn by a fixed seed
+CHEAP = 100_000  # units of work that a row of the slice may have taken when it was recorded
+LONG = re.compile(r'": \d{5,}')  # inputs of tens of thousands of parts take a second to build
+MOST_WORK = 2_500_000  # units: what makes the grammar, and what the masks take, have a budget each
+
+
+def _is_small(bomb: Bomb) -> bool:
+    return (bomb.work or 0) <= CHEAP and not LONG.search(json.dumps(bomb.input))
+
+
+SLICE = [
+    bomb for file in sorted({bomb.file for bomb in BOMBS})
+    for bomb in bombs.sample([bomb for bomb in BOMBS if bomb.file == file and _is_small(bomb)], PER_FILE, seed=9)
+]
+
+
+@pytest.mark.parametrize("bomb", SLICE, ids=lambda bomb: bomb.id)
+def test_a_bomb_ends_as_the_table_says(bomb: Bomb, monkeypatch: pytest.MonkeyPatch) -> None:
+    spent, spend = [0], work.Budget.spend
+
+    def counted(budget: work.Budget, units: int) -> None:
+        spent[0] += units
+        spend(budget, units)
+
+    monkeypatch.setattr(work.Budget, "spend", counted)
+    outcome, where, message = bombs.attempt(bomb, bombs.build(bomb.input), vocabularies.embedded())
+    found = bombs.Run(outcome, where, message, spent[0], seconds=0, megabytes=0)
+    assert found.faults(bomb) == []
+    assert spent[0] <= MOST_WORK
+
+
+def test_the_table() -> None:
+    assert len(BOMBS) >= 200
+    assert [name for name, count in Counter(bomb.id for bomb in BOMBS).items() if count > 1] == []
+    assert len(SLICE) >= 60
