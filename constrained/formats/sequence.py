@@ -66,7 +66,7 @@ class Calls:
 
     def with_specials(self, names: Collection[str]) -> Calls:
         known = [machine.with_specials(names) if hasattr(machine, "with_specials") else machine for machine in self.machines]
-        return replace(self, machines=tuple(known), specials=self.specials | (self.markers & set(names)))
+        return replace(self, machines=tuple(known), specials=self.specials - self.markers | self.markers & set(names))
 
     def state(self) -> State:
         return Place(self, 0, self.first, 0, frozenset(), -1)

@@ -39,7 +39,7 @@ MARK = literal(chr(MARK_POINT))
 UNMARKED = char_class([(0, MARK_POINT - 1), (MARK_POINT + 1, 0x10FFFF)])
 REST = repeat(UNMARKED, 0, None)  # any rest of the input
 _MAYBE_MARK = optional(MARK)
-MAX_DEMANDS = 16  # different ones that one terminal may make
+MAX_DEMANDS = 40  # different ones that one terminal may make
 _CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY)
 _EDGES = (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY)
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
@@ -127,7 +127,9 @@ class _Reading:
         narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > MAX_DEMANDS
         if narrowed:
             assert longest is not None
-            rows = automaton(longest, self.alphabet)
+            lexed = automaton(longest, self.alphabet)
+            narrowed = all(lexed[leads[MARK_POINT]][1] for _, leads in lexed if MARK_POINT in leads)  # else only the end could follow, as after any text
+            rows = lexed if narrowed else rows
         if not rows:
             return NEVER
         free = free_row(rows, self.alphabet)
