@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from constrained.engine.completion import Completions
     from constrained.engine.matcher import Matcher
     from constrained.grammar import Grammar
-    from constrained.integrations.transformers import GrammarProcessor
+    from constrained.integrations.transformers import GrammarProcessor, MaxNewTokens
 
 CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
 REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
@@ -219,18 +219,22 @@ class Constraint:
             known = self._completions = Completions(self.vocabulary, self._root, nullable=self._nullable, max_configurations=bound)
         return known
 
-    def logits_processor(self, *, prompt_length: int | None = None) -> GrammarProcessor:
-        """Return a transformers.LogitsProcessor; see `constrained.integrations.transformers`."""
-        return logits_processor(self, prompt_length=prompt_length)
+    def logits_processor(self, *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None) -> GrammarProcessor:
+        """Return a transformers.LogitsProcessor; see `constrained.integrations.transformers`.
 
-    def generation_kwargs(self) -> dict[str, Any]:
+        max_new_tokens: every text ends as a word within so many tokens ("generate": as many as `generate` was told), see `matcher`.
+        """
+        return logits_processor(self, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
+
+    def generation_kwargs(self, *, max_new_tokens: int | None = None) -> dict[str, Any]:
         """Return what transformers' `generate` should be given: the processor, the tokens that end a sequence, and padding.
 
-        ``model.generate(**inputs, **constraint.generation_kwargs(), max_new_tokens=200)``
+        ``model.generate(**inputs, **constraint.generation_kwargs(max_new_tokens=200))``: every text ends as a word within 200 tokens.
         """
         stop = sorted(self.vocabulary.stop)
         ends = {"eos_token_id": stop, "pad_token_id": stop[0]} if stop else {}
-        return {"logits_processor": [self.logits_processor()], **ends}
+        most = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
+        return {"logits_processor": [self.logits_processor(max_new_tokens=max_new_tokens)], **ends, **most}
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its bound."""
@@ -266,14 +270,14 @@ class Constraint:
 
 
 def logits_processor(
-    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None
+    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
 ) -> GrammarProcessor:
     """Return a transformers.LogitsProcessor for a constraint, or for one each prompt of a batch (None: a row that may say anything).
 
     See `constrained.integrations.transformers`, which loads with the first call.
     """
     integration = importlib.import_module("constrained.integrations.transformers")
-    processor: GrammarProcessor = integration.logits_processor(constraints, prompt_length=prompt_length)
+    processor: GrammarProcessor = integration.logits_processor(constraints, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
     return processor
 
 

@@ -48,14 +48,29 @@ class Row:
         return self.matcher is not None and self.read < self.length and not self.matcher.is_finished()
 
 
+def budgets_of(constraints: Sequence[Constraint | None], most: int | Sequence[int | None] | None) -> tuple[int | None, ...]:
+    """Return the tokens that each constraint's words may have, None: as many as they like; given as one number, or one each.
+
+    Raises: ConstrainedError: no such numbers.  LimitExceeded: too few for any word.
+    """
+    listed = tuple(most) if isinstance(most, Sequence) and not isinstance(most, str) else (most,) * len(constraints)
+    if len(listed) != len(constraints):
+        raise ConstrainedError(
+            f"{len(listed)} budgets for {len(constraints)} constraints", because="max_new_tokens is one number, or one each", instead="max_new_tokens=200")
+    for constraint, budget in zip(constraints, listed):
+        if constraint is not None:
+            constraint.matcher(budget=budget)
+    return listed
+
+
 class Rows:
     """The rows of one generation.
 
     Invariant: `_ids[i]` is what `_rows[i]` is about; a matcher belongs to one row.
     """
 
-    def __init__(self, constraints: Sequence[Constraint | None]) -> None:
-        self._constraints = tuple(constraints)
+    def __init__(self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None]) -> None:
+        self._constraints, self._budgets = tuple(constraints), tuple(budgets)
         self._ids: Ids | None = None
         self._rows: list[Row] = []
 
@@ -81,11 +96,12 @@ class Rows:
         return all(common >= length - 1 for _, common in self._sources(ids))
 
     def _row(self, ids: Ids, at: int, source: int, common: int, old: list[Row], uses: Counter[int]) -> Row:
-        constraint, length = self._constraints[self._group(at, len(ids))], ids.shape[1]
+        group, length = self._group(at, len(ids)), ids.shape[1]
+        constraint, budget = self._constraints[group], self._budgets[group]
         if constraint is None:
             return Row(None, length, length)
         if source < 0:
-            matcher, read = constraint.matcher(), 0
+            matcher, read = constraint.matcher(budget=budget), 0
         else:
             uses[source] -= 1
             lent = old[source].matcher

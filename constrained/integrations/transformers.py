@@ -30,7 +30,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,14 +41,16 @@ from transformers.generation import CandidateGenerator
 from ..engine.constraint import Constraint
 from ..engine.matcher import Matcher, fill_masks
 from ..errors import ConstrainedError, NothingAllowed, VocabularyError
-from .rows import Ids, Row, Rows
+from .rows import Ids, Row, Rows, budgets_of
+
+MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | None
 
 _GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
 _CALL = LogitsProcessorList.__call__.__code__
 
 
 def logits_processor(
-    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None
+    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
 ) -> GrammarProcessor:
     """Return the processor that keeps `model.generate(…, logits_processor=[processor])` inside its constraints.
 
@@ -57,8 +59,11 @@ def logits_processor(
     stop tokens and padding are allowed, but `generate` alone decides when to stop.
 
     prompt_length: ids before the first generated one, padding included, where the caller knows better than the rule above.
+    max_new_tokens: every row ends as a word within so many tokens, see `Constraint.matcher(budget=…)`; one number, one for each
+    constraint, or "generate": as many as `generate` was told, which has to be enough for a word.
+    Raises: LimitExceeded: so few tokens are not enough.
     """
-    return GrammarProcessor(constraints, prompt_length)
+    return GrammarProcessor(constraints, prompt_length, max_new_tokens)
 
 
 class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
@@ -70,10 +75,13 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     supports_continuous_batching = False  # that mode passes the last token only, without history
 
-    def __init__(self, constraints: Constraint | Sequence[Constraint | None], prompt_length: int | None = None) -> None:
+    def __init__(
+        self, constraints: Constraint | Sequence[Constraint | None], prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
+    ) -> None:
         if prompt_length is not None and (isinstance(prompt_length, bool) or not isinstance(prompt_length, int) or prompt_length < 0):
             raise ConstrainedError("prompt_length is a number of tokens", because=f"got {prompt_length!r:.50}", instead="input_ids.shape[1]")
-        self.constraints, self.prompt_length = _listed(constraints), prompt_length
+        self.constraints, self.prompt_length, self.max_new_tokens = _listed(constraints), prompt_length, max_new_tokens
+        self._budgets = budgets_of(self.constraints, None if max_new_tokens == "generate" else max_new_tokens)
         self.vocabulary = next(constraint.vocabulary for constraint in self.constraints if constraint is not None)
         self._thread = threading.local()  # .latest: the generation that this thread last worked on
         self._warned = False
@@ -105,7 +113,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     def begin(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> None:
         """Say that `input_ids` is the prompt of the generation that `processors` will be called for."""
-        self._register(processors, _Generation(self.constraints, input_ids.detach().cpu().numpy(), self.prompt_length, processors))
+        self._register(processors, self._started(input_ids.detach().cpu().numpy(), processors, sys._getframe(1)))
 
     def matcher_of(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> Matcher | None:
         """Return the matcher after one sequence of the generation of `processors`; None where it is not in the language."""
@@ -114,7 +122,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         return None if row.left else row.matcher
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GrammarProcessor, (self.constraints, self.prompt_length)
+        return GrammarProcessor, (self.constraints, self.prompt_length, self.max_new_tokens)
 
     # -- which generation ---------------------------------------------------------------------------------------------------
 
@@ -130,10 +138,18 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         if latest is not None and (nested or processors is None) and latest.continues(ids):
             generation = latest
         else:
-            generation = _Generation(self.constraints, ids, self.prompt_length, processors)
+            generation = self._started(ids, processors, frame)
             self._look_at_ends(generation, frame)
         self._register(processors, generation)
         return generation
+
+    def _started(self, ids: Ids, processors: LogitsProcessorList | None, frame: FrameType | None) -> _Generation:
+        """Return a new generation, with the tokens that its words may have."""
+        length, budgets = ids.shape[1] if self.prompt_length is None else self.prompt_length, self._budgets
+        limit = getattr(_generation_config(frame), "max_length", None)
+        if self.max_new_tokens == "generate" and isinstance(limit, int):
+            budgets = budgets_of(self.constraints, max(0, limit - length))
+        return _Generation(self.constraints, budgets, ids, length, processors)
 
     def _look_at_ends(self, generation: _Generation, frame: FrameType | None) -> None:
         """Note what `generate` writes behind an end, and warn once if it does not know the ends."""
@@ -272,14 +288,15 @@ class _Generation:
     """What is known about one call of `generate`: where the prompts end, and the matchers of its rows."""
 
     def __init__(
-        self, constraints: Sequence[Constraint | None], prompts: Ids, prompt_length: int | None, processors: LogitsProcessorList | None
+        self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None], prompts: Ids, length: int,
+        processors: LogitsProcessorList | None,
     ) -> None:
-        self.length = prompts.shape[1] if prompt_length is None else prompt_length
+        self.length = length
         self.prompts = {row.tobytes() for row in prompts[:, : self.length]}
         self.padding: tuple[int, ...] = ()  # ids that `generate` writes behind the end
         self.unchecked: _Emptiness | None = None
         self._list = None if processors is None else weakref.ref(processors)
-        self._rows = Rows(constraints)
+        self._rows = Rows(constraints, budgets)
 
     def is_running(self) -> bool:
         """Say whether the list of processors that started this generation still exists."""
