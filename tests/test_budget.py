@@ -1,0 +1,169 @@
+"""Budgets: words end within so many tokens, masks and calls agree, ways out are the shortest, and large budgets change nothing."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+from laws import assert_mask_is_accepts, hard_vocabulary, separating_vocabulary
+
+import constrained as c
+from benchmarks import always_finished
+
+FORMATS = ("chatglm3", "hermes", "internlm2", "llama3.1", "mistral-v11", "qwen3-coder")
+TEXTS = {
+    "integer": {"type": "integer"},
+    "object": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "required": ["b"], "additionalProperties": False},
+    "array": {"type": "array", "items": {"enum": ["x", 12, None]}, "minItems": 2},
+    "union": {"anyOf": [{"const": "hello"}, {"type": "array", "minItems": 1, "items": {"type": "boolean"}}]},
+    "escapes": {"enum": ['"\\', "\u2028\n"]},
+}
+
+
+@pytest.fixture(scope="module")
+def hard():
+    return hard_vocabulary()
+
+
+def _mask(matcher) -> np.ndarray:
+    row = np.zeros((1, matcher.constraint.vocabulary.words), np.int32)
+    matcher.fill_mask(row)
+    return row
+
+
+def _cases(vocabulary, schemas=None, formats=()):
+    return always_finished.cases(vocabulary, formats, schemas)
+
+
+@pytest.mark.parametrize("name", sorted(always_finished.SCHEMAS))
+def test_words_of_schemas_end_within_their_budget(name, tiny_vocabulary):
+    (case,) = _cases(tiny_vocabulary, [name])
+    least = case.constraint.min_tokens
+    for budget, eager in ((least, True), (least + 4, False), (least + 9, True)):
+        ids = always_finished.walk(case.constraint, budget, random.Random(budget), eager=eager)
+        assert case.fault(ids, budget) is None
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_turns_of_formats_end_within_their_budget(name, tiny_vocabulary):
+    for case in _cases(tiny_vocabulary, [], [name]):
+        budget = case.constraint.min_tokens + 4
+        assert case.fault(always_finished.walk(case.constraint, budget, random.Random(budget), eager=True), budget) is None
+
+
+@pytest.mark.parametrize("soft_close", [0, 4])
+@pytest.mark.parametrize("name", ["open object", "distinct strings", "recursion", "long choice"])
+def test_the_mask_is_what_advance_takes(name, soft_close, tiny_vocabulary):
+    (case,) = _cases(tiny_vocabulary, [name])
+    picks = random.Random(3)
+    matcher = case.constraint.matcher(budget=case.constraint.min_tokens + 4, soft_close=soft_close)
+    plain = case.constraint.matcher()
+    for _ in range(6):
+        allowed = assert_mask_is_accepts(matcher)
+        assert not (_mask(matcher) & ~_mask(plain)).any()
+        longer = [token for token in allowed if token not in tiny_vocabulary.stop]
+        if not longer:
+            break
+        refused = next((token for token in range(tiny_vocabulary.size) if token not in allowed), None)
+        if refused is not None:
+            with pytest.raises(c.Rejected):
+                matcher.advance(refused)
+            assert "not allowed" in matcher.explain(refused)
+        token = picks.choice(longer)
+        matcher.advance(token)
+        plain.advance(token)
+
+
+@pytest.mark.parametrize("name", ["open object", "distinct strings", "long choice", "date-time"])
+def test_a_large_budget_changes_nothing(name, tiny_vocabulary):
+    (case,) = _cases(tiny_vocabulary, [name])
+    large, plain, picks = case.constraint.matcher(budget=10_000), case.constraint.matcher(), random.Random(5)
+    for _ in range(12):
+        row = _mask(plain)
+        np.testing.assert_array_equal(_mask(large), row)
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+        longer = [token for token in allowed if token not in tiny_vocabulary.stop]
+        if not longer:
+            break
+        token = picks.choice(longer)
+        large.advance(token)
+        plain.advance(token)
+        assert large.forced_tokens() == plain.forced_tokens()
+
+
+def test_tokens_that_begin_and_end_members_and_items(tmp_path):
+    vocabulary, picks = separating_vocabulary(), random.Random(2)
+    for case in _cases(vocabulary, ["distinct strings", "counted members", "open object"]):
+        for budget in (case.constraint.min_tokens, case.constraint.min_tokens + 3):
+            assert case.fault(always_finished.walk(case.constraint, budget, picks, eager=True), budget) is None
+
+
+def _fewest_bytes(matcher) -> int:
+    """Return how many bytes it takes to a complete word, by breadth-first search over the automaton."""
+    kernel, level, length = matcher._kernel, {matcher._path[-1]}, 0
+    while not any(kernel.is_final(state) for state in level):
+        level = {kernel.step_byte(state, byte) for state in level for byte in kernel.next_bytes(state)}
+        length += 1
+    return length
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_the_way_out_is_the_shortest(name, hard):
+    matcher, picks = c.compile(c.Grammar.from_json_schema(TEXTS[name]), hard).matcher(), random.Random(1)
+    for _ in range(5):
+        completion = matcher.shortest_completion()
+        assert len(hard.decode(completion)) == _fewest_bytes(matcher)
+        twin = matcher.copy()
+        for token in completion:
+            twin.advance(token)
+        assert twin.is_accepting()
+        allowed = [token for token in assert_mask_is_accepts(matcher) if token not in hard.stop]
+        if not allowed:
+            break
+        matcher.advance(picks.choice(allowed))
+
+
+def test_moves_leave_masks_as_a_fresh_walk_has_them(tiny_vocabulary):
+    (case,) = _cases(tiny_vocabulary, ["open object"])
+    budget, picks = case.constraint.min_tokens + 3, random.Random(9)
+    ids = always_finished.walk(case.constraint, budget, picks, eager=True)
+    matcher = case.constraint.matcher(budget=budget)
+    masks = []
+    for token in ids:
+        masks.append(_mask(matcher))
+        matcher.advance(token)
+    for back in (1, 3, len(ids)):
+        twin = pickle.loads(pickle.dumps(matcher))
+        copy = matcher.copy()
+        for moved in (twin, copy):
+            moved.rollback(back)
+            np.testing.assert_array_equal(_mask(moved), masks[len(ids) - back])
+            assert moved.remaining >= len(moved.shortest_completion())
+    matcher.reset()
+    np.testing.assert_array_equal(_mask(matcher), masks[0])
+    rows = np.zeros((2, tiny_vocabulary.words), np.int32)
+    c.fill_masks([matcher, case.constraint.matcher()], rows)
+    np.testing.assert_array_equal(rows[:1], masks[0])
+
+
+def test_a_budget_that_is_too_small_is_refused(hard):
+    constraint = c.compile(c.Grammar.from_json_schema({"type": "string", "minLength": 50}), hard)
+    with pytest.raises(c.LimitExceeded, match=f"the shortest word that is known has {constraint.min_tokens} tokens"):
+        constraint.matcher(budget=constraint.min_tokens - 1)
+    with pytest.raises(c.ConstrainedError, match="budget is a number of tokens"):
+        constraint.matcher(budget=-1)
+    with pytest.raises(c.ConstrainedError, match="soft_close needs a budget"):
+        constraint.matcher(soft_close=3)
+
+
+def test_a_soft_close_opens_nothing_near_the_end(tiny_vocabulary):
+    constraint = c.compile(c.Grammar.from_json_schema({"type": "array", "items": {"type": "array"}}), tiny_vocabulary)
+    opened, (bracket,) = [], tiny_vocabulary.tokenize(b"[")
+    for soft_close in (0, 8):
+        matcher = constraint.matcher(budget=12, soft_close=soft_close)
+        while matcher.accepts(bracket):
+            matcher.advance(bracket)
+        opened.append(len(matcher.tokens))
+    assert opened == [6, 3]
