@@ -35,9 +35,11 @@ SCHEMAS: dict[str, Any] = {
     "string": {"type": "string", "minLength": 3, "maxLength": 9},
     "pattern": {"type": "string", "pattern": "^[a-z]{3}-\\d+$"},
     "date-time": {"type": "string", "format": "date-time"},
-    "open object": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["a", "b"]},
+    "open object": {
+        "type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["a", "b"]},
     "closed object": {
-        "type": "object", "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "f"]}, "days": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "f"]}, "days": {"type": "integer", "minimum": 0, "maximum": 99}},
         "required": ["city", "unit"], "additionalProperties": False},
     "counted members": {"type": "object", "minProperties": 2, "maxProperties": 3, "additionalProperties": {"type": "boolean"}},
     "dependent": {
@@ -53,7 +55,8 @@ SCHEMAS: dict[str, Any] = {
     "long choice": {"anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 60}]},
     "condition": {
         "type": "object", "properties": {"k": {"enum": ["s", "n"]}, "v": True}, "required": ["k", "v"], "additionalProperties": False,
-        "if": {"properties": {"k": {"const": "s"}}}, "then": {"properties": {"v": {"type": "string"}}}, "else": {"properties": {"v": {"type": "null"}}}},
+        "if": {"properties": {"k": {"const": "s"}}},
+        "then": {"properties": {"v": {"type": "string"}}}, "else": {"properties": {"v": {"type": "null"}}}},
     "many required": {
         "type": "object", "properties": {f"p{i}": {"type": "boolean"} for i in range(12)}, "required": [f"p{i}" for i in range(12)],
         "additionalProperties": False},

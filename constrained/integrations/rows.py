@@ -69,8 +69,9 @@ class Rows:
     Invariant: `_ids[i]` is what `_rows[i]` is about; a matcher belongs to one row.
     """
 
-    def __init__(self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None]) -> None:
-        self._constraints, self._budgets = tuple(constraints), tuple(budgets)
+    def __init__(self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None] | None = None) -> None:
+        self._constraints = tuple(constraints)
+        self._budgets = budgets or (None,) * len(self._constraints)
         self._ids: Ids | None = None
         self._rows: list[Row] = []
 
