@@ -21,7 +21,6 @@ import numpy as np
 
 from constrained import ChatFormat, ConstrainedError, Vocabulary, compile
 from constrained.errors import LimitExceeded
-
 from constrained.work import Budget, metered
 
 UNITS = 300_000  # of work for one list
