@@ -284,7 +284,10 @@ def logits_processor(
 def _named(grammar: Grammar) -> str | None:
     """Return what an error names where it knows no smaller place."""
     start = getattr(grammar, "start", None)
-    return f"rule {start}" if isinstance(start, str) else None
+    if not isinstance(start, str):
+        return None
+    alternatives = grammar.rules[start].alternatives
+    return "#" if len(alternatives) == 1 and [type(symbol).__name__ for symbol in alternatives[0]] == ["Embedded"] else f"rule {start}"
 
 
 def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:
