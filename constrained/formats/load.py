@@ -13,9 +13,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import GrammarError, shown
 from ..grammar import Grammar, Literal, Rule, Symbol
 from ..schema.recent import Recent, content
+from ..work import metered
 from .aliases import known, nearest
 from .bind import Writing, bind, shape
 from .definition import ENTRY, Change, Definition, read_definition
@@ -219,6 +222,49 @@ class ChatFormat:
     def _entered(self) -> dict[str, ChatFormat]:
         return {"assistant_turn": self}
 
+    def render(
+        self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None, **options: Any
+    ) -> list[int]:
+        """Return the ids of a conversation; special tokens come from its structure alone, whatever its texts spell.
+
+        messages: `Message` objects or dicts as OpenAI has them, the system message with its list of tools included.  tools: only for the
+        order of arguments.  options: those of the format; ``open_ended=True``, where it is one, ends with the header of an answer.
+
+        Raises: ConstrainedError: the format has no such conversation.  VocabularyError: a special token is missing.
+        """
+        from . import render
+
+        return render.ids_of(self, render.render(self, messages, tools, options), vocabulary)[0]
+
+    def render_text(self, messages: Iterable[Message | Mapping[str, Any]], tools: object = None, **options: Any) -> str:
+        """Return the text of a conversation; as `render`, and messages that spell a special token are refused.
+
+        >>> ChatFormat.load("llama3.1-json").render_text([{"role": "user", "content": "Hi"}], open_ended=True)
+        '<|begin_of_text|><|start_header_id|>user<|end_header_id|>\\n\\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\\n\\n'
+        """
+        from . import render
+
+        return render.text_of(self, render.render(self, messages, tools, options))
+
+    def loss_mask(
+        self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None, **options: Any
+    ) -> np.ndarray[Any, Any]:
+        """Return which ids of `render` a model learns, (len(ids),) bool: all that an assistant generates, the token that ends the turn included.
+
+        mask[i] is of the token ids[i] itself, not of the one before it, which predicts it: models shift labels on their own.
+        """
+        from . import render
+
+        return np.asarray(render.ids_of(self, render.render(self, messages, tools, options), vocabulary)[1], bool)
+
+    def labels(
+        self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None, **options: Any
+    ) -> np.ndarray[Any, Any]:
+        """Return the ids of `render`, -100 where nothing is learned, (len(ids),) int64: the labels that transformers and TRL expect."""
+        from . import render
+
+        return render.labels(*render.ids_of(self, render.render(self, messages, tools, options), vocabulary))
+
     def write(self, message: Message, tools: object = None, **options: Any) -> str:
         """Return the canonical text of a message's turn: what a model that follows the format to the letter would generate.
 
@@ -229,7 +275,8 @@ class ChatFormat:
         if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has
         request = self._request(tools, **options)
-        return write_turn(shape(self.generic, self.definition, request), self.definition, message, request.tools)
+        with metered():
+            return write_turn(shape(self.generic, self.definition, request), self.definition, message, request.tools)
 
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
         """Return the canonical text of a turn that is one call and nothing else."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ..errors import LimitExceeded
 from ..grammar import Ref, Symbol
+from ..work import spend
 
 State = TypeVar("State", bound=Hashable)
 Event = TypeVar("Event")
@@ -25,12 +26,13 @@ MAX_STEPS = 2_000_000
 
 def derive(
     rules: Rules, start: str, state: State, leaf: Leaf[State, Event], done: Callable[[State], bool],
-    enter: Enter[State, Event] = lambda rule, state: None,
+    enter: Enter[State, Event] = lambda rule, state: None, moved: Callable[[str, State], State | None] | None = None,
 ) -> list[Event] | None:
     """Return the events of the first derivation of `start` that takes `state` to one that is `done`; None where there is none.
 
     leaf(symbol, state) returns the states after a symbol, best first, each with an event or None; for a reference it may return None,
-    which walks through the rule, alternatives in their order.
+    which walks through the rule, alternatives in their order.  moved(rule, state) returns the state inside a rule that is walked through,
+    None where it must not be entered.
 
     Raises: LimitExceeded: more than `MAX_STEPS` steps, as left recursion would take.
     """
@@ -60,6 +62,8 @@ def derive(
         if (state, current) in seen:
             continue
         seen.add((state, current))
+        if not len(seen) & 63:
+            spend(256)
         if len(seen) > MAX_STEPS:
             raise LimitExceeded("the turn takes too long to read", because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?")
         if not current:
@@ -74,7 +78,8 @@ def derive(
         elif isinstance(symbol, Ref):
             event = enter(symbol.rule, state)
             entered = trail if event is None else (event, trail)
-            walks.append(iter([(state, frame(alternative, 0, then), entered) for alternative in rules[symbol.rule]]))
+            inside = state if moved is None else moved(symbol.rule, state)
+            walks.append(iter([(inside, frame(alternative, 0, then), entered) for alternative in rules[symbol.rule]] if inside is not None else []))
     return None
 
 

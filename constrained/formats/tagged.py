@@ -57,19 +57,21 @@ def tags_of(rules: Alternatives, markers: Collection[str], specials: Collection[
     )
 
 
-def write_members(arguments: Mapping[str, Any], tags: Tags) -> str:
-    """Return arguments as members between tags.
+def write_members(arguments: Mapping[str, Any], tags: Tags) -> list[tuple[str, bool]]:
+    """Return arguments as members between tags, in pieces: a text, and whether it is of the tags.
 
     Raises: ConstrainedError: a string holds what ends it.
     """
-    pieces = [tags.opening]
+    pieces = [(tags.opening, True)]
     for key, value in arguments.items():
         kind = kind_of(value)
         text = value if kind == "string" else write_json(value, tag_safe=True)
         if kind == "string" and not re.fullmatch(tags.text, text):
             raise ConstrainedError(f"cannot write the parameter {key!r}", because="its text holds what ends a value in this format, where nothing is escaped")
-        pieces += [tags.key, key, tags.value[KINDS.index(kind)], text, tags.end.replace(AGAIN, key)]
-    return "".join([*pieces, tags.closing if arguments else tags.bare])
+        end = [(part, True) for part in tags.end.split(AGAIN)]
+        end = [*end[:1], *(piece for part in end[1:] for piece in ((key, False), part))]
+        pieces += [(tags.key, True), (key, False), (tags.value[KINDS.index(kind)], True), (text, False), *end]
+    return [*pieces, (tags.closing if arguments else tags.bare, True)]
 
 
 def _parts(sequence: Sequence, rules: Alternatives) -> tuple[str, str, str, str]:

@@ -22,6 +22,8 @@ from .tagged import tags_of, write_members
 from .tools import Tool
 from .values import in_schema_order, write_json, write_keywords
 
+Piece = tuple[str, bool]  # a text, and whether the grammar says it; what a message says can never be a special token
+
 
 class _Said(NamedTuple):
     """How much of a message has been written: the rules of its texts, and the number of its calls."""
@@ -38,19 +40,19 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     schemas = {tool.name: tool.parameters for tool in tools or ()}
     texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
     texts |= {"content": message.content} if message.content else {}
-    calls = [_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(message.tool_calls)]
+    calls = [write_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(message.tool_calls)]
     slots = {"content", *definition.thoughts.values()}
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
     stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
 
-    def leaf(avoided: set[str], symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, str | None]] | None:
+    def leaf(avoided: set[str], symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
         if not isinstance(symbol, Ref):
-            text = _fixed(symbol)
-            return [] if text is None or text in avoided else [(said, text)]
+            text = fixed(symbol)
+            return [] if text is None or text in avoided else [(said, [(text, True)])]
         rule = symbol.rule
         if rule in slots:
-            writes = rule in texts and rule not in said.texts and _fits(rules, rule, texts[rule])
-            return [(said._replace(texts=said.texts | {rule}), texts[rule])] if writes else []
+            writes = rule in texts and rule not in said.texts and fits(rules, rule, texts[rule])
+            return [(said._replace(texts=said.texts | {rule}), [(texts[rule], False)])] if writes else []
         if rule in call_rules:
             writes = said.calls < len(calls) and calls[said.calls][0] == rule
             return [(said._replace(calls=said.calls + 1), calls[said.calls][1])] if writes else []
@@ -60,19 +62,19 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     for avoided in (stops - {message.stop} if message.stop in stops else set(), set[str]()):
         pieces = derive(rules, ENTRY, _Said(), partial(leaf, avoided), lambda said: said == whole)
         if pieces is not None:
-            return "".join(pieces)
+            return "".join(text for found in pieces for text, _ in found)
     raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=_reason(message, rules))
 
 
 def _reason(message: Message, rules: Alternatives) -> str:
-    if not _fits(rules, "content", message.content):
+    if not fits(rules, "content", message.content):
         return "readers would take its text for something else"
     counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
     parts = [*(["text"] if message.content else []), *(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counts if count)]
     return f"none has {' and '.join(parts) or 'neither text nor calls'}"
 
 
-def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object, at: int) -> tuple[str, str]:
+def write_call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object, at: int) -> tuple[str, list[Piece]]:
     """Return the rule that writes a call, number `at` of its turn, and what it writes."""
     builtin, payload = definition.builtins.get(call.name), definition.payload
     if (builtin.rule if builtin else "tool_call") not in rules:
@@ -85,42 +87,44 @@ def _call(rules: Alternatives, definition: Definition, call: ToolCall, schema: o
     assert payload is not None  # a grammar with tool_call has one
     arguments = in_schema_order(call.arguments, schema)
     if payload.surface == "tagged":
-        text = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())))
+        written = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())))
     else:
-        text = write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe)
-    texts = {"name": spell_name(call.name, payload), "arguments": text}
+        written = [(write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe), False)]
+    texts = {"name": spell_name(call.name, payload), "arguments": ""}
     if definition.repeat is not None and definition.repeat.ids is not None:
         number = definition.repeat.first + at
         given = call.id.rpartition(":")[2] if call.id and id_slot(rules) == "call_number" else call.id
         texts[id_slot(rules)] = given or (str(number) if definition.repeat.ids == "counted" else f"call{number:05d}")
-    return "tool_call", _filled(rules, "tool_call", texts, definition)
+    return "tool_call", _filled(rules, "tool_call", texts, definition, written)
 
 
-def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: Definition) -> str:
-    """Return the first text of a rule in which each of the given rules writes its value, once."""
+def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: Definition, arguments: list[Piece] | None = None) -> list[Piece]:
+    """Return the first text of a rule in which each of the given rules writes its value, once; `arguments`: those of the rule of this name."""
 
-    def leaf(symbol: Symbol, used: frozenset[str]) -> Iterable[tuple[frozenset[str], str | None]] | None:
+    def leaf(symbol: Symbol, used: frozenset[str]) -> Iterable[tuple[frozenset[str], list[Piece] | None]] | None:
         if not isinstance(symbol, Ref):
-            return [(used, text)] if (text := _fixed(symbol)) is not None else []
+            return [(used, [(text, True)])] if (text := fixed(symbol)) is not None else []
         if symbol.rule not in values:
             return None
-        fits = symbol.rule not in used and (symbol.rule == "arguments" or _fits(rules, symbol.rule, values[symbol.rule]))
-        return [(used | {symbol.rule}, values[symbol.rule])] if fits else []
+        own = arguments if symbol.rule == "arguments" and arguments is not None else [(values[symbol.rule], False)]
+        writes = symbol.rule not in used and (own is arguments or fits(rules, symbol.rule, values[symbol.rule]))
+        return [(used | {symbol.rule}, own)] if writes else []
 
     pieces = derive(rules, rule, frozenset[str](), leaf, lambda used: len(used) == len(values))
     if pieces is None:
-        because = next((f"{rule} cannot be {text[:40]!r}" for rule, text in values.items() if not _fits(rules, rule, text)), None)
+        because = next((f"{rule} cannot be {text[:40]!r}" for rule, text in values.items() if not fits(rules, rule, text)), None)
         raise ConstrainedError(f"the format '{definition.title}' cannot write this call", because=because)
-    return "".join(pieces)
+    return [piece for found in pieces for piece in found]
 
 
-def _fixed(symbol: Symbol) -> str | None:
+def fixed(symbol: Symbol) -> str | None:
+    """Return the text of a literal or a special token."""
     if isinstance(symbol, Literal):
         return symbol.text
     return symbol.name if isinstance(symbol, Special) else None
 
 
-def _fits(rules: Alternatives, rule: str, text: str) -> bool:
+def fits(rules: Alternatives, rule: str, text: str) -> bool:
     """Return whether a rule that is one terminal derives a text; other rules are not judged."""
     sequence = rules[rule][0] if rule in rules else ()
     if not text or len(sequence) != 1 or not isinstance(sequence[0], Pattern):

@@ -54,7 +54,7 @@ class Reading:
 def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial: bool = False) -> Reading:
     """Read a text behind a prompt; places count from the prompt's first character."""
     whole = prompt.text + turn.text
-    machine = _run(question.network, prompt, turn)
+    machine = machine_over(question.network, prompt, turn)
     if partial and machine.failure is None:
         return judged(_cut(machine, question, whole), question, terms, whole, complete=False)
     trail = ending(machine, question, terms)
@@ -63,7 +63,8 @@ def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial:
     return _failed(machine, question, turn, terms, prompt, whole, partial=partial)
 
 
-def _run(network: Network, *turns: Turn) -> Machine:
+def machine_over(network: Network, *turns: Turn) -> Machine:
+    """Return the machine that has read texts, one behind the other."""
     machine = Machine(network)
     for turn in turns:
         for piece, is_token in turn.pieces():
@@ -123,7 +124,7 @@ def _cut(machine: Machine, question: Question, text: str) -> Reading:
 
 def _failed(machine: Machine, question: Question, turn: Turn, terms: Terms, prompt: Turn, whole: str, *, partial: bool) -> Reading:
     """Say why a text could not be read, and read on where that is possible."""
-    second = _run(question.lenient, prompt, turn) if question.kind != "tool_call" else machine
+    second = machine_over(question.lenient, prompt, turn) if question.kind != "tool_call" else machine
     trail = second.accepted()
     if trail is not False:
         reading = judged(Reading(assembled(trail, question, whole).messages), question, terms, whole)

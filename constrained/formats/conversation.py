@@ -1,0 +1,175 @@
+"""Messages → the canonical text of a conversation, in pieces that say what is structure and what somebody wrote; and what a model learns of it.
+
+The writer searches the format's rule ``conversation`` for a derivation that says all messages in their order and nothing else.  A piece is
+structure only if it stands in the grammar, so whatever a message holds can never become a special token.
+
+A model learns what it would generate: the turn of an assistant behind its header, up to and including the token that ends it, also where
+that token begins the next message (`Span`).  A header is the fixed text at the beginning of an assistant's message.
+
+Tested in tests/test_render.py: what is rendered is read back as the same messages, whatever they hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import ConstrainedError, shown
+from ..grammar import Literal, Ref, Special, Symbol
+from .definition import Definition
+from .message import Message, ToolCall
+from .read.assemble import Slots
+from .rules import Alternatives, right_recursive
+from .search import derive
+from .tools import Tool
+from .write import Piece, fits, fixed, write_call
+
+Span = tuple[int, int]  # characters, exclusive end
+
+
+class _Said(NamedTuple):
+    """How much has been written: the message, its texts, the number of its calls."""
+
+    message: int = -1
+    texts: frozenset[str] = frozenset()
+    calls: int = 0
+
+
+def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+    """Return messages that are given as such, or as dicts in the shape of OpenAI's interface.
+
+    Raises: ConstrainedError: one is neither.
+    """
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ConstrainedError(f"not messages: {shown(given)}", instead='a list of Message or of {"role": …, "content": …}')
+    return [message if isinstance(message, Message) else _message(message, at) for at, message in enumerate(given)]
+
+
+def _message(given: Any, at: int) -> Message:
+    if not isinstance(given, Mapping) or not isinstance(given.get("role"), str):
+        raise ConstrainedError(f"message {at} is none", because=f"it is {shown(given)}", instead='{"role": …, "content": …}')
+    if unknown := given.keys() - {"role", "content", "name", "tool_calls", "reasoning_content", "thoughts", "stop"}:
+        raise ConstrainedError(f"message {at} has the unknown key {shown(min(map(str, unknown)))}", instead="role, content, name, tool_calls, thoughts")
+    content, thoughts = given.get("content") or "", dict(given.get("thoughts") or {})
+    if given.get("reasoning_content"):
+        thoughts["reasoning"] = given["reasoning_content"]
+    if not isinstance(content, str) or not all(isinstance(text, str) for text in thoughts.values()):
+        raise ConstrainedError(f"message {at} holds no text", because=f"its content is {shown(content)}", instead="a text")
+    calls = [_call(call, at) for call in given.get("tool_calls") or ()]
+    return Message(content, calls, given.get("stop"), thoughts, given["role"], given.get("name"))
+
+
+def _call(given: Any, at: int) -> ToolCall:
+    inner = given.get("function", given) if isinstance(given, Mapping) else None
+    name, arguments = (inner.get("name"), inner.get("arguments")) if isinstance(inner, Mapping) else (None, None)
+    try:
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError as error:
+        raise ConstrainedError(f"a call of message {at} has no arguments", because=f"they are no JSON: {error}") from error
+    if not isinstance(name, str) or not isinstance(arguments, Mapping):
+        raise ConstrainedError(f"a call of message {at} is none", because=f"it is {shown(given)}", instead='{"name": …, "arguments": {…}}')
+    return ToolCall(name, dict(arguments), given.get("id"))
+
+
+def write_conversation(
+    rules: Alternatives, entry: str, definition: Definition, messages: Sequence[Message], tools: tuple[Tool, ...] | None
+) -> list[Piece]:
+    """Return the pieces of a conversation.  Raises: ConstrainedError: the format has no such conversation."""
+    rules = right_recursive(rules)
+    slots, schemas = Slots.of(definition), {tool.name: tool.parameters for tool in tools or ()}
+    roles = definition.messages
+    calls = [[write_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(m.tool_calls)] for m in messages]
+    texts = [_texts(message, definition) for message in messages]
+    call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
+
+    def is_said(said: _Said) -> bool:
+        return said.message < 0 or len(said.texts) == len(texts[said.message]) and said.calls == len(calls[said.message])
+
+    def begun(rule: str, said: _Said) -> _Said | None:
+        if rule not in roles:
+            return said
+        following = said.message + 1
+        fit = is_said(said) and following < len(messages) and messages[following].role == roles[rule]
+        return _Said(following) if fit else None
+
+    def leaf(symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
+        if not isinstance(symbol, Ref):
+            text = fixed(symbol)
+            stop = messages[said.message].stop if said.message >= 0 else None
+            refused = text is None or stop in slots.stops and text in slots.stops and text != stop
+            return [] if refused else [(said, [(str(text), True)])]
+        rule, what = symbol.rule, slots.meaning(symbol.rule)
+        if what in ("content", "speaker") or what in slots.thoughts:
+            mine = texts[said.message] if said.message >= 0 else {}
+            writes = what in mine and what not in said.texts and fits(rules, rule, mine[what])
+            return [(said._replace(texts=said.texts | {what}), [(mine[what], False)])] if writes else []
+        if rule in call_rules:
+            writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == rule
+            return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []
+        return None
+
+    found = derive(rules, entry, _Said(), leaf, lambda said: said.message == len(messages) - 1 and is_said(said), moved=begun)
+    if found is None:
+        named = " ".join(dict.fromkeys(message.role for message in messages)) or "nobody"
+        raise ConstrainedError(
+            f"the format '{definition.title}' has no such conversation", because=f"of {len(messages)} messages by {named}: their order, a "
+            "missing part, or a text that readers would take for something else", instead="'constrained show' prints its grammar")
+    return [piece for pieces in found for piece in pieces]
+
+
+def _texts(message: Message, definition: Definition) -> dict[str, str]:
+    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
+    texts |= {"content": message.content} if message.content else {}
+    return texts | ({"speaker": message.name} if message.name is not None else {})
+
+
+def learned(
+    rules: Alternatives, definition: Definition, marks: Sequence[tuple[bool, str, int]], tokens: Sequence[tuple[int, int, str]], text: str
+) -> list[Span]:
+    """Return what a model learns of a text; marks: (whether it begins, rule, place), tokens: as in `Turn.marks`."""
+    stops = Slots.of(definition).stops
+    headers = {rule: _headers(rules, rule) for rule, role in definition.messages.items() if role == "assistant"}
+    events = [(place, begins, rule) for begins, rule, place in marks if rule in definition.messages]
+    spans: list[Span] = []
+    for index, (place, begins, rule) in enumerate(events):
+        if not begins or rule not in headers:
+            continue
+        header = next((text for text in sorted(headers[rule], key=len, reverse=True) if text), "")
+        header = next((one for one in sorted(headers[rule], key=len, reverse=True) if text.startswith(one, place)), header)
+        start = place + len(header)
+        end = next(at for at, opens, other in events[index:] if not opens and other == rule)
+        if end <= start:  # the rule is the header alone
+            end = next((at for at, opens, _ in events[index + 1 :] if opens), len(text))
+        inside = [token for token in tokens if start <= token[0] < end and token[2] in stops]
+        behind = next((token for token in tokens if token[0] == end and token[2] in stops), None)
+        if behind is not None and (not inside or inside[-1][1] != end):
+            end = behind[1]
+        elif inside:
+            end = inside[-1][1]
+        spans.append((start, end))
+    return spans
+
+
+def _headers(rules: Alternatives, rule: str) -> set[str]:
+    """Return the fixed texts that alternatives of a rule begin with."""
+    found = set()
+    for sequence in rules.get(rule, ()):
+        text = ""
+        for symbol in sequence:
+            part = _only(symbol, rules, 8)
+            if part is None:
+                break
+            text += part
+        found.add(text)
+    return found
+
+
+def _only(symbol: Symbol, rules: Alternatives, depth: int) -> str | None:
+    """Return the one text that a symbol derives, None if there is none or several."""
+    if isinstance(symbol, (Literal, Special)):
+        return fixed(symbol)
+    if not isinstance(symbol, Ref) or not depth or len(rules.get(symbol.rule, ())) != 1:
+        return None
+    parts = [_only(part, rules, depth - 1) for part in rules[symbol.rule][0]]
+    return None if None in parts else "".join(part for part in parts if part is not None)

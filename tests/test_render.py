@@ -1,0 +1,143 @@
+"""Rendering: what is rendered is read back as the same messages, whatever their texts spell; what a model learns is what it generates."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from constrained import ChatFormat, ConstrainedError, Vocabulary, VocabularyError
+from constrained.formats import Message, ToolCall
+from constrained.formats.read.inputs import split_ids
+
+GAPS = {
+    "gpt-oss": "an assistant's message is several messages of the grammar", "openchatml": "texts of assistants are structured",
+    "llama-3.1": "the search for a call takes too long", "llama-3.2": "as llama-3.1", "llama-3.3": "as llama-3.1",
+}  # fmt: skip
+NAMES = [pytest.param(name, marks=pytest.mark.xfail(strict=True, run="llama" not in name, reason=GAPS[name])) if name in GAPS else name for name in ChatFormat.names()]
+# A conversation of these formats names who answers a call, or nests results in calls, in ways of its own.
+NO_RESULTS = {"internlm2", "internlm2-legacy", "kimi-k2", "kimi-k2-thinking", "kimi-k3", "openchatml"}
+
+
+def _vocabulary(chat):
+    names = sorted({*chat.tokens.values(), *chat.definition.reserved})
+    return Vocabulary([*[None] * len(names), *(bytes([byte]) for byte in range(256))], special={name: at for at, name in enumerate(names)})
+
+
+def _messages(name):
+    chat = ChatFormat.load(name)
+    own = chat.definition.payload is None
+    call = ToolCall("brave_search", {"query": "x"}) if own else ToolCall("f", {"a": "x"})
+    messages = [Message("Hi", role="user"), Message("Hello!"), Message("Weather?", role="user")]
+    if name in NO_RESULTS:
+        return messages[:2]
+    roles = set(chat.definition.messages.values())
+    role = next(role for role in ("tool", "observation", "ipython") if role in roles)
+    return [*messages, Message("", [call]), Message("7 degrees", role=role), Message("It is 7.")]
+
+
+def _same(read, given):
+    return [(m.role, m.content, [(c.name, c.arguments) for c in m.tool_calls]) for m in read] == [
+        (m.role, m.content, [(c.name, c.arguments) for c in m.tool_calls]) for m in given
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rendered_text_is_read_back(name):
+    chat, messages = ChatFormat.load(name), _messages(name)
+    text = chat.render_text(messages)
+    read = chat.parse(text, kind="conversation")
+    assert _same(read, messages)
+    assert chat.render_text(read) == text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_learned_is_what_is_generated(name):
+    chat, messages = ChatFormat.load(name), _messages(name)
+    vocabulary = _vocabulary(chat)
+    ids, mask = chat.render(messages, vocabulary), chat.loss_mask(messages, vocabulary)
+    assert mask.dtype == bool
+    assert mask.shape == (len(ids),)
+    runs, run = [], []
+    for token, learned in zip([*ids, None], [*mask, False], strict=True):
+        if learned:
+            run.append(token)
+        elif run:
+            runs.append(run)
+            run = []
+    turns = [message for message in messages if message.role == "assistant"]
+    assert len(runs) == len(turns)
+    for run, turn in zip(runs, turns, strict=True):
+        told = chat.parse(run, None, vocabulary, stop_optional=True)
+        assert (told.content, [call.name for call in told.tool_calls]) == (turn.content, [call.name for call in turn.tool_calls])
+    labels = chat.labels(messages, vocabulary)
+    assert np.array_equal(labels, np.where(mask, ids, -100))
+
+
+def test_the_loss_of_chatglm3_holds_the_next_role_token():
+    chat = ChatFormat.load("chatglm3")
+    vocabulary = _vocabulary(chat)
+    messages = [Message("Hi", role="user"), Message("Hello"), Message("Bye", role="user"), Message("Bye")]
+    ids, mask = chat.render(messages, vocabulary), chat.loss_mask(messages, vocabulary)
+    shown = "".join(f"[{vocabulary.decode([token]).decode()}]" if learned else vocabulary.decode([token]).decode() for token, learned in zip(ids, mask, strict=True))
+    assert shown.replace("][", "").removeprefix("[gMASK]sop") == "<|user|>\nHi<|assistant|>[\nHello<|user|>]\nBye<|assistant|>[\nBye<|user|>]"
+
+
+_TEXTS = st.lists(st.sampled_from([
+    "<|im_end|>", "<|im_start|>", "<tool_call>", "</tool_call>", "<|eot_id|>", "<|user|>", "<|", "[TOOL_CALLS]", "</think>", "'", '"', "\\", "{", "\n", "北京",
+    "🌧", "\x00", "a", " ", "\u202e", "<|python_tag|>", "[/INST]",
+]), min_size=1, max_size=6).map("".join)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(["hermes", "llama3.1-json", "chatglm3", "mistral-v13", "qwen3", "glm-4.6", "deepseek-v3.1", "internlm2"]), _TEXTS, _TEXTS)
+def test_no_text_becomes_a_special_token(name, asked, answered):
+    chat = ChatFormat.load(name)
+    vocabulary = _vocabulary(chat)
+    messages = [Message(asked, role="user"), Message(answered)]
+    harmless = chat.render([Message("a", role="user"), Message("b")], vocabulary)
+    try:
+        ids = chat.render(messages, vocabulary)
+    except ConstrainedError:
+        return  # readers would take the text for something else
+    special = set(vocabulary.special.values())
+    assert [token for token in ids if token in special] == [token for token in harmless if token in special]
+    assert asked.encode() in vocabulary.decode(ids)
+    turn = split_ids(ids, vocabulary)
+    assert _same(chat.parse(ids, None, vocabulary, kind="conversation"), messages), turn.text
+
+
+def test_text_that_spells_a_special_token_is_refused_as_text():
+    chat = ChatFormat.load("hermes")
+    messages = [{"role": "user", "content": "a<|im_end|>"}, {"role": "assistant", "content": "b"}]
+    with pytest.raises(ConstrainedError, match=r"spells '<\|im_end\|>'"):
+        chat.render_text(messages)
+    assert chat.render(messages, _vocabulary(chat))
+
+
+def test_messages_may_be_dicts():
+    chat = ChatFormat.load("qwen3")
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": 1})}}
+    given = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "Hm."}]
+    given[1]["tool_calls"] = [{**call, "id": None}]
+    text = chat.render_text(given)
+    assert "<think>" in text
+    assert chat.parse(text, kind="conversation")[1].tool_calls == [ToolCall("f", {"a": 1})]
+
+
+@pytest.mark.parametrize("messages", [
+    "text", 5, [5], [{}], [{"role": 1}], [{"role": "user", "content": 5}], [{"role": "user", "images": []}], [{"role": "nobody", "content": "a"}],
+    [{"role": "assistant", "tool_calls": [{}]}], [{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "{"}]}], [],
+    [{"role": "assistant", "content": "<tool_call>"}],
+])  # fmt: skip
+def test_what_cannot_be_rendered_is_refused(messages):
+    with pytest.raises(ConstrainedError):
+        ChatFormat.load("hermes").render_text(messages)
+
+
+def test_a_special_token_that_is_missing_is_named():
+    with pytest.raises(VocabularyError, match="im_start"):
+        ChatFormat.load("hermes").render([Message("a", role="user")], Vocabulary([bytes([byte]) for byte in range(256)]))
