@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from constrained import work
+
 # Machines are shared, so no example has a deadline; where CI is set, the same examples come each time.
 settings.register_profile("any machine", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -16,6 +18,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "any machine")
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(autouse=True)
+def nobody_counts_on():
+    """Whatever a call met, it gives the thread's budget back: the next one would pay for it."""
+    yield
+    left = work.current()
+    work.thread.budget = None
+    assert left is None, f"a budget of {left.limit} units still counts, {left.left} left"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,7 +16,7 @@ cdef extern from *:
     """
     int sched_yield() noexcept nogil
 
-from constrained.work import begin, current, finish
+from constrained.work import begin, current, thread
 
 cdef enum:
     PATIENCE = 2_000        # units that an operation may take while others wait; about two milliseconds
@@ -27,10 +27,12 @@ cdef class Meter:
 
     cdef int begin(self) except -1:
         """Let the budget count for this thread."""
-        self.opened = True
         if self.budget is not None:
-            self.outer = begin(self.budget)
+            self.outer = thread.budget
+            self.opened = True
+            begin(self.budget)
             self.began = self.budget.left
+        self.opened = True
         return 0
 
     cdef int flush(self) except -1:
@@ -57,7 +59,7 @@ cdef class Meter:
         finally:
             self.ticks = 0
             if self.opened and self.budget is not None:
-                finish(self.outer)
+                thread.budget = self.outer
             self.opened, self.budget, self.outer = False, None, None
         return 0
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from constrained.engine.bitmask import number
 from constrained.engine.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
-from constrained.work import MAX_WORK, Budget, Preempted, begin, finish
+from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.completion import Completions
@@ -151,14 +151,15 @@ class Constraint:
         self.budget.whole = _named(grammar)
         self._kernel_class = kernel_class(options.kernel)
         self._completions: Completions | None = None
-        outer = begin(self.budget)
+        outer = thread.budget
         try:
+            begin(self.budget)
             self._root, self._nullable = self._start()
             self._place = self._entered()
         except LimitExceeded as error:
             raise self.budget.placed(error) from None
         finally:
-            finish(outer)
+            thread.budget = outer
 
     def _start(self) -> tuple[Any, bool]:
         """Return the grammar's start over the vocabulary's special tokens, and whether the empty text is a word."""

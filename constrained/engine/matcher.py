@@ -20,7 +20,7 @@ from constrained.engine.bitmask import as_array, number
 from constrained.engine.plain import DEAD
 from constrained.engine.rejection import checked_token, rejection, token_name
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
-from constrained.work import Preempted, begin, finish
+from constrained.work import Preempted, begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -202,20 +202,23 @@ class Matcher:
 
     def _worked(self, work: Callable[[], Found], *, moved: bool = False) -> Found:
         """Return what some work finds; it is counted as one operation, and done again elsewhere if others wait for the kernel."""
-        outer = begin(self._budget)
+        outer = thread.budget
         try:
+            begin(self._budget)
             while True:
                 if moved:
                     self.constraint.leave(self._kernel)
                     self._replay()
                 try:
-                    return work()
+                    found = work()
+                    break
                 except Preempted:
                     moved = True
+            return found
         except LimitExceeded as error:
             raise self._budget.placed(error) from None
         finally:
-            finish(outer)
+            thread.budget = outer
 
     def _replay(self) -> None:
         """Move to the constraint's present kernel, if the one in use may not grow; what only that had learnt stays behind.

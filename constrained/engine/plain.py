@@ -26,7 +26,7 @@ from constrained.engine.text import TextAt
 from constrained.engine.vocabulary import Vocabulary
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State, Surface, Text
-from constrained.work import Budget, begin, finish, spend
+from constrained.work import Budget, begin, spend, thread
 
 DEAD = 0  # the automaton state without configurations; never final
 NO_TOKEN = -1  # what `step_token` returns for what is not the id of a token, and behind the end
@@ -162,11 +162,12 @@ class PlainKernel:
         """Do some work against a budget, None: that of the thread."""
         if budget is None:
             return work()
-        outer = begin(budget)
+        outer = thread.budget
         try:
+            begin(budget)
             return work()
         finally:
-            finish(outer)
+            thread.budget = outer
 
     def cached_bytes(self) -> int:
         """Return an estimate of the memory that the automaton holds."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from constrained.engine.bitmask import number
 from constrained.engine.plain import DEAD
 from constrained.errors import LimitExceeded, Rejected, shown
-from constrained.work import Budget, Preempted, begin, finish
+from constrained.work import Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.vocabulary import Vocabulary
@@ -49,8 +49,9 @@ def token_name(vocabulary: Vocabulary, token: int) -> str:
 def _reasons(vocabulary: Vocabulary, kernel: Any, state: int, before: tuple[int, ...], token: int) -> dict[str, Any]:
     """Say how far the bytes of a refused token got, and what could have come there."""
     text, read = vocabulary.tokens[token] or b"", 0
-    outer = begin(Budget())
+    outer = thread.budget
     try:
+        begin(Budget())
         for byte in text:
             after = kernel.step_byte(state, byte)
             if after == DEAD:
@@ -62,7 +63,7 @@ def _reasons(vocabulary: Vocabulary, kernel: Any, state: int, before: tuple[int,
     except Preempted:
         expected = "(forgotten, as the error was read long after)"
     finally:
-        finish(outer)
+        thread.budget = outer
     position = len(vocabulary.decode(before)) + read
     if text:
         known, wrong = text[:read].decode("utf-8", "backslashreplace"), text[read : read + 1]
