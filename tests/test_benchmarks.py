@@ -59,9 +59,9 @@ def test_a_flipped_bit_is_noticed(monkeypatch, flipped):
 
 @pytest.mark.parametrize("format", ChatFormat.names())
 def test_what_a_random_model_finishes_is_valid(format):
-    outcome = always_valid.check_format(always_valid.Writer(seed=1), format, wanted=6)
+    outcome = always_valid.check_format(always_valid.Writer(seed=1), format, wanted=4)
     assert outcome.failures == []
-    assert sum(outcome.finished.values()) >= 6
+    assert sum(outcome.finished.values()) >= 4
 
 
 def test_every_case_has_a_text_that_our_engine_accepts():
