@@ -75,8 +75,8 @@ class Walk:
     def __init__(self, grammar: Callable[[], Grammar], text: bytes, words: Vocabulary) -> None:
         self.grammar, self.text, self.vocabulary = grammar, text, words
         self.seen: list[Any] = []  # what every call found
-        for cache in (words.kernels, words.shared_masks, words.shared_parts):
-            cache.clear()
+        words.kernels.clear()
+        words.kernels.masks.clear()
 
     def run(self) -> Walk:
         """Go through the text."""

@@ -33,9 +33,32 @@ def test_caches_that_are_emptied_all_the_time_change_no_mask(monkeypatch, most):
     expected = masks(c.compile(c.Grammar.from_json_schema(SCHEMA), VOCABULARY), text)
     caches.clear()
     VOCABULARY.kernels.clear()
-    VOCABULARY.shared_masks.clear()
+    VOCABULARY.kernels.masks.clear()
     monkeypatch.setattr(caches, "MOST_BYTES", most)
     assert masks(c.compile(c.Grammar.from_json_schema(SCHEMA), VOCABULARY), text) == expected
+
+
+def test_shared_masks_stay_below_their_bound_and_are_counted_while_they_live():
+    """A mask for each pair of lengths that a text may have: what goes from the store lives on in a kernel, and no longer than it."""
+    vocabulary = c.Vocabulary([*VOCABULARY.tokens[:133], b"long" * 20], {"<end>": 140}, [140])
+    store, row = vocabulary.kernels.masks, np.zeros((1, vocabulary.words), np.int32)
+    store.most_bytes = store._room = 50_000
+    for least in range(40):
+        for most in range(least + 1, 80, 9):
+            schema = {"type": "string", "minLength": least, "maxLength": most}
+            matcher = c.compile(c.Grammar.from_json_schema(schema), vocabulary).matcher()
+            for token in (ord('"'), ord("x")):
+                matcher.advance(token)
+                matcher.fill_mask(row)
+            assert sum(size for _, size in store._entries.values()) <= store.most_bytes
+    if store.counter is None:
+        pytest.skip("the plain kernel shares no masks")
+    assert store.counter.bytes > store.most_bytes
+    store.clear()
+    vocabulary.kernels.clear()
+    del matcher
+    gc.collect()
+    assert store.held() == 0
 
 
 def test_what_is_charged_stays_below_the_bound(monkeypatch):

@@ -10,7 +10,6 @@ Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from constrained.engine._memory cimport allotted, cleared
-from constrained.engine._memory cimport allotted, cleared
 from libc.string cimport memcpy, memset
 from constrained.engine._inner_walk cimport Inner, InnerWalks, set_tokens
 from constrained.engine._machines cimport EXITS, OUTSIDE
@@ -24,8 +23,6 @@ from constrained.regex import repeat
 
 cdef enum:
     DEAD = 0
-    WHOLE = 1024        # inner masks that a vocabulary keeps; 16 KB each for 128,000 tokens
-    PARTS = 4096        # parts; some hundred bytes each, and the expressions they are found by
 
 
 cdef class Inners(InnerWalks):
@@ -53,14 +50,14 @@ cdef class Inners(InnerWalks):
             found = self.counted_inner(q, spelling, counted)
         else:
             key = (spelling, place, language.mask_key(self.longest))
-            found = self.shared.get(key)
+            found = self.store.get(key)
             if found is None:
                 simple = place == BODY and spelling.closing >= 0 and not spelling.octal
                 if simple and getattr(language, "lasting", None) is not None:
                     found = self.lasting_inner(q, spelling)
                 else:
                     found = self.build(self.walked(q, language, key[2]), -1, False)
-                remember(self.shared, key, found, WHOLE)
+                self.store.put(key, found, found.size)
         self.inners[q] = found
         return found
 
@@ -83,10 +80,10 @@ cdef class Inners(InnerWalks):
         language = self.texts.language_object(self.texts.positions[q >> 1].language)
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
         key = (spelling, self.texts.positions[q >> 1].place, language.mask_key(self.longest), node)
-        found = self.parts.get(key)
+        found = self.store.get(key)
         if found is None:
             found = self.build(self.walked(q, language, key[2]), node, False)
-            remember(self.parts, key, found, PARTS)
+            self.store.put(key, found, found.size)
         self.parts_known.append(found)
         map_put(&self.part_ids, q, node, len(self.parts_known) - 1)
         return found
@@ -124,6 +121,7 @@ cdef class Inners(InnerWalks):
                     ended += 1
         finally:
             free(path)
+        made.weigh(self.counter, self.words)
         return made
 
     cdef Inner counted_inner(self, int q, spelling, counted):
@@ -131,22 +129,23 @@ cdef class Inners(InnerWalks):
         cdef Inner base, level
         characters, low, high = counted
         key = (spelling, "counted", characters)
-        found = self.shared.get(key)
+        found = self.store.get(key)
         if found is None:
             endless = repeat(characters, 0, None)
             base = self.build(2 * self.texts.body(self.texts.spelling(spelling), self.texts.language(endless)) + 1, -1, True)
-            base.levels = {}
-            remember(self.shared, key, base, WHOLE)
+            self.store.put(key, base, base.size)
         else:
             base = found
         cdef int least = min(low, base.most + 1), most = base.most if high is None else min(high, base.most)
         if least == 0 and most == base.most:
             return base
-        level = base.levels.get((least, most))
-        if level is None:
+        key = (spelling, "counted", characters, least, most)
+        found = self.store.get(key)
+        if found is None:
             level = self.limited(base, least, most)
-            base.levels[least, most] = level
-        return level
+            self.store.put(key, level, level.size)
+            return level
+        return found
 
     cdef Inner limited(self, Inner base, int least, int most):
         cdef Inner level = Inner(), within = self.within(most)
@@ -169,6 +168,7 @@ cdef class Inners(InnerWalks):
                 self.clear_tokens(base.exits.at[i], level.bits)
         self.note_words(level)
         self.note_bytes(level)
+        level.weigh(self.counter, self.words)
         return level
 
     cdef Inner within(self, int most):
@@ -176,7 +176,7 @@ cdef class Inners(InnerWalks):
         cdef Inner found
         cdef int i, token, count, kept
         key = ("within", most)
-        known = self.shared.get(key)
+        known = self.store.get(key)
         if known is not None:
             return known
         found = Inner()
@@ -192,7 +192,8 @@ cdef class Inners(InnerWalks):
             for i in range(kept, count):
                 token = self.fewest_first[i]
                 found.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-        remember(self.shared, key, found, WHOLE)
+        found.weigh(self.counter, self.words)
+        self.store.put(key, found, found.size)
         return found
 
     cdef Inner behind_key(self, Inner key, int entry, object name):
@@ -207,7 +208,7 @@ cdef class Inners(InnerWalks):
         cdef int at_hand = map_get(&self.behind_ids, <size_t><void*>key, entry)
         if at_hand >= 0:
             return self.behind_keys[at_hand][1]
-        known = self.parts.get((id(key), name)) if name is not None else None
+        known = self.store.get((id(key), name)) if name is not None else None
         if known is not None:
             return self.keep_behind(known, entry)
         made = Inner()
@@ -243,9 +244,9 @@ cdef class Inners(InnerWalks):
         ints_add(&made.token_starts, made.tokens.size)
         ints_add(&made.exit_starts, made.exits.size)
         self.list_words(made)
+        made.weigh(self.counter, self.words)
         if name is not None:
-            remember(self.parts, (id(key), name), (key, made), PARTS)
-        self.bytes += 4 * (made.tokens.size + made.exits.size + 2 * key.exits.size)
+            self.store.put((id(key), name), (key, made), made.size)
         return self.keep_behind((key, made), entry)
 
     cdef Inner keep_behind(self, tuple pair, int entry):
@@ -276,6 +277,7 @@ cdef class Inners(InnerWalks):
             memcpy(inner.inside, inner.bits, 4 * self.words)
             for i in range(inner.exits.size):
                 self.clear_tokens(inner.exits.at[i], inner.inside)
+            inner.weigh(self.counter, self.words)
         return inner.inside
 
     cdef int group(self, Inner inner, int q, int node) except -1:
@@ -305,15 +307,9 @@ cdef class Inners(InnerWalks):
             double_keys += [token for token in twice if quotes(tokens[token].partition(b":")[2].partition(b",")[2]) > 1]
         inner.twice, inner.twice_keys = doubles, double_keys
         inner.groups = groups
+        inner.weigh(self.counter, self.words)
         return 0
+
 
 cdef int quotes(bytes text):
     return text.count(b'"') + text.count(b"'")
-
-
-cdef int remember(dict cache, object key, object inner, int most) except -1:
-    """Keep an inner mask with the vocabulary; the oldest go first when there are too many."""
-    while len(cache) >= most:
-        del cache[next(iter(cache))]
-    cache[key] = inner
-    return 0

@@ -11,6 +11,10 @@ cdef inline void set_tokens(const Node* trie, const int32_t* ids, int node, uint
         bits[ids[i] >> 5] |= <uint32_t>1 << (ids[i] & 31)
 
 
+cdef class Counter:
+    cdef readonly long bytes        # that all inner masks of a vocabulary take which are alive
+
+
 cdef class Inner:
     cdef uint32_t* bits             # (words,) tokens that stay inside or end where they leave; NULL in a part
     cdef uint32_t* inside           # (words,) tokens that stay inside; NULL until asked for
@@ -23,16 +27,20 @@ cdef class Inner:
     cdef Inner base                 # of a lasting inner mask: that of any text, and which of its exits each exit is
     cdef Ints base_exits
     cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept
-    cdef dict levels                # (least, most) -> Inner limited to it
     cdef dict groups                # text before an exit -> exit nodes
     cdef list twice                 # tokens that may complete a second text
     cdef list twice_keys            # tokens that may complete a second key: a colon and a comma lie between
     cdef Ints token_starts          # behind keys: where each exit of the key has its first token, and its first exit
     cdef Ints exit_starts
     cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit
+    cdef Counter counter            # what it was added to
+    cdef long size                  # bytes that it was counted with
+
+    cdef int weigh(self, Counter counter, int words) except -1
 
 
 cdef class InnerWalks(Automaton):
+    cdef Counter counter            # of all inner masks of the vocabulary
     cdef uint64_t kinds[256]        # the set of each byte's kind
     cdef int32_t leads[16]          # pairs: the code points of each kind of leading byte
     cdef int lead_bytes[8]          # the first of each kind

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Inner masks in the making: walks of the token trie that know nothing outside a text.  Which are made when is in `_inner`."""
+cimport cython
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from constrained.engine._memory cimport allotted, cleared
@@ -17,16 +18,27 @@ from constrained.engine.kinds import BITS, LEADS, MALFORMED
 cdef enum:
     DEAD = 0
     FEW = 64            # exits that are not worth a look at the whole vocabulary
+    GROUPED = 160       # bytes of an exit in a table of texts, with its text
     SMALL = 4           # trie nodes: below this a look at the kinds of their bytes costs more than the walk
 
 cdef uint64_t ALL_KINDS = 0xFFFFFFFFFFFFFFFF
 cdef uint64_t MALFORMED_KIND = <uint64_t>1 << MALFORMED
 
 
+cdef class Counter:
+    """How much memory inner masks take; see `mask_store.MaskStore`."""
+
+
+@cython.no_gc
 cdef class Inner:
-    """The inner mask of one language; see the fields in _inner_walk.pxd."""
+    """The inner mask of one language; see the fields in _inner_walk.pxd.
+
+    Invariant: no chain of references leads from an inner mask to itself, and the counter is there when it goes: the collector stays away.
+    """
 
     def __dealloc__(self):
+        if self.counter is not None:
+            self.counter.bytes -= self.size
         free(self.bits)
         free(self.inside)
         free(self.words.at)
@@ -39,6 +51,18 @@ cdef class Inner:
         free(self.next_bytes)
         free(self.token_starts.at)
         free(self.exit_starts.at)
+
+    cdef int weigh(self, Counter counter, int words) except -1:
+        """Count the memory it takes, as it is now; `words` are those of a mask."""
+        cdef long size = sizeof(Inner) + 32 * <long>self.exits.size
+        size += 4 * (<long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room)
+        size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room)
+        size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))
+        if self.groups is not None and self.base is None:
+            size += GROUPED * <long>self.exits.size
+        counter.bytes += size - self.size
+        self.counter, self.size = counter, size
+        return 0
 
 
 cdef class InnerWalks(Automaton):
@@ -115,6 +139,7 @@ cdef class InnerWalks(Automaton):
         if node < 0:
             self.note_words(made)
         self.note_bytes(made)
+        made.weigh(self.counter, self.words)
         return made
 
     cdef uint64_t leaving_state(self, int state) except 0:

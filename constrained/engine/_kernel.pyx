@@ -23,6 +23,7 @@ from libc.string cimport memset
 cimport numpy
 from constrained.engine._arena cimport arena_free, arena_undo
 from constrained.engine._automaton cimport known_successor
+from constrained.engine._inner_walk cimport Counter
 from constrained.engine._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine._masks cimport Masks
 from constrained.engine._meter cimport LITTLE, Meter
@@ -112,9 +113,12 @@ cdef class Kernel(Masks):
 
     def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000, max_bytes=1 << 28):
         self.lock, self.forks = PyThread_allocate_lock(), forks
-        self.specials, self.vocabulary_tokens, self.stop, self.parts = specials, vocabulary.tokens, vocabulary.stop, vocabulary.shared_parts
+        self.specials, self.vocabulary_tokens, self.stop = specials, vocabulary.tokens, vocabulary.stop
         self.max_configurations, self.max_bytes = min(max_configurations, 1 << 30), max_bytes
-        self.shared = vocabulary.shared_masks
+        self.store = vocabulary.kernels.masks
+        if self.store.counter is None:
+            self.store.counter = Counter()
+        self.counter = self.store.counter
         self.size = vocabulary.size
         self._load(vocabulary)
         self.path = <int32_t*>allotted(<size_t>self.longest + 2, 4)

@@ -32,7 +32,7 @@ cdef class Machines:
     cdef Meter meter
     cdef Texts texts
     cdef object specials, vocabulary_tokens, stop
-    cdef dict shared, parts         # the vocabulary's inner masks, whole and in parts
+    cdef object store               # the vocabulary's inner masks; see `mask_store.MaskStore`
     cdef readonly int start
     cdef long max_configurations, max_bytes, bytes
     cdef int words, longest, nodes

@@ -10,9 +10,11 @@ Refused: eviction of single states.  States refer to each other by number, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
+
+from .mask_store import MaskStore
 
 # New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
 YOUNG_BYTES = 1 << 23
@@ -25,8 +27,8 @@ class Kernels:
     Invariant: after `join` and `may_grow` the kernels hold no more than the bound and a lease for each thread that works, estimated.
     """
 
-    def __init__(self, shared: Sequence[dict[Any, Any]] = ()) -> None:
-        self._shared = shared  # what else the vocabulary keeps, by languages, which may be large
+    def __init__(self) -> None:
+        self.masks = MaskStore()  # what the kernels share
         self._joined: dict[Hashable, Any] = {}  # by their bounds
         self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()  # of constraints that had to leave the others
         self._live: WeakSet[Any] = WeakSet()
@@ -37,8 +39,8 @@ class Kernels:
         self._own.clear()
 
     def held(self) -> int:
-        """Return how many bytes all kernels hold; an estimate."""
-        return sum([kernel.cached_bytes() for kernel in list(self._live)])
+        """Return how many bytes all kernels hold, and the masks that they share; an estimate."""
+        return sum([kernel.cached_bytes() for kernel in list(self._live)]) + self.masks.held()
 
     def join(self, key: Hashable, make: Callable[[int], Any], bound: int, *, own: bool) -> Any:
         """Return the young kernel with this key, or a fresh one of `make(bytes that it may hold)`."""
@@ -63,16 +65,14 @@ class Kernels:
         return True
 
     def _drop_idle(self, most: int, asking: Any) -> None:
-        """Empty kernels that nobody has used since the last time, until all hold no more than `most` bytes; and what they share.
+        """Forget the shared masks, and empty kernels that nobody has used since the last time, until all hold no more than `most` bytes.
 
         A kernel that is used in between gets another chance; it is the second-chance rule of page replacement.
         """
-        held = self.held()
-        for cache in self._shared:
-            cache.clear()
+        self.masks.clear()
         for kernel in sorted(self._live, key=_size, reverse=True):
-            if held > most and kernel is not asking and not kernel.was_used():
-                held -= kernel.cached_bytes() if kernel.drop_all() else 0
+            if kernel is not asking and not kernel.was_used() and self.held() > most:
+                kernel.drop_all()
 
 
 def _size(kernel: Any) -> int:

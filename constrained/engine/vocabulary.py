@@ -58,9 +58,7 @@ class Vocabulary:
     characters: npt.NDArray[np.int32]  # (tokens,) how many characters begin in the text at the same place of trie.ids
     by_characters: tuple[npt.NDArray[np.int32], ...]  # trie.ids, fewest characters first; (longest + 1,) how many have at most 0, 1, … characters
     dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
-    shared_masks: dict[object, Any]  # the engine's masks of text languages, by language; bounded, may be cleared at any time
-    shared_parts: dict[object, Any]  # the same below one trie node
-    kernels: Kernels  # the automata that constraints over this vocabulary share, and their bound; may be cleared at any time
+    kernels: Kernels  # the automata and masks that constraints over this vocabulary share, and their bound; may be cleared at any time
     notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
     _encode: Encoder | None
 
@@ -74,8 +72,6 @@ class Vocabulary:
         padded = (*tokens, *[None] * (size - len(tokens)))
         stop = _checked_stop(stop, padded)
         _check_rest(notes, encode)
-        masks: dict[object, Any] = {}
-        parts: dict[object, Any] = {}
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
         trie, spelled = TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), _spelled(padded)
         characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
@@ -83,7 +79,7 @@ class Vocabulary:
             tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
             stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
             longest=longest,
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, shared_masks=masks, shared_parts=parts, kernels=Kernels((masks, parts)),
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, kernels=Kernels(),
             trie=trie, spelled=spelled, characters=characters, by_characters=_by_characters(trie.ids, characters, longest),
         )
 

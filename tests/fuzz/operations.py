@@ -226,8 +226,7 @@ class Operations:
         if self.random.random() < 0.5:
             self.pairs[at][0]._kernel.drop_all()
         else:
-            self.vocabulary.shared_masks.clear()
-            self.vocabulary.shared_parts.clear()
+            self.vocabulary.kernels.masks.clear()
 
     def do_bitmask(self, at: int) -> None:
         wrong = self.random.choice((np.zeros((1, 99), np.int32), np.zeros((CURSORS, self.vocabulary.words), np.int64), None, [1]))
