@@ -40,7 +40,8 @@ class Kernels:
 
     def held(self) -> int:
         """Return how many bytes all kernels hold, and the masks that they share; an estimate."""
-        return sum([kernel.cached_bytes() for kernel in list(self._live)]) + self.masks.held()
+        kernels: int = sum([kernel.cached_bytes() for kernel in list(self._live)])
+        return kernels + self.masks.held()
 
     def join(self, key: Hashable, make: Callable[[int], Any], bound: int, *, own: bool) -> Any:
         """Return the young kernel with this key, or a fresh one of `make(bytes that it may hold)`."""
