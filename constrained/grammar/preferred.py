@@ -22,8 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from re import _constants as sre
-from re import _parser
 from typing import Any
 
 from ..caches import cached
@@ -32,11 +30,9 @@ from ..regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty
 from ..regex.derive import raw_edges
 from ..regex.look import EMPTY, Ahead, Behind, Loop, Node, Piece, Seq, alt, build, loop, seq
 from ..regex.look import Alt as Options
-from ..regex.python_syntax import _INLINE
-from ..regex.python_syntax import _Reader as Reader
+from ..regex.python_syntax import Reader
+from ..regex.python_tree import Items, op, parsed
 from ..work import spend
-
-Items = list[tuple[Any, Any]]  # of re's parse tree: operator, argument
 
 _MORE = Piece(concat(ANY, ANY_TEXT))
 _REST = Piece(ANY_TEXT)
@@ -67,15 +63,10 @@ def chooses(pattern: str) -> bool:
 
 @cached(1024)
 def _guarded(pattern: str) -> Node | None:
-    flags = flags_of(pattern)
+    items, flags = parsed(pattern)
     guarding = Guarding(Reader(pattern, flags))
-    tree = guarding.pattern(flags)
+    tree = guarding.pattern(items, flags)
     return tree if guarding.guards else None
-
-
-def flags_of(pattern: str) -> int:
-    """Return the flags that hold for all of a pattern."""
-    return re.compile(pattern).flags & _INLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +98,9 @@ class Guarding:
         self._in_stream = in_stream
         self.guards = 0
 
-    def pattern(self, flags: int) -> Node:
+    def pattern(self, items: Items, flags: int) -> Node:
         """Return the whole pattern with guards."""
-        return self._sequence(list(_parser.parse(self._plain.pattern)), flags, Ways(EMPTY, EMPTY))
+        return self._sequence(items, flags, Ways(EMPTY, EMPTY))
 
     def _sequence(self, items: Items, flags: int, rest: Ways) -> Node:
         found = []
@@ -124,16 +115,16 @@ class Guarding:
         return Ways(plain, plain if self._seen is self._plain else self._seen.sequence(items, flags))
 
     def _item(self, operator: Any, argument: Any, flags: int, rest: Ways) -> Node:
-        if operator is sre.SUBPATTERN:
+        if operator is op.SUBPATTERN:
             _, added, removed, items = argument
             kept = flags & ~re.UNICODE if added & re.ASCII else flags
             return self._sequence(list(items), (kept | added) & ~removed, rest)
-        if operator is sre.BRANCH:
+        if operator is op.BRANCH:
             return self._branch([list(option) for option in argument[1]], flags, rest)
-        if operator in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+        if operator in (op.MAX_REPEAT, op.MIN_REPEAT):
             least, most, items = argument
-            bounds = int(least), None if most is sre.MAXREPEAT else int(most)
-            return self._repeat(list(items), *bounds, flags, rest, lazy=operator is sre.MIN_REPEAT)
+            bounds = int(least), None if most is op.MAXREPEAT else int(most)
+            return self._repeat(list(items), *bounds, flags, rest, lazy=operator is op.MIN_REPEAT)
         return self._main.item(operator, argument, flags)
 
     def _not(self, first: Ways, second: Ways) -> Node:
@@ -190,7 +181,7 @@ class Guarding:
                 f"regular expression repeats an ambiguous part {most:,} times", because=f"the limit is {_UNROLLED}",
                 instead="write the part so that its alternatives and repeats begin differently, or repeat a rule with ~",
             )
-        operator = sre.MIN_REPEAT if lazy else sre.MAX_REPEAT
+        operator = op.MIN_REPEAT if lazy else op.MAX_REPEAT
         tail: Items = []
         for _ in range(most - least):
             tail = [(operator, (0, 1, [*items, *tail]))]
@@ -288,22 +279,22 @@ def _empty_last(items: Items) -> bool:
 
 
 def _item_empty_last(operator: Any, argument: Any) -> bool:
-    if operator is sre.SUBPATTERN:
+    if operator is op.SUBPATTERN:
         return _empty_last(list(argument[3]))
-    if operator is sre.BRANCH:
+    if operator is op.BRANCH:
         *earlier, last = (list(option) for option in argument[1])
         return _empty_last(last) and not any(all(map(_can_be_empty, option)) for option in earlier)
-    if operator is sre.MAX_REPEAT:
+    if operator is op.MAX_REPEAT:
         return _empty_last(list(argument[2]))
-    return operator is not sre.MIN_REPEAT
+    return operator is not op.MIN_REPEAT
 
 
 def _can_be_empty(item: tuple[Any, Any]) -> bool:
     operator, argument = item
-    if operator is sre.SUBPATTERN:
+    if operator is op.SUBPATTERN:
         return all(map(_can_be_empty, argument[3]))
-    if operator is sre.BRANCH:
+    if operator is op.BRANCH:
         return any(all(map(_can_be_empty, option)) for option in argument[1])
-    if operator in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+    if operator in (op.MAX_REPEAT, op.MIN_REPEAT):
         return argument[0] == 0 or all(map(_can_be_empty, argument[2]))
-    return operator in (sre.AT, sre.ASSERT, sre.ASSERT_NOT)
+    return operator in (op.AT, op.ASSERT, op.ASSERT_NOT)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from re import _constants as sre
 from typing import Any
 
 from ..caches import cached
@@ -30,8 +29,9 @@ from ..regex import ANY_TEXT, NEVER, Expr, char_class, concat, intersect, litera
 from ..regex.charset import Ranges, matched_by_re
 from ..regex.expr import single
 from ..regex.look import EMPTY, Ahead, Alt, Behind, End, Node, Piece, Seq, alt, build, has_ahead, seq
-from ..regex.python_syntax import _Reader as Reader
-from .preferred import Guarding, asks_left, flags_of, preferred
+from ..regex.python_syntax import Reader
+from ..regex.python_tree import op, parsed
+from .preferred import Guarding, asks_left, preferred
 from .small_alphabet import Alphabet, automaton, expanded, free_row
 
 MARK_POINT = 0xFDD0  # a noncharacter, which Unicode reserves for uses like this one
@@ -40,8 +40,8 @@ UNMARKED = char_class([(0, MARK_POINT - 1), (MARK_POINT + 1, 0x10FFFF)])
 REST = repeat(UNMARKED, 0, None)  # any rest of the input
 _MAYBE_MARK = optional(MARK)
 MAX_DEMANDS = 40  # different ones that one terminal may make
-_CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY)
-_EDGES = (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY)
+_CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)
+_EDGES = (op.AT_BOUNDARY, op.AT_NON_BOUNDARY)
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 
 
@@ -100,25 +100,26 @@ class _Reading:
     """A pattern over its own small alphabet (`small_alphabet`), to be read in several ways."""
 
     def __init__(self, pattern: str) -> None:
-        self.pattern, self.flags = pattern, flags_of(pattern)
+        self.pattern = pattern
+        self._items, self.flags = parsed(pattern)
         collector = _Collector(pattern, self.flags)
-        collector.sequence(_parse(pattern), self.flags)
+        collector.sequence(self._items, self.flags)
         self.alphabet = Alphabet(collector.classes, MARK_POINT)
         self._plain = _Reduced(pattern, self.flags, self.alphabet)
-        self.tree = self._plain.sequence(_parse(pattern), self.flags)
+        self.tree = self._plain.sequence(self._items, self.flags)
 
     def in_stream(self, *, through: bool = False) -> Expr:
         """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more than the text."""
         seen = _Marked(self.pattern, self.flags, self.alphabet, through=True)
         main = seen if through else _Marked(self.pattern, self.flags, self.alphabet, through=False)
-        tree = Guarding(self._plain, main, seen, in_stream=True).pattern(self.flags)
+        tree = Guarding(self._plain, main, seen, in_stream=True).pattern(self._items, self.flags)
         if through:
             return intersect(build(seq(tree, Piece(REST))), concat(REST, MARK, UNMARKED, REST))
         return build(seq(tree, Piece(MARK), Piece(REST)))
 
     def alone(self) -> Expr:
         """Return text·MARK·rest, with any rest, for the texts that are matched in full where nothing follows."""
-        texts = build(Guarding(self._plain).pattern(self.flags))
+        texts = build(Guarding(self._plain).pattern(self._items, self.flags))
         return concat(intersect(texts, REST), MARK, REST)
 
     def demanding(self, pairs: Expr, longest: Expr | None = None) -> Expr | Demanding:
@@ -140,17 +141,13 @@ class _Reading:
     def check_left(self) -> None:
         """Refuse a pattern for which it matters what stands before its match."""
         main = _Marked(self.pattern, self.flags, self.alphabet, through=False)
-        matched = seq(main.sequence(_parse(self.pattern), self.flags), Piece(MARK), Piece(REST))
+        matched = seq(main.sequence(self._items, self.flags), Piece(MARK), Piece(REST))
         before = automaton(build(seq(Piece(REST), Piece(MARK), matched)), self.alphabet)
         if before != automaton(concat(REST, MARK, build(matched)), self.alphabet):
             raise GrammarError(
                 f"cannot compile regular expression {self.pattern!r}", because="it begins with an assertion about the text before the terminal",
                 instead="say in the rules what may stand before it; assertions about the text behind a terminal are fine",
             )
-
-
-def _parse(pattern: str) -> list[tuple[Any, Any]]:
-    return list(re._parser.parse(pattern))
 
 
 class _Collector(Reader):
@@ -169,7 +166,7 @@ class _Collector(Reader):
 
     def anchor(self, code: Any, flags: int) -> Node:
         newline, word = ((10, 10),), matched_by_re(r"\w", flags & re.ASCII)
-        self.classes += [newline] if code in (sre.AT_BEGINNING, sre.AT_END) else [word] if code in _EDGES else []
+        self.classes += [newline] if code in (op.AT_BEGINNING, op.AT_END) else [word] if code in _EDGES else []
         return EMPTY
 
     def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
@@ -223,8 +220,8 @@ class _Marked(_Reduced):
         return _looking_through(super().anchor(code, flags))
 
     def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
-        direction, parsed = argument
-        body = _Marked(self.pattern, self.flags, self._alphabet, through=True).sequence(parsed, flags)
+        direction, items = argument
+        body = _Marked(self.pattern, self.flags, self._alphabet, through=True).sequence(items, flags)
         return Ahead(body, positive) if direction > 0 else Behind(build(seq(Piece(ANY_TEXT), body, Piece(_MAYBE_MARK))), positive)
 
 

@@ -1,6 +1,6 @@
 r"""Patterns of Python's `re`, as Lark's terminals use them.
 
-`re` itself parses, so syntax, flags and error positions cannot differ from it; this module turns its parse tree into expressions.
+`re` itself parses (`python_tree`), so syntax, flags and error positions cannot differ; this module turns its parse tree into expressions.
 The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.  Backreferences and conditional
 groups are not regular; possessive quantifiers and atomic groups depend on what else could have matched; both are refused.
 
@@ -10,10 +10,7 @@ Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
-from re import _constants as sre
-from re import _parser
 from typing import Any
 
 from ..caches import cached
@@ -23,12 +20,12 @@ from . import charset
 from .algebra import char_class, concat, literal, optional
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
 from .look import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
+from .python_tree import op, parsed
 
 _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "a": re.ASCII, "u": re.UNICODE}
-_INLINE = re.IGNORECASE | re.DOTALL | re.MULTILINE | re.VERBOSE | re.ASCII | re.UNICODE
 _CATEGORIES = {
-    sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_NOT_DIGIT: r"\D", sre.CATEGORY_SPACE: r"\s", sre.CATEGORY_NOT_SPACE: r"\S",
-    sre.CATEGORY_WORD: r"\w", sre.CATEGORY_NOT_WORD: r"\W",
+    op.CATEGORY_DIGIT: r"\d", op.CATEGORY_NOT_DIGIT: r"\D", op.CATEGORY_SPACE: r"\s", op.CATEGORY_NOT_SPACE: r"\S",
+    op.CATEGORY_WORD: r"\w", op.CATEGORY_NOT_WORD: r"\W",
 }
 _NEWLINE = literal("\n")
 
@@ -56,14 +53,8 @@ def parse_python(pattern: str, flags: str = "") -> Expr:
 def _read(pattern: str, number: int) -> Expr:
     spend(len(pattern))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what `re` may read otherwise one day; where warnings are errors they would end here
-            parsed = _parser.parse(pattern, number)
-            if "(?<" in pattern:  # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
-                spend(20 * len(pattern))
-                re.compile(pattern, number)
-        read = parsed.state.flags & _INLINE
-        return build(_Reader(pattern, read).sequence(parsed, read))
+        items, read = parsed(pattern, number)
+        return build(Reader(pattern, read).sequence(items, read))
     except re.error as error:
         raise GrammarError(
             f"cannot read regular expression {_shown(pattern)}", where=f"line {error.lineno or 1} column {error.colno or 1}",
@@ -80,14 +71,14 @@ def _shown(pattern: str) -> str:
     return repr(pattern if len(pattern) <= 60 else pattern[:57] + "…")
 
 
-class _Reader:
+class Reader:
     """Turns `re`'s parse tree into look-around trees; one per pattern."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self.pattern, self.flags = pattern, flags
 
-    def sequence(self, parsed: Any, flags: int) -> Node:
-        return seq(*(self.item(operator, argument, flags) for operator, argument in parsed))
+    def sequence(self, items: Any, flags: int) -> Node:
+        return seq(*(self.item(operator, argument, flags) for operator, argument in items))
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
         spend(6)
@@ -98,14 +89,14 @@ class _Reader:
 
     def one(self, items: list[tuple[Any, Any]], flags: int) -> Node:
         """Return the class of one character that a list of set items stands for."""
-        negated = bool(items) and items[0][0] is sre.NEGATE
+        negated = bool(items) and items[0][0] is op.NEGATE
         spend(1 + len(items))
         found: list[tuple[int, int]] = []
         for operator, argument in items[1:] if negated else items:
-            if operator is sre.CATEGORY:
+            if operator is op.CATEGORY:
                 found += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
             else:
-                low, high = argument if operator is sre.RANGE else (argument, argument)
+                low, high = argument if operator is op.RANGE else (argument, argument)
                 found.append((low, high))
         exact = charset.normal(found)
         if flags & re.IGNORECASE:
@@ -114,24 +105,24 @@ class _Reader:
 
     def anchor(self, code: Any, flags: int) -> Node:
         multiline = flags & re.MULTILINE
-        if code is sre.AT_BEGINNING_STRING or (code is sre.AT_BEGINNING and not multiline):
+        if code is op.AT_BEGINNING_STRING or (code is op.AT_BEGINNING and not multiline):
             return TEXT_START
-        if code is sre.AT_BEGINNING:
+        if code is op.AT_BEGINNING:
             return Behind(optional(concat(ANY_TEXT, _NEWLINE)))
-        if code is sre.AT_END_STRING:
+        if code is op.AT_END_STRING:
             return TEXT_END
-        if code is sre.AT_END:
+        if code is op.AT_END:
             newline = Piece(_NEWLINE)
             return alt(TEXT_END, Ahead(newline if multiline else seq(newline, TEXT_END)))
         word = char_class(charset.matched_by_re(r"\w", flags & re.ASCII))
-        if code is sre.AT_BOUNDARY:
+        if code is op.AT_BOUNDARY:
             return word_edge(word, positive=True)
         inner = word_edge(word, positive=False)
         return inner if re.search(r"\B", "") else seq(alt(Behind(EPSILON, positive=False), Ahead(Piece(ANY))), inner)
 
     def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
-        direction, parsed = argument
-        body = self.sequence(parsed, flags)
+        direction, items = argument
+        body = self.sequence(items, flags)
         if direction > 0:
             return Ahead(body, positive)
         if has_ahead(body):
@@ -151,45 +142,45 @@ class _Reader:
         )
 
 
-def _repeat(reader: _Reader, argument: Any, flags: int) -> Node:
-    least, most, parsed = argument
-    return loop(reader.sequence(parsed, flags), int(least), None if most is sre.MAXREPEAT else int(most))
+def _repeat(reader: Reader, argument: Any, flags: int) -> Node:
+    least, most, items = argument
+    return loop(reader.sequence(items, flags), int(least), None if most is op.MAXREPEAT else int(most))
 
 
-def _group(reader: _Reader, argument: Any, flags: int) -> Node:
-    _, added, removed, parsed = argument
+def _group(reader: Reader, argument: Any, flags: int) -> Node:
+    _, added, removed, items = argument
     if added & re.ASCII:
         flags &= ~re.UNICODE
-    return reader.sequence(parsed, (flags | added) & ~removed)
+    return reader.sequence(items, (flags | added) & ~removed)
 
 
-def _branch(reader: _Reader, argument: Any, flags: int) -> Node:
+def _branch(reader: Reader, argument: Any, flags: int) -> Node:
     return alt(*(reader.sequence(option, flags) for option in argument[1]))
 
 
-def _any(reader: _Reader, argument: Any, flags: int) -> Node:
+def _any(reader: Reader, argument: Any, flags: int) -> Node:
     return Piece(char_class(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
 
 
-_RULES: dict[Any, Callable[[_Reader, Any, int], Node]] = {
-    sre.LITERAL: lambda reader, argument, flags: reader.one([(sre.LITERAL, argument)], flags),
-    sre.NOT_LITERAL: lambda reader, argument, flags: reader.one([(sre.NEGATE, None), (sre.LITERAL, argument)], flags),
-    sre.IN: lambda reader, argument, flags: reader.one(argument, flags),
-    sre.ANY: _any,
-    sre.BRANCH: _branch,
-    sre.SUBPATTERN: _group,
-    sre.MAX_REPEAT: _repeat,
-    sre.MIN_REPEAT: _repeat,
-    sre.AT: lambda reader, argument, flags: reader.anchor(argument, flags),
-    sre.ASSERT: lambda reader, argument, flags: reader.look(argument, flags, positive=True),
-    sre.ASSERT_NOT: lambda reader, argument, flags: reader.look(argument, flags, positive=False),
-    sre.FAILURE: lambda reader, argument, flags: Piece(NEVER),
+_RULES: dict[Any, Callable[[Reader, Any, int], Node]] = {
+    op.LITERAL: lambda reader, argument, flags: reader.one([(op.LITERAL, argument)], flags),
+    op.NOT_LITERAL: lambda reader, argument, flags: reader.one([(op.NEGATE, None), (op.LITERAL, argument)], flags),
+    op.IN: lambda reader, argument, flags: reader.one(argument, flags),
+    op.ANY: _any,
+    op.BRANCH: _branch,
+    op.SUBPATTERN: _group,
+    op.MAX_REPEAT: _repeat,
+    op.MIN_REPEAT: _repeat,
+    op.AT: lambda reader, argument, flags: reader.anchor(argument, flags),
+    op.ASSERT: lambda reader, argument, flags: reader.look(argument, flags, positive=True),
+    op.ASSERT_NOT: lambda reader, argument, flags: reader.look(argument, flags, positive=False),
+    op.FAILURE: lambda reader, argument, flags: Piece(NEVER),
 }
 
 _NO_MEMORY = "what a group matched cannot be remembered by a regular language"
 _REFUSED = {
-    sre.GROUPREF: (_NO_MEMORY, "write the alternatives out, or use a rule with a template", r"\\[1-9]|\(\?P="),
-    sre.GROUPREF_EXISTS: (_NO_MEMORY, "write both cases as alternatives", r"\(\?\("),
-    sre.ATOMIC_GROUP: ("an atomic group depends on what else could have matched", "a group (?:…) or a look-ahead", r"\(\?>"),
-    sre.POSSESSIVE_REPEAT: ("a possessive quantifier depends on what else could have matched", "a greedy quantifier", r"[*+?}]\+"),
+    op.GROUPREF: (_NO_MEMORY, "write the alternatives out, or use a rule with a template", r"\\[1-9]|\(\?P="),
+    op.GROUPREF_EXISTS: (_NO_MEMORY, "write both cases as alternatives", r"\(\?\("),
+    op.ATOMIC_GROUP: ("an atomic group depends on what else could have matched", "a group (?:…) or a look-ahead", r"\(\?>"),
+    op.POSSESSIVE_REPEAT: ("a possessive quantifier depends on what else could have matched", "a greedy quantifier", r"[*+?}]\+"),
 }
