@@ -37,19 +37,19 @@ def load(name: str) -> ChatFormat:
     return ChatFormat.load(name if name in ChatFormat.names() else spelled)
 
 
-def calls_of(result: object) -> list[dict[str, Any]]:
-    """Return the calls of what `parse` returned, as rows write them."""
+def calls_of(result: object) -> list[ToolCall]:
+    """Return the calls of what `parse` returned."""
     messages = result if isinstance(result, list) else [result]
     found: list[ToolCall] = []
     for message in messages:
         found += message.tool_calls if isinstance(message, Message) else [message]
-    return [{"name": call.name, "arguments": call.arguments} for call in found]
+    return found
 
 
 def judge(row: dict[str, Any]) -> list[str]:
     """Return in words where the readers disagree with a row."""
     chat, options = load(row["format"]), dict(row.get("options") or {})
-    arguments = {"kind": row["kind"], "tools": row.get("tools"), **options}
+    arguments = {"kind": row["kind"], "tools": row.get("tools"), "prompt": row.get("gen_prompt"), **options}
     try:
         found = chat.parse(row["text"], **arguments)
     except Rejected as error:
@@ -58,15 +58,33 @@ def judge(row: dict[str, Any]) -> list[str]:
         wrong = row.get("layer") is not None and error.layer != row["layer"]
         return [f"layer {error.layer} for {row['layer']}: {error}"] if wrong else []
     if not row["valid"]:
-        return [f"accepted, though {row.get('layer')}: {row.get('why')}"]
-    told = []
-    if row.get("expect") is not None and (calls := calls_of(found)) != [{k: c[k] for k in ("name", "arguments")} for c in row["expect"]]:
-        told.append(f"calls {calls} for {row['expect']}")
+        return [] if row.get("ambiguous") else [f"accepted, though {row.get('layer')}: {row.get('why')}"]
+    told = _results(row, found)
     if row.get("canonical"):
         try:
             chat.parse(row["text"], strict=True, **arguments)
         except ConstrainedError as error:
             told.append(f"not canonical: {error}")
+    return told
+
+
+def _results(row: dict[str, Any], found: object) -> list[str]:
+    """Return where what was read differs from what a valid row expects."""
+    told = []
+    if row.get("expect") is not None:
+        calls = [{key: value for key in wanted if (value := getattr(call, key)) is not None or key == "id"}
+                 for call, wanted in zip(calls_of(found), row["expect"], strict=False)]
+        if calls != row["expect"] or len(calls_of(found)) != len(calls):
+            told.append(f"calls {calls_of(found)} for {row['expect']}")
+    if row["kind"] == "assistant_turn" and isinstance(found, Message) and "thoughts" in row:
+        thoughts = "".join(found.thoughts.values()) if found.thoughts else None
+        if (thoughts or "") != (row["thoughts"] or ""):
+            told.append(f"thoughts {thoughts!r} for {row['thoughts']!r}")
+        content = found.content.strip()
+        if content not in {(row["content"] or "").strip(), (row.get("content_raw") or "").strip()}:
+            told.append(f"content {found.content!r} for {row['content']!r}")
+        if row.get("stop") is not None and found.stop != row["stop"]:
+            told.append(f"stop {found.stop!r} for {row['stop']!r}")
     return told
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..machine import State
@@ -153,4 +153,4 @@ def _are_tags(schema: Mapping[str, Any]) -> bool:
     )
 
 
-_WRITABLE = {"arguments": _are_keywords, "tagged": _are_tags}
+_WRITABLE: dict[str, Callable[[Mapping[str, Any]], bool]] = {"arguments": _are_keywords, "tagged": _are_tags, "quoted": lambda _: False}

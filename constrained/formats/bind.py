@@ -23,6 +23,7 @@ from ..machine import Language
 from ..schema.embedding import Options
 from .arguments import Arguments
 from .definition import ENTRY, Change, Definition, Payload
+from .payload.quoted import sorted_properties
 from .prompted import after_prompt
 from .request import Request
 from .rules import Alternatives, alternatives_of, flatten, join_literals, prune, repeat_at_most
@@ -154,6 +155,7 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "tagsafe" if payload.tag_safe or payload.surface == "tagged" else "canonical", **asdict(writing),
         "tags": tags_of(rules, definition.markers, tuple(definition.tokens.values())) if payload.surface == "tagged" else None,
+        "quote": None if payload.quote is None else definition.tokens[payload.quote],
     }
     Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
@@ -173,10 +175,15 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
     for tool in tools:
         filled: dict[Symbol, Symbol] = {
             name_slot: Literal(spell_name(tool.name, payload)),
-            arguments_slot: Embedded(tool.name, _arguments(tool.parameters, options, f"tool {tool.name!r}")),
+            arguments_slot: Embedded(tool.name, _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}")),
         }
         bound += [join_literals(tuple([filled.get(symbol, symbol) for symbol in template]), specials) for template in templates]
     return prune({**rules, "tool_call": tuple(bound)}, ENTRY)
+
+
+def written_schema(tool: Tool, payload: Payload) -> dict[str, Any]:
+    """Return the schema of a tool's arguments in the order in which they are written."""
+    return dict(sorted_properties(tool.parameters)) if payload.sorts else tool.parameters
 
 
 def id_slot(rules: Alternatives) -> str:
@@ -204,7 +211,7 @@ def _calls(
         offered = [tool for tool in request.tools if request.only in (None, tool.name)]
         named = sorted((spell_name(tool.name, payload), tool) for tool in offered)
         names = tuple(name for name, _ in named)
-        machines = tuple(_arguments(tool.parameters, options, f"tool {tool.name!r}") for _, tool in named)
+        machines = tuple(_arguments(written_schema(tool, payload), options, f"tool {tool.name!r}") for _, tool in named)
     first = repeat.first if repeat.per == "turn" else None if request.calls_before is None else repeat.first + request.calls_before
     shape = terminal_of(rules, id_slot(rules))
     assert shape is not None

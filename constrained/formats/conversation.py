@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..errors import ConstrainedError, shown
@@ -23,9 +24,15 @@ from .read.assemble import Slots
 from .rules import Alternatives, right_recursive
 from .search import derive
 from .tools import Tool
-from .write import Piece, fits, fixed, write_call
+from .values import write_json
+from .write import Piece, fits, fixed, write_call, written_id
 
 Span = tuple[int, int]  # characters, exclusive end
+
+
+RESULTS = ("tool", "observation", "ipython", "environment")  # the roles of those who answer calls
+_TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}  # slot → what of a message it writes
+_UNNEEDED = {"speaker", "answered"}  # of a result: the format may leave it out
 
 
 class _Said(NamedTuple):
@@ -57,7 +64,7 @@ def _message(given: Any, at: int) -> Message:
     if not isinstance(content, str) or not all(isinstance(text, str) for text in thoughts.values()):
         raise ConstrainedError(f"message {at} holds no text", because=f"its content is {shown(content)}", instead="a text")
     calls = [_call(call, at) for call in given.get("tool_calls") or ()]
-    return Message(content, calls, given.get("stop"), thoughts, given["role"], given.get("name"))
+    return Message(content, calls, given.get("stop"), thoughts, given["role"], given.get("name"), given.get("tool_call_id"))
 
 
 def _call(given: Any, at: int) -> ToolCall:
@@ -79,12 +86,16 @@ def write_conversation(
     rules = right_recursive(rules)
     slots, schemas = Slots.of(definition), {tool.name: tool.parameters for tool in tools or ()}
     roles = definition.messages
-    calls = [[write_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(m.tool_calls)] for m in messages]
-    texts = [_texts(message, definition) for message in messages]
+    calls = []
+    for message in messages:
+        before = sum(map(len, calls)) if definition.repeat is not None and definition.repeat.per == "conversation" else 0
+        calls.append([write_call(rules, definition, call, schemas.get(call.name), before + at) for at, call in enumerate(message.tool_calls)])
+    texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
+    needed = [texts[at].keys() - (_UNNEEDED if message.role in RESULTS else ()) for at, message in enumerate(messages)]
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
 
     def is_said(said: _Said) -> bool:
-        return said.message < 0 or len(said.texts) == len(texts[said.message]) and said.calls == len(calls[said.message])
+        return said.message < 0 or needed[said.message] <= said.texts and said.calls == len(calls[said.message])
 
     def begun(rule: str, said: _Said) -> _Said | None:
         if rule not in roles:
@@ -100,10 +111,12 @@ def write_conversation(
             refused = text is None or stop in slots.stops and text in slots.stops and text != stop
             return [] if refused else [(said, [(str(text), True)])]
         rule, what = symbol.rule, slots.meaning(symbol.rule)
-        if what in ("content", "speaker") or what in slots.thoughts:
-            mine = texts[said.message] if said.message >= 0 else {}
-            writes = what in mine and what not in said.texts and fits(rules, rule, mine[what])
-            return [(said._replace(texts=said.texts | {what}), [(mine[what], False)])] if writes else []
+        if what in _TEXTS or what in slots.thoughts:
+            mine, part = texts[said.message] if said.message >= 0 else {}, _TEXTS.get(what, what)
+            text = mine.get(part, "")
+            text = write_json(text)[1:-1] if what == "string_content" else text
+            writes = part in mine and part not in said.texts and fits(rules, rule, text)
+            return [(said._replace(texts=said.texts | {part}), [(text, False)])] if writes else []
         if rule in call_rules:
             writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == rule
             return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []
@@ -121,7 +134,24 @@ def write_conversation(
 def _texts(message: Message, definition: Definition) -> dict[str, str]:
     texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
     texts |= {"content": message.content} if message.content else {}
-    return texts | ({"speaker": message.name} if message.name is not None else {})
+    texts |= {"speaker": message.name} if message.name is not None else {}
+    return texts | ({"answered": message.call_id} if message.call_id is not None else {})
+
+
+def answering(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:
+    """Return the messages in which results name their calls: by the id that is given, else in the order of the calls."""
+    found, waiting, written = [], list[tuple[ToolCall, str]](), 0
+    for message in messages:
+        if message.role in RESULTS and waiting:
+            chosen = next((pair for pair in waiting if message.call_id is not None and message.call_id in (pair[0].id, pair[1])), waiting[0])
+            waiting.remove(chosen)
+            message = replace(message, name=message.name or chosen[0].name, call_id=chosen[1])
+        elif message.role not in RESULTS:
+            before = written if definition.repeat is not None and definition.repeat.per == "conversation" else 0
+            waiting = [(call, written_id(rules, definition, call, before + at)) for at, call in enumerate(message.tool_calls)]
+            written += len(message.tool_calls)
+        found.append(message)
+    return found
 
 
 def learned(

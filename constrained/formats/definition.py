@@ -45,12 +45,15 @@ class Payload:
     """How a tool's name and arguments are written.
 
     `surface`: "json" or "python" (keyword arguments).  `name`: "raw", "json" (inside the quotes of a string), "python" (a dotted name).
-    `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.
+    `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.  `quote`: of the surface "quoted", the
+    special token around strings, by name; `sorts`: whether members are written in the order of their names.
     """
 
     surface: str
     name: str
     tag_safe: bool
+    quote: str | None = None
+    sorts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +183,13 @@ def _definition(table: dict[str, Any], path: Path) -> Definition:
 
 
 def _payload(table: dict[str, Any], path: Path) -> Payload:
-    _check_keys(table, {"surface", "name", "tag_safe"}, path)
-    for key, known in (("surface", ("json", "python", "tagged")), ("name", ("raw", "json", "python"))):
+    _check_keys(table, {"surface", "name", "tag_safe", "quote", "sorts"}, path)
+    for key, known in (("surface", ("json", "python", "tagged", "quoted")), ("name", ("raw", "json", "python"))):
         if table[key] not in known:
             raise ValueError(f"payload.{key} is {table[key]!r}, not one of {', '.join(known)}")
-    return Payload(table["surface"], table["name"], bool(table.get("tag_safe", False)))
+    if ("quote" in table) != (table["surface"] == "quoted"):
+        raise ValueError("payload.quote belongs to the surface 'quoted'")
+    return Payload(table["surface"], table["name"], bool(table.get("tag_safe", False)), table.get("quote"), bool(table.get("sorts", False)))
 
 
 def _repeat(table: dict[str, Any], path: Path) -> Repeat:

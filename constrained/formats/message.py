@@ -26,7 +26,8 @@ class Message:
     """A message; an assistant turn, unless `role` says otherwise.  `name` is the speaker's, where the format names speakers.
 
     `content` is the text that a user would see, "" where there is none; `thoughts` maps the kind of a thought to its text;
-    `stop` is the special token that ends the turn, as the tokenizer spells it.
+    `stop` is the special token that ends the turn, as the tokenizer spells it.  Of a tool's result, `name` is the tool's, and `call_id`
+    the id of the call that it answers, where the format writes them.
     """
 
     content: str = ""
@@ -35,3 +36,4 @@ class Message:
     thoughts: dict[str, str] = field(default_factory=dict)
     role: str = "assistant"
     name: str | None = None
+    call_id: str | None = None

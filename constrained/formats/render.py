@@ -22,7 +22,7 @@ from ..engine.vocabulary import Vocabulary
 from ..errors import ConstrainedError, VocabularyError
 from ..work import MAX_WORK, Budget, current, metered
 from .bind import changes_of
-from .conversation import Span, learned, read_messages, write_conversation
+from .conversation import RESULTS, Span, learned, read_messages, write_conversation
 from .message import Message
 from .read.inputs import Turn, split_text
 from .read.question import Question, ask
@@ -164,7 +164,7 @@ def _checked(question: Question, turn: Turn, messages: Sequence[Message], rules:
     if trail is not False:
         reading = judged(Reading(assembled(trail, question, turn.text).messages), question, Terms(), turn.text)
         read = messages_of(reading.messages, question)
-    if trail is False or isinstance(trail, bool) or not _alike(read, messages):
+    if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
         raise ConstrainedError(
             f"the format '{question.definition.title}' cannot carry these messages", because="readers would take them for others",
             instead="leave out of the texts what looks like a part of the format")
@@ -172,12 +172,16 @@ def _checked(question: Question, turn: Turn, messages: Sequence[Message], rules:
     return learned(rules, question.definition, marks, turn.marks, turn.text)
 
 
-def _alike(read: Sequence[Message], given: Sequence[Message]) -> bool:
-    """Return whether messages say the same; ids and stop tokens count where they are given."""
-    return len(read) == len(given) and all(_plain(mine, theirs) == _plain(theirs, theirs) for mine, theirs in zip(read, given, strict=True))
+def _alike(read: Sequence[Message], given: Sequence[Message], question: Question) -> bool:
+    """Return whether messages say the same; stop tokens count where they are given, ids where the format leaves them to the model."""
+    repeat = question.definition.repeat
+    ids = repeat is not None and repeat.ids == "unique"
+    return len(read) == len(given) and all(_plain(mine, theirs, ids=ids) == _plain(theirs, theirs, ids=ids) for mine, theirs in zip(read, given, strict=True))
 
 
-def _plain(message: Message, given: Message) -> Message:
-    calls = [replace(call, id=None) if at >= len(given.tool_calls) or given.tool_calls[at].id is None else call for at, call in enumerate(message.tool_calls)]
+def _plain(message: Message, given: Message, *, ids: bool) -> Message:
+    counts = [ids and at < len(given.tool_calls) and given.tool_calls[at].id is not None for at in range(len(message.tool_calls))]
+    calls = [call if counted else replace(call, id=None) for call, counted in zip(message.tool_calls, counts, strict=True)]
     thoughts = {kind: text for kind, text in message.thoughts.items() if text}
-    return replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None)
+    known = {"name": given.name, "call_id": given.call_id} if given.role in RESULTS else {}  # formats write them or not
+    return replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None, **known)

@@ -16,6 +16,7 @@ from ..regex import Expr, matches
 from .bind import id_slot, spell_name
 from .definition import ENTRY, Definition
 from .message import Message, ToolCall
+from .payload.quoted import sorted_members, write_quoted
 from .rules import Alternatives
 from .search import derive
 from .tagged import tags_of, write_members
@@ -85,17 +86,38 @@ def write_call(rules: Alternatives, definition: Definition, call: ToolCall, sche
         values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
-    arguments = in_schema_order(call.arguments, schema)
-    if payload.surface == "tagged":
+    arguments = sorted_members(call.arguments) if payload.sorts else in_schema_order(call.arguments, schema)
+    if payload.quote is not None:
+        written = write_quoted(arguments, definition.tokens[payload.quote])
+    elif payload.surface == "tagged":
         written = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())))
     else:
         written = [(write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe), False)]
     texts = {"name": spell_name(call.name, payload), "arguments": ""}
     if definition.repeat is not None and definition.repeat.ids is not None:
-        number = definition.repeat.first + at
-        given = call.id.rpartition(":")[2] if call.id and id_slot(rules) == "call_number" else call.id
-        texts[id_slot(rules)] = given or (str(number) if definition.repeat.ids == "counted" else f"call{number:05d}")
+        texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)
     return "tool_call", _filled(rules, "tool_call", texts, definition, written)
+
+
+def _slotted_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:
+    """Return what stands in the slot of a call's id, or of the number in it: what the call brings along, if the format can write that."""
+    repeat, slot = definition.repeat, id_slot(rules)
+    assert repeat is not None
+    given = call.id.rpartition(":")[2] if call.id and slot == "call_number" else call.id
+    if given and (repeat.ids != "counted" or given.isdecimal()):
+        return given
+    return str(repeat.first + at) if repeat.ids == "counted" else f"call{repeat.first + at:05d}"
+
+
+def written_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:
+    """Return the id of a call, number `at`, as its text has it; of formats without ids the one that it brings along."""
+    if definition.repeat is None or definition.repeat.ids is None:
+        return call.id or ""
+    text = _slotted_id(rules, definition, call, at)
+    if id_slot(rules) == "call_id":
+        return text
+    pieces = _filled(rules, "call_id", {"name": call.name, "call_number": text}, definition)
+    return "".join(piece for piece, _ in pieces)
 
 
 def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: Definition, arguments: list[Piece] | None = None) -> list[Piece]:

@@ -28,6 +28,7 @@ from constrained.schema.normalise import is_never
 from constrained.schema.places import pointer_of
 from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.python_surface import arguments, check_arguments, python
+from constrained.schema.quoted_surface import check_quoted, quoted
 from constrained.schema.recent import Recent, content, values_of
 from constrained.schema.string_formats import NARROWED, WIDENED
 from constrained.schema.survey import Widened, needs_survey, survey, widen
@@ -53,6 +54,7 @@ SURFACES: dict[str, tuple[Surface, Outer | None]] = {
     "python": (python, None),
     "arguments": (python, _as_arguments),
     "tagged": (json, _between_tags),
+    "quoted": (json, None),  # and a quote
 }
 _CHECKS: dict[str, Callable[[Conj], None]] = {"arguments": check_arguments, "tagged": check_names}
 
@@ -69,6 +71,7 @@ class Options:
     closed: bool = False
     formats: str = "assert"
     tags: Tags | None = None
+    quote: str | None = None
 
     def __post_init__(self) -> None:
         allowed = {
@@ -79,6 +82,8 @@ class Options:
                 raise SchemaError(f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values)))
         if (self.surface == "tagged") != (self.tags is not None):
             raise SchemaError(f"surface {self.surface!r} with tags {self.tags!r}", instead="surface 'tagged' and its tags, or neither")
+        if (self.surface == "quoted") != (self.quote is not None):
+            raise SchemaError(f"surface {self.surface!r} with quote {self.quote!r}", instead="surface 'quoted' and its quote, or neither")
 
 
 _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
@@ -87,12 +92,13 @@ _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with a
 def embed(
     schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
     unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
-    tags: Tags | None = None,
+    tags: Tags | None = None, quote: str | None = None,
 ) -> EmbeddedSchema:
     """Return the machine of the texts whose values are valid against a schema.
 
     surface: "json"; "python", literals as `ast.literal_eval` reads them; "arguments", an object as Python keyword arguments in
-    parentheses; "tagged", an object as raw text between `tags`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
+    parentheses; "tagged", an object as raw text between `tags`; "quoted", bare keys and strings between the special token
+    `quote`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
     spelling: "any", "canonical" or "tagsafe", see the surfaces.  property_order: "any", or "schema" for the order of
     ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.  closed: objects have no keys but
     those that are mentioned.  formats: "assert" all known ones, those of the schema's own
@@ -109,10 +115,10 @@ def embed(
     if documents is not None and not isinstance(documents, Mapping):
         raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead='documents={"https://…": {…}}')
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
-    key = content(schema, documents, *written, None if tags is None else tuple(tags))
+    key = content(schema, documents, *written, None if tags is None else tuple(tags), quote)
     try:
         with metered():
-            return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags), documents, key))
+            return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags, quote), documents, key))
     except RecursionError as error:
         raise LimitExceeded("the schema nests too deeply", where=place() or "#", instead="flatten it, or use $ref") from error
 
@@ -124,7 +130,7 @@ class EmbeddedSchema:
         self.options = options
         self._source = (schema, documents) if key is None else key  # a name instead of the caller's objects, which may change
         surface, self._outer = SURFACES[options.surface]
-        inner = surface(options.whitespace, options.spelling)
+        inner = surface(options.whitespace, options.spelling) if options.quote is None else quoted(options.quote)
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
@@ -160,6 +166,8 @@ class EmbeddedSchema:
                 self.widened += (Widened(pointer, "format", f"{name}: {WIDENED[name]}"),)
 
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
+        if self.options.quote is not None:
+            check_quoted(schema, self.options.quote)
         conj = load(schema, remotes=documents, formats=self.options.formats)
         if needs_survey(conj):
             survey(conj, self._values)

@@ -23,6 +23,7 @@ from constrained.schema.normalise import is_never, normalise
 from constrained.schema.numbers import number_language
 from constrained.schema.places import At
 from constrained.schema.punctuation import Punctuation
+from constrained.schema.quoted_surface import string_between
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
@@ -111,7 +112,9 @@ class Values:
             found.append(Bytes(marks.null, END))
         return found
 
-    def string(self, language: Expr) -> Text:
+    def string(self, language: Expr) -> State:
+        if self.punctuation.quote is not None:
+            return string_between(self.punctuation.quote, language)
         return Text(self.punctuation.strings, language.literal_set or language)
 
     def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:

@@ -104,6 +104,7 @@ class Punctuation:
     keys: Keys
     objects: Brackets
     arrays: tuple[Brackets, ...]
+    quote: str | None = None  # the special token between which strings stand as they are
 
 
 @dataclass(frozen=True, slots=True)

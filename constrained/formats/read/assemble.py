@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 from ...schema.tagged_surface import KINDS
 from ..definition import Definition
-from ..payload.raw import CROSSED
+from ..payload.raw import CROSSED, json_of
 from .machine import TOKEN
 
 ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
 
 _PAIR_TEXTS = ("value", "text_value", "json_value", *(f"{kind}_value" for kind in KINDS if kind != "string"))
-_OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "key", "key_again", *_PAIR_TEXTS)
+_OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "answered", "string_content", "key", "key_again", *_PAIR_TEXTS)
 _LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
 
 
@@ -45,6 +45,7 @@ class ReadCall:
     id: str | None = None
     arguments: Any = None
     arguments_place: int = 0
+    written: str = ""
     texts: dict[str, str] = field(default_factory=dict)
     pairs: list[tuple[str, str, str, int]] = field(default_factory=list)
     complete: bool = False
@@ -58,6 +59,7 @@ class ReadMessage:
     role: str
     place: int
     name: str | None = None
+    call_id: str | None = None
     content: str = ""
     thoughts: dict[str, str] = field(default_factory=dict)
     calls: list[ReadCall] = field(default_factory=list)
@@ -153,8 +155,12 @@ class Assembler:
         elif what in self._slots.thoughts:
             kind = self._slots.thoughts[what]
             message.thoughts[kind] = message.thoughts.get(kind, "") + text
+        elif what == "string_content":
+            message.content += str(json_of(f'"{text}"'))
         elif what == "speaker":
             message.name = text
+        elif what == "answered":
+            message.call_id = text
         elif what == "tool_call" or what in self._slots.builtins:
             self.call.complete = True
         elif what in self._slots.texts:
@@ -167,7 +173,7 @@ class Assembler:
         elif what in ("call_id", "call_number"):
             call.id = text
         elif what == "arguments":
-            call.arguments_place = start
+            call.arguments_place, call.written = start, text
             call.arguments, self._native = (self._native, None) if self._native is not None else (call.arguments, None)
         elif what == "key":
             call.pairs.append((text, "value", "", start))

@@ -6,13 +6,14 @@ it can read had the right structure, and the fault is one of syntax; else the fa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...work import spend
 from ..message import Message, ToolCall
 from ..payload import Fault, JsonReader, KeywordsReader
+from ..payload.quoted import read_quoted
 from ..payload.raw import arguments_of
 from ..tools import Tool
 from .assemble import Assembler, ReadCall, ReadMessage
@@ -56,7 +57,7 @@ def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial:
     whole = prompt.text + turn.text
     machine = machine_over(question.network, prompt, turn)
     if partial and machine.failure is None:
-        return judged(_cut(machine, question, whole), question, terms, whole, complete=False)
+        return judged(_cut(machine, question, terms, whole), question, terms, whole, complete=False)
     trail = ending(machine, question, terms)
     if trail is not False:
         return judged(Reading(assembled(trail, question, whole).messages), question, terms, whole)
@@ -110,13 +111,28 @@ def assembled(trail: Trail | bool | None, question: Question, text: str) -> Asse
     return assembler
 
 
-def _cut(machine: Machine, question: Question, text: str) -> Reading:
+def _cut(machine: Machine, question: Question, terms: Terms, text: str) -> Reading:
     """Return what is certain of an unfinished text."""
     trail, place = machine.agreed()
     assembler = assembled(trail, question, text)
     reader = next((thread.state for thread in machine.threads if isinstance(thread.state, (JsonReader, KeywordsReader))), None)
     assembler.cut(place, text, reader)
+    for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
+        if not call.complete and call.arguments is None:
+            call.arguments = _begun(call, question, terms)
     return Reading(assembler.messages)
+
+
+def _begun(call: ReadCall, question: Question, terms: Terms) -> Any:
+    """Return what is known of the arguments of a call that was cut, where no reader of values has read them."""
+    payload = question.definition.payload
+    if payload is None or payload.surface not in ("tagged", "quoted"):
+        return None
+    tool = next((tool for tool in terms.tools or () if tool.name == call.name), None)
+    try:
+        return _arguments(call, question, {} if tool is None else tool.parameters)
+    except Fault:
+        return None
 
 
 # -- what is wrong ------------------------------------------------------------------------------------------------------------
@@ -209,9 +225,9 @@ def judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> 
             return None
         return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", ", ".join(sorted(terms.own)) or "no tool", {}
     tool = next((tool for tool in terms.tools or () if tool.name == call.name), None)
-    if question.definition.payload.surface == "tagged" and call.arguments is None:
+    if call.arguments is None and question.definition.payload.surface in ("tagged", "quoted"):
         try:
-            call.arguments = arguments_of(call.pairs, {} if tool is None else tool.parameters)
+            call.arguments = _arguments(call, question, {} if tool is None else tool.parameters)
         except Fault as fault:
             return fault.at, "syntax", fault.because, fault.expected, {"pointer": fault.pointer}
     if terms.tools is None:
@@ -225,6 +241,17 @@ def judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> 
     place = locate(text, call.arguments_place, question.definition.payload.surface, found.pointer)
     details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
     return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
+
+
+def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) -> Any:
+    """Return the arguments that the text of a call means, where no reader of values has read them.  Raises: Fault."""
+    payload, definition = question.definition.payload, question.definition
+    if payload is None or payload.quote is None:
+        return arguments_of(call.pairs, schema)
+    try:
+        return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)
+    except Fault as fault:
+        raise Fault(call.arguments_place + fault.at, fault.because, fault.expected, fault.pointer) from None
 
 
 def name_written(name: str | None, question: Question, terms: Terms) -> str | None:
@@ -263,7 +290,7 @@ def locate(text: str, start: int, surface: str, pointer: str) -> int:
 def messages_of(messages: Iterable[ReadMessage], question: Question) -> list[Message]:
     """Return what was read, as callers get it."""
     return [
-        Message(m.content, [call_of(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name) for m in messages
+        Message(m.content, [call_of(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name, m.call_id) for m in messages
     ]
 
 

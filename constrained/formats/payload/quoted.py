@@ -1,0 +1,154 @@
+"""Arguments with bare keys and with strings between special tokens ↔ JSON values.
+
+    {city:<|"|>Oslo<|"|>,days:3,tags:[<|"|>a"b<|"|>]}
+
+The grammar of the format has found out where the object ends; here its text becomes a value.  Nothing in a string is escaped.  Python's
+``True``, ``False`` and ``None`` are read, which templates write, and JSON strings inside of containers, which models do.
+
+Tested by tests/test_tagged.py: writing and reading are inverse; cut anywhere, what is known is returned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from ...errors import ConstrainedError
+from ...work import spend
+from ..values import write_json
+from .pieces import Fault, Tree, decimal_of, integer_of
+from .raw import json_of
+
+Piece = tuple[str, bool]  # a text, and whether the format says it
+
+_WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def sorted_members(value: Any) -> Any:
+    """Return a value with the keys of its objects in the order of Jinja's ``dictsort``, which takes no account of case."""
+    if isinstance(value, list):
+        return [sorted_members(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {key: sorted_members(value[key]) for key in sorted(value, key=str.lower)}
+
+
+def sorted_properties(schema: Any) -> Any:
+    """Return a schema with its ``properties`` in that order, at any depth."""
+    if isinstance(schema, list):
+        return [sorted_properties(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {}
+    for key, value in schema.items():
+        if key in ("enum", "const", "default", "examples"):
+            found[key] = value
+        elif key == "properties" and isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+            found[key] = {name: sorted_properties(value[name]) for name in sorted(value, key=str.lower)}
+        else:
+            found[key] = sorted_properties(value)
+    return found
+
+
+def write_quoted(value: Any, quote: str) -> list[Piece]:
+    """Return the pieces of a value.
+
+    Raises: ConstrainedError: a string holds the quote, or a key cannot stand bare.
+    """
+    pieces: list[Piece] = []
+    work: list[tuple[bool, Any]] = [(False, value)]
+    while work:
+        written, item = work.pop()
+        spend()
+        if written:
+            pieces.append(item)
+        elif isinstance(item, str):
+            if quote in item:
+                raise ConstrainedError("cannot write a string", because=f"it holds {quote!r}, between which strings stand, and nothing is escaped")
+            pieces += [(quote, True), *([(item, False)] if item else []), (quote, True)]
+        elif isinstance(item, Mapping):
+            work.append((True, ("}", False)))
+            for index, (key, member) in reversed(list(enumerate(item.items()))):
+                if re.search(r"""[\s<>"'=/&,:{}\[\]|\\]|^$""", key):
+                    raise ConstrainedError(f"cannot write the key {key!r}", because="keys have no quotes in this format")
+                work += [(False, member), (True, (f"{',' if index else ''}{key}:", False))]
+            work.append((True, ("{", False)))
+        elif isinstance(item, (list, tuple)):
+            work.append((True, ("]", False)))
+            for index, member in reversed(list(enumerate(item))):
+                work += [(False, member), *([(True, (",", False))] if index else [])]
+            work.append((True, ("[", False)))
+        else:
+            pieces.append((str(item) if isinstance(item, Decimal) else write_json(item), False))
+    return pieces
+
+
+def read_quoted(text: str, quote: str, *, partial: bool = False) -> Any:
+    """Return the value of an object's text; partial: what is known of one that was cut.
+
+    Raises: Fault: a key comes twice, or the text is no such object.
+
+    >>> read_quoted("{a:#x#,b:[1,None]}", "#")
+    {'a': 'x', 'b': [1, None]}
+    """
+    tree, at, done = Tree(), 0, False
+    is_key = False
+    for match in _parts(quote).finditer(text):
+        part, place = match[0], match.start()
+        spend()
+        if place != at or done:
+            break
+        at = match.end()
+        if part.isspace() or part == ":":
+            continue
+        if part in "{[":
+            tree.open({} if part == "{" else [])
+            is_key = part == "{"
+        elif part in "}]":
+            done = not tree.containers or tree.close()
+            is_key = False
+        elif part == ",":
+            is_key = bool(tree.containers) and isinstance(tree.containers[-1], dict)
+        elif is_key:
+            key = _string(match, quote, partial=partial) if match["string"] or match["json"] else part
+            if key in tree.containers[-1]:
+                raise Fault(place, f"the key {key!r} appears twice", "another key", tree.pointer())
+            if not partial or at < len(text):
+                tree.keys[-1], is_key = key, False
+        elif not partial or at < len(text) or match["string"]:
+            tree.put(_value(match, quote, place, tree, partial=partial))
+    if partial:
+        return tree.root
+    if not done or at != len(text):
+        raise Fault(at, "it is no object with bare keys", "arguments in braces", tree.pointer())
+    return tree.root
+
+
+def _value(match: re.Match[str], quote: str, place: int, tree: Tree, *, partial: bool) -> Any:
+    part = match[0]
+    if match["string"] or match["json"]:
+        return _string(match, quote, partial=partial)
+    if part in _WORDS:
+        return _WORDS[part]
+    if not _NUMBER.fullmatch(part):
+        raise Fault(place, f"{part[:40]!r} is no value", f"a number, a word or a string between {quote}", tree.pointer())
+    return integer_of(part) if part.lstrip("-").isdigit() else decimal_of(part)
+
+
+def _string(match: re.Match[str], quote: str, *, partial: bool) -> str:
+    if match["json"]:
+        return str(json_of(match[0]))
+    inner = match[0][len(quote) :]
+    return inner.removesuffix(quote) if len(match[0]) >= 2 * len(quote) or not partial else inner
+
+
+@lru_cache(maxsize=8)
+def _parts(quote: str) -> re.Pattern[str]:
+    """Return what finds the parts of an object's text; a string may lack its end, where the text was cut."""
+    quoted = re.escape(quote)
+    return re.compile(
+        rf'(?P<string>{quoted}(?s:.*?)(?:{quoted}|\Z))|(?P<json>"(?:[^"\\]|\\.)*")|[{{}}\[\],:]|\s+|[^\s{{}}\[\],:"]+')
