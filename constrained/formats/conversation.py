@@ -86,7 +86,7 @@ def write_conversation(
     rules = right_recursive(rules)
     slots, schemas = Slots.of(definition), {tool.name: tool.parameters for tool in tools or ()}
     roles = definition.messages
-    calls = []
+    calls: list[list[tuple[str, list[Piece]]]] = []
     for message in messages:
         before = sum(map(len, calls)) if definition.repeat is not None and definition.repeat.per == "conversation" else 0
         calls.append([write_call(rules, definition, call, schemas.get(call.name), before + at) for at, call in enumerate(message.tool_calls)])

@@ -183,5 +183,5 @@ def _plain(message: Message, given: Message, *, ids: bool) -> Message:
     counts = [ids and at < len(given.tool_calls) and given.tool_calls[at].id is not None for at in range(len(message.tool_calls))]
     calls = [call if counted else replace(call, id=None) for call, counted in zip(message.tool_calls, counts, strict=True)]
     thoughts = {kind: text for kind, text in message.thoughts.items() if text}
-    known = {"name": given.name, "call_id": given.call_id} if given.role in RESULTS else {}  # formats write them or not
-    return replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None, **known)
+    found = replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None)
+    return replace(found, name=given.name, call_id=given.call_id) if given.role in RESULTS else found  # formats write them or not
