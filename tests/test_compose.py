@@ -119,3 +119,12 @@ WRONG = {
 def test_wrong_use(use):
     with pytest.raises(GrammarError):
         use()
+
+
+def test_what_ends_a_turn_ends_what_the_turn_is_the_last_part_of():
+    turn, text = c.ChatFormat.load("hermes").grammar(tool_choice="none"), Grammar.text(until="!")
+    assert turn.stops == {"<|im_end|>"}
+    for composed in (text + turn, turn | text, turn.optional(), turn.repeat(0, 1), pickle.loads(pickle.dumps(turn)), turn.with_specials(["x"])):
+        assert composed.stops == turn.stops
+    for composed in (turn + text, turn + turn, turn.repeat(1, 2), turn.without_specials(["<|im_end|>"])):
+        assert composed.stops == frozenset()

@@ -313,3 +313,19 @@ def test_real_calls(name):
                     wrong.append((row["id"], kind, text))
     assert carried > 100
     assert not wrong
+
+
+def test_a_turn_ends_with_the_stop_token_of_its_format(tiny_vocabulary):
+    """…and not once more with the tokenizer's: `<|im_end|><|eot_id|>`."""
+    for name in ("hermes", "gpt-oss", "chatglm3"):
+        chat = ChatFormat.load(name)
+        constraint = compile(chat.grammar(tool_choice="required"), tiny_vocabulary)
+        matcher = constraint.matcher()
+        for token in matcher.shortest_completion():
+            assert not matcher.is_finished()
+            matcher.advance(token)
+        assert matcher.is_finished() and matcher.is_accepting(), name
+        assert tiny_vocabulary.names[matcher.tokens[-1]] in chat.stop
+        assert set(tiny_vocabulary.stop) < set(constraint.stop) and matcher.tokens[-1] in constraint.stop
+        matcher.rollback(1)
+        assert matcher.is_accepting() and not matcher.is_finished()

@@ -14,7 +14,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from constrained.engine.bitmask import number
@@ -185,6 +185,16 @@ class Constraint:
         """Where the masks allow less than the specification, although nobody asked for it; see `Grammar.narrowed`."""
         return tuple(self.grammar.narrowed)
 
+    @cached_property
+    def stop(self) -> tuple[int, ...]:
+        """The tokens that end a sequence: those that the grammar's turns end with, then the vocabulary's.
+
+        Empty where the vocabulary has none: then the stop token of a turn is a letter of its text, which may be read on its own.
+        """
+        vocabulary = self.vocabulary
+        named = sorted(vocabulary.special[name] for name in getattr(self.grammar, "stops", ()) if name in vocabulary.special)
+        return tuple(dict.fromkeys((*named, *vocabulary.stop))) if vocabulary.stop else ()
+
     def matcher(self, *, budget: int | None = None, soft_close: int = 0) -> Matcher:
         """Return a cursor at the start of a new sequence.
 
@@ -232,8 +242,8 @@ class Constraint:
 
         ``model.generate(**inputs, **constraint.generation_kwargs(max_new_tokens=200))``: every text ends as a word within 200 tokens.
         """
-        stop = sorted(self.vocabulary.stop)
-        ends = {"eos_token_id": stop, "pad_token_id": stop[0]} if stop else {}
+        stop = self.vocabulary.stop
+        ends = {"eos_token_id": sorted(self.stop), "pad_token_id": min(stop)} if stop else {}
         most = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
         return {"logits_processor": [self.logits_processor(max_new_tokens=max_new_tokens)], **ends, **most}
 

@@ -35,7 +35,7 @@ class Matcher:
     """A cursor over a constraint.
 
     Invariant: `_path` is start, token, state, token, state, …: each state is the kernel's after the tokens before it.  A stop token that
-    ends a word leaves ~state instead, a negative number; nothing may follow then.
+    ends a word leaves ~state instead, a negative number; nothing may follow then.  `_stop` are the vocabulary's, and the grammar's own.
     """
 
     __slots__ = ("constraint", "_kernel", "_path", "_stop", "_budget")
@@ -46,7 +46,7 @@ class Matcher:
         self.constraint, self._budget = constraint, constraint.budget
         self._kernel, start = constraint.place()
         self._path = [start]
-        self._stop = frozenset(constraint.vocabulary.stop)
+        self._stop = frozenset(constraint.stop)
 
     # -- what may come ----------------------------------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class Matcher:
     def _next(self, token: int) -> int | None:
         state = self._path[-1]
         after = self._kernel.step_token(state, token)
-        if after == DEAD and token in self._stop and self._kernel.is_final(state):
+        if after == DEAD and token in self._stop and token in self.constraint.vocabulary.stop and self._kernel.is_final(state):
             return state
         return after if after != DEAD else None
 

@@ -87,16 +87,18 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
     if request.prompt:
         specials = frozenset((*definition.tokens.values(), *definition.markers))
         rules = prune(after_prompt(rules, ENTRY, request.prompt, specials), ENTRY)
-    return _grammar(rules, generic)
+    stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
+    return _grammar(rules, generic, stops)
 
 
-def _grammar(rules: Alternatives, generic: Grammar) -> Grammar:
+def _grammar(rules: Alternatives, generic: Grammar, stops: set[str]) -> Grammar:
     """Return the rules as a grammar that counts only the special tokens it uses."""
     symbols = [symbol for sequences in rules.values() for sequence in sequences for symbol in sequence]
     used = {symbol.text for symbol in symbols if isinstance(symbol, Literal)}
     used = used.union(*[getattr(symbol.machine, "markers", ()) for symbol in symbols if isinstance(symbol, Embedded)])
     named = {name: Rule(name, sequences) for name, sequences in rules.items()}
-    return Grammar(named, ENTRY, generic.specials & used, source=generic.source, adopts=generic.adopts)
+    specials = generic.specials & used
+    return Grammar(named, ENTRY, specials, source=generic.source, adopts=generic.adopts, stops=specials & stops)
 
 
 def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Change]:

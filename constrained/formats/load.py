@@ -320,4 +320,4 @@ def _respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:
         for name, rule in grammar.rules.items()
     }
     specials = frozenset(spellings.get(name, name) for name in grammar.specials)
-    return Grammar(rules, grammar.start, specials, grammar.widened, grammar.source, grammar.adopts)
+    return replace(grammar, rules=rules, specials=specials)

@@ -26,7 +26,7 @@ _Alternative = tuple[Symbol, ...]
 
 def sequence(first: Grammar, second: Grammar) -> Grammar:
     """Return the words of the first, each followed by a word of the second."""
-    return _joined((first, second), lambda one, two: ((one, two),))
+    return _joined((first, second), lambda one, two: ((one, two),), ends=(1,))
 
 
 def either(first: Grammar, second: Grammar) -> Grammar:
@@ -60,7 +60,7 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
             rules[f"more_{count}"] = Rule(f"more_{count}", ((), (one, Ref(f"more_{count - 1}"))) if count else ((),))
         last = f"more_{most - least}"
     rules["start"] = Rule("start", (((one,) * least + (Ref(last),)),))
-    return _grammar(rules, (grammar,))
+    return _grammar(rules, (grammar,), (0,) if most == 1 else ())
 
 
 def choice(texts: Iterable[str]) -> Grammar:
@@ -109,16 +109,19 @@ def substring_of(source: str) -> Grammar:
     return Grammar({"start": Rule("start", ((Embedded("quote", Quotes(source)),),))})
 
 
-def _joined(grammars: Sequence[Grammar], alternatives: Any) -> Grammar:
+def _joined(grammars: Sequence[Grammar], alternatives: Any, ends: Sequence[int] = (0, 1)) -> Grammar:
     rules, starts = renamed(grammars)
     rules["start"] = Rule("start", alternatives(*starts))
-    return _grammar(rules, grammars)
+    return _grammar(rules, grammars, ends)
 
 
-def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], start: str = "start") -> Grammar:
+def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], ends: Sequence[int]) -> Grammar:
+    """Return a grammar of some parts; what ends words of those that may come last (their places are `ends`) and stands nowhere else ends its own."""
     specials = frozenset(name for part in parts for name in part.specials)
+    inside = frozenset(name for at, part in enumerate(parts) for name in part.specials - (part.stops if at in ends else frozenset()))
     widened = tuple(entry for part in parts for entry in part.widened)
-    return Grammar(rules, start, specials, widened, adopts=all(part.adopts for part in parts))
+    stops = frozenset(name for part in parts for name in part.stops) - inside
+    return Grammar(rules, "start", specials, widened, adopts=all(part.adopts for part in parts), stops=stops)
 
 
 def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:

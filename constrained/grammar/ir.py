@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -105,7 +105,8 @@ class Grammar:
     `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened` says where the
     language is larger than what was asked for; it includes what the embedded machines report.  `source` is the text it was read from,
     where there is one.  `adopts`: literals with the spelling of a special token are that token in every vocabulary that has it; not so in
-    a Lark text, which may be a stranger's: there only those among `specials` are.
+    a Lark text, which may be a stranger's: there only those among `specials` are.  `stops`: those of the `specials` that end a turn, as a chat
+    format says: generation ends with them, although the tokenizer may know other ends.
 
     Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others send Lark or JSON.
 
@@ -118,6 +119,7 @@ class Grammar:
     widened: tuple[Any, ...] = ()
     source: str | None = None
     adopts: bool = True
+    stops: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         defined = self.rules
@@ -237,7 +239,7 @@ class Grammar:
         if rule not in self.rules:
             raise GrammarError(f"rule '{rule}' is not defined", instead=f"one of: {', '.join(sorted(self.rules))}")
         rules = {**self.rules, **{new.name: new for new in extra}, rule: Rule(rule, tuple(alternatives))}
-        return Grammar(rules, self.start, self.specials, self.widened, self.source, self.adopts)
+        return replace(self, rules=rules)
 
     def with_specials(self, names: Collection[str]) -> Grammar:
         """Return this grammar with its literals among `names` read as special tokens.
@@ -250,8 +252,7 @@ class Grammar:
         if found == self.specials:
             return self
         known = self._read_with.get(found)
-        return known if known is not None else self._read_with.setdefault(found, Grammar(
-            self.rules, self.start, found, self.widened, self.source, self.adopts))
+        return known if known is not None else self._read_with.setdefault(found, replace(self, specials=found))
 
     @cached_property
     def _read_with(self) -> dict[frozenset[str], Grammar]:
@@ -266,7 +267,7 @@ class Grammar:
         for symbol in self.symbols():
             if isinstance(symbol, Special) and symbol.name in names:
                 raise GrammarError(f"special token {symbol.name!r} has no spelling", because="the grammar only declares it")
-        return Grammar(self.rules, self.start, self.specials - set(names), self.widened, self.source, self.adopts)
+        return replace(self, specials=self.specials - set(names), stops=self.stops - set(names))
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 
@@ -317,13 +318,13 @@ class Grammar:
     @cached_property
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal grammars, in any process."""
-        digest = hashlib.sha256(repr((self.start, sorted(self.specials))).encode())
+        digest = hashlib.sha256(repr((self.start, sorted(self.specials), sorted(self.stops))).encode())
         for name in sorted(self.rules):
             digest.update(repr((name, [[_identity(symbol) for symbol in s] for s in self.rules[name].alternatives])).encode())
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts)
+        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts, self.stops)
 
 
 def _texts_of(symbol: Symbol) -> Collection[str]:

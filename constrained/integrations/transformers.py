@@ -23,7 +23,6 @@ Tests: tests/hosts runs every mode of `generate` on the embedded model.
 from __future__ import annotations
 
 import copy
-import inspect
 import sys
 import threading
 import warnings
@@ -35,18 +34,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList, StoppingCriteria
 from transformers.generation import CandidateGenerator
 
 from ..engine.constraint import Constraint
 from ..engine.matcher import Matcher, fill_masks
 from ..errors import ConstrainedError, NothingAllowed, VocabularyError
+from .calls import callers, generation_config, stopping_criteria
 from .rows import Ids, Row, Rows, budgets_of
 
 MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | None
-
-_GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
-_CALL = LogitsProcessorList.__call__.__code__
 
 
 def logits_processor(
@@ -55,8 +52,8 @@ def logits_processor(
     """Return the processor that keeps `model.generate(…, logits_processor=[processor])` inside its constraints.
 
     constraints: one for all rows, or one for each prompt of the batch (None: a row that may say anything); beams and repeated samples
-    of a prompt share its constraint.  Give `generate` the stop ids too, `Constraint.generation_kwargs`: behind a complete word only
-    stop tokens and padding are allowed, but `generate` alone decides when to stop.
+    of a prompt share its constraint.  A row ends with the first stop token that completes a word, whatever `generate` takes for its
+    eos; with `Constraint.generation_kwargs` it knows these tokens itself.
 
     prompt_length: ids before the first generated one, padding included, where the caller knows better than the rule above.
     max_new_tokens: every row ends as a word within so many tokens, see `Constraint.matcher(budget=…)`; one number, one for each
@@ -70,7 +67,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     """Sets the logits of forbidden tokens to -inf; may be used again, with other prompts, and by several threads.
 
     Rows whose ids are not in the language (a rejected draft, a beam of score -inf) are returned as they are; rows that have ended may
-    only go on with stop tokens and padding.  Put it last among custom processors: what another one writes after it is not checked.
+    only go on with padding and what `generate` stops at.  Put it last among custom processors: what another one writes after it is not checked.
     """
 
     supports_continuous_batching = False  # that mode passes the last token only, without history
@@ -99,7 +96,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         if generation.unchecked is not None:
             generation.unchecked.check()
         rows = generation.rows(ids)
-        masked = scores.masked_fill(self._forbidden(rows, generation.padding, scores), float("-inf"))
+        masked = scores.masked_fill(self._forbidden(rows, generation.behind, scores), float("-inf"))
         found = _Emptiness(masked.amax(dim=-1) == float("-inf"), rows)
         if scores.device.type == "cpu":
             found.check()
@@ -128,43 +125,46 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     def _generation(self, ids: Ids, frame: FrameType | None) -> _Generation:
         """Return the generation that a call belongs to, by the rule at the head of this module."""
-        processors, depth = _callers(frame)
+        processors, depth = callers(frame)
         latest: _Generation | None = getattr(self._thread, "latest", None)
         if processors is not None:
             known: _Generation | None = processors.__dict__.get(_SLOT, {}).get(id(self))
             if known is not None:
                 return known
         nested = processors is not None and depth > 1 and latest is not None and latest.is_running()
-        if latest is not None and (nested or processors is None) and latest.continues(ids):
-            generation = latest
-        else:
-            generation = self._started(ids, processors, frame)
-            self._look_at_ends(generation, frame)
+        joins = latest is not None and (nested or processors is None) and latest.continues(ids)
+        generation = latest if joins and latest is not None else self._started(ids, processors, frame)
+        self._look_at_ends(generation, frame)
         self._register(processors, generation)
         return generation
 
     def _started(self, ids: Ids, processors: LogitsProcessorList | None, frame: FrameType | None) -> _Generation:
         """Return a new generation, with the tokens that its words may have."""
         length, budgets = ids.shape[1] if self.prompt_length is None else self.prompt_length, self._budgets
-        limit = getattr(_generation_config(frame), "max_length", None)
+        limit = getattr(generation_config(frame), "max_length", None)
         if self.max_new_tokens == "generate" and isinstance(limit, int):
             budgets = budgets_of(self.constraints, max(0, limit - length))
         return _Generation(self.constraints, budgets, ids, length, processors)
 
     def _look_at_ends(self, generation: _Generation, frame: FrameType | None) -> None:
-        """Note what `generate` writes behind an end, and warn once if it does not know the ends."""
-        config = _generation_config(frame)
+        """Note what `generate` writes behind an end; where it does not know all ends, end rows in its place and warn once."""
+        config = generation_config(frame)
         if config is None:
             return
-        generation.padding = _ids_of(getattr(config, "pad_token_id", None))
-        missing = set(self.vocabulary.stop) - set(_ids_of(getattr(config, "eos_token_id", None)))
-        if missing and not self._warned:
+        known = _ids_of(getattr(config, "eos_token_id", None))
+        missing = generation.stop - set(known)
+        generation.behind = (*known, *_ids_of(getattr(config, "pad_token_id", None))) or generation.behind
+        if not missing:
+            return
+        stops = stopping_criteria(frame)
+        if stops is not None:
+            stops.append(WordEnd(generation))
+        if not self._warned:
             self._warned = True
             names = ", ".join(self.vocabulary.names.get(token, str(token)) for token in sorted(missing))
+            what = "the processor ends rows there" if stops is not None else "ended rows are filled up with padding"
             warnings.warn(
-                f"generate does not stop at {names}: it is not among its eos_token_id, so ended rows are filled up with stop tokens; "
-                "call model.generate(…, **constraint.generation_kwargs())", stacklevel=5,
-            )
+                f"the eos_token_id of generate lacks {names}: {what}; call model.generate(…, **constraint.generation_kwargs())", stacklevel=5)
 
     def _register(self, processors: LogitsProcessorList | None, generation: _Generation) -> None:
         self._thread.latest = generation
@@ -189,7 +189,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     # -- masks ----------------------------------------------------------------------------------------------------------------
 
-    def _forbidden(self, rows: Sequence[Row], padding: tuple[int, ...], scores: torch.Tensor) -> torch.Tensor:
+    def _forbidden(self, rows: Sequence[Row], behind: Collection[int], scores: torch.Tensor) -> torch.Tensor:
         """Return which tokens may not come next; (rows, width) bool on the device of `scores`.
 
         The packed masks travel to an accelerator, 16 KB a row for 128,000 tokens, and are unpacked there.
@@ -204,7 +204,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             bitmask[active] = _filled(matchers, vocabulary.words)
             for row, bits in zip(rows, bitmask):
                 if row.ended:
-                    _allow(bits, {*vocabulary.stop, *(token for token in padding if token < vocabulary.size)})
+                    _allow(bits, {token for token in behind if token < vocabulary.size})
         np.invert(bitmask, out=bitmask)
         words = torch.from_numpy(bitmask)
         forbidden = _unpacked_on_cpu(words) if scores.device.type == "cpu" else _unpacked(words.to(scores.device))
@@ -293,7 +293,8 @@ class _Generation:
     ) -> None:
         self.length = length
         self.prompts = {row.tobytes() for row in prompts[:, : self.length]}
-        self.padding: tuple[int, ...] = ()  # ids that `generate` writes behind the end
+        self.stop = frozenset(token for constraint in constraints if constraint is not None for token in constraint.stop)
+        self.behind: Collection[int] = self.stop  # ids that may come behind the end
         self.unchecked: _Emptiness | None = None
         self._list = None if processors is None else weakref.ref(processors)
         self._rows = Rows(constraints, budgets)
@@ -318,31 +319,21 @@ class _Generation:
         return self._rows.see(ids[:, self.length :])
 
 
+class WordEnd(StoppingCriteria):  # type: ignore[misc]  # a host's class
+    """Says which rows have ended, for a `generate` that does not know all stop tokens of a vocabulary and a grammar."""
+
+    def __init__(self, generation: _Generation) -> None:
+        self._generation = generation
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        ids: Ids = input_ids.detach().cpu().numpy()
+        ended = np.zeros(len(ids), np.bool_)
+        if np.isin(ids[:, -1], [*self._generation.stop, *self._generation.behind]).any():
+            ended[:] = [row.ended for row in self._generation.rows(ids)]
+        return torch.from_numpy(ended).to(input_ids.device)
+
+
 _SLOT = "_constrained"  # attribute of a LogitsProcessorList: identity of a processor → the generation that the list is for
-
-
-def _callers(frame: FrameType | None) -> tuple[LogitsProcessorList | None, int]:
-    """Return the list of processors that is calling, and how many `generate` calls are running around it.
-
-    Reading the caller is the only way to tell one `generate` from the next: it offers no hook, and its arguments may be equal.
-    """
-    processors, depth = None, 0
-    while frame is not None:
-        if frame.f_code is _CALL and processors is None and depth == 0:
-            caller = frame.f_locals.get("self")
-            processors = caller if isinstance(caller, LogitsProcessorList) else None
-        depth += frame.f_code is _GENERATE
-        frame = frame.f_back
-    return processors, depth
-
-
-def _generation_config(frame: FrameType | None) -> Any:
-    """Return the configuration of the innermost `generate` that is running, None outside of any."""
-    while frame is not None:
-        if frame.f_code is _GENERATE:
-            return frame.f_locals.get("generation_config")
-        frame = frame.f_back
-    return None
 
 
 def _unpacked(words: torch.Tensor) -> torch.Tensor:
@@ -393,7 +384,7 @@ class _Dictated(CandidateGenerator):  # type: ignore[misc]  # a host's class
 
     def get_candidates(self, input_ids: torch.Tensor, **_: Any) -> tuple[torch.Tensor, None]:
         matcher = self._processor.matcher_of(input_ids, self._processors)
-        forced = [] if matcher is None else matcher.forced_tokens()
+        forced = [] if matcher is None else [token for token in matcher.forced_tokens() if token not in matcher.constraint.stop]
         return torch.cat([input_ids, input_ids.new_tensor([forced])], dim=-1) if forced else input_ids, None
 
     def update_candidate_strategy(self, input_ids: torch.Tensor, scores: torch.Tensor, num_matches: int) -> None:

@@ -69,14 +69,13 @@ def generate(
     if output.shape[0] != 1:
         raise ConstrainedError(f"{output.shape[0]} answers", because="one prompt has one answer here", instead="Constraint.logits_processor for batches")
     ids = output[0, length:].tolist()
-    special = constraint.vocabulary.special
-    own = {special[name] for name in wanted.stop if name in special} if isinstance(wanted, ChatFormat) else set()
-    end = next((at for at, token in enumerate(ids) if token in own or token in constraint.vocabulary.stop), None)
+    end = next((at for at, token in enumerate(ids) if token in constraint.stop), None)
     if end is None:
         raise LimitExceeded(
             "no whole answer", because=f"it was cut after max_new_tokens={max_new_tokens}", instead="more tokens, or a grammar of shorter words"
         )
-    kept = ids[: end + (ids[end] in own)]  # a format's own stop is a part of the turn
+    own = constraint.vocabulary.names.get(ids[end]) in constraint.grammar.stops  # a format's own stop is a part of the turn
+    kept = ids[: end + own]
     return found.read(constraint.vocabulary.decode(kept).decode())
 
 

@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
-from constrained.integrations import transformers as integration
+from constrained.integrations.calls import callers
 from constrained.integrations.transformers import grammar_candidates
 
 from .conftest import MODES, PATTERN
@@ -144,7 +144,7 @@ def test_what_is_private_to_transformers_is_as_expected():
         def __call__(self, input_ids, scores):
             import sys
 
-            lists.append(integration._callers(sys._getframe(1)))
+            lists.append(callers(sys._getframe(1)))
             return scores
 
     own = LogitsProcessorList([Probe()])
@@ -159,7 +159,7 @@ def test_generate_is_seen_around_a_call(run, tiny_model):
         def __call__(self, input_ids, scores):
             import sys
 
-            found, depth = integration._callers(sys._getframe(1))
+            found, depth = callers(sys._getframe(1))
             depths.append((type(found).__name__, depth))
             return scores
 

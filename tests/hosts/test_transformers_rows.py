@@ -16,6 +16,8 @@ pytest.importorskip("transformers")
 from transformers import LogitsProcessor
 
 import constrained as c
+from benchmarks import ends
+from benchmarks.always_finished import cases
 from constrained.integrations import transformers as integration
 from constrained.integrations.transformers import grammar_candidates
 
@@ -182,7 +184,7 @@ def test_nothing_follows_the_end(constraint, tiny_model, tiny_tokenizer, tiny_vo
                 end = next(at for at, token in enumerate(row) if token in tiny_vocabulary.stop)
                 assert re.fullmatch(PATTERN, tiny_tokenizer.decode(row[:end]))
                 assert set(row[end:]) <= ends
-    assert [str(each.message)[:25] for each in caught if "generate does not stop" in str(each.message)] == ["generate does not stop at"]
+    assert [str(each.message)[:25] for each in caught if "eos_token_id" in str(each.message)] == ["the eos_token_id of gener"]
 
 
 def test_generation_kwargs(constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
@@ -193,3 +195,13 @@ def test_generation_kwargs(constraint, tiny_model, tiny_tokenizer, tiny_vocabula
         )
     text = tiny_vocabulary.decode([token for token in output[0].tolist() if token not in tiny_vocabulary.stop]).decode()
     assert re.search(PATTERN + "$", text)
+
+
+@pytest.mark.parametrize("name", ["pattern", "hermes auto", "gpt-oss required"])
+def test_texts_end_once_under_the_end_of_the_tokenizer(tiny_model, tiny_tokenizer, tiny_vocabulary, name):
+    """A slice of ``python -m constrained.benchmarks.ends``: formats whose stop token is not the tokenizer's, and a schema."""
+    found = cases(tiny_vocabulary, [name.split()[0]] if " " in name else [], [] if " " in name else [name])
+    case = next(case for case in found if case.name == name)
+    tally = ends.check(case.constraint, (tiny_model, tiny_tokenizer), seeds=4, rows=4)
+    assert (tally.texts, tally.faults) == (4, [])
+    assert tally.ended > 0

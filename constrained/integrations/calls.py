@@ -1,0 +1,52 @@
+"""The stack above a call of a processor → the call of `generate` that it belongs to.
+
+Reading the callers is the only way to tell one `generate` from the next: it offers no hook, and its arguments may be equal.  What is not
+found there is reported as missing, and whoever asked does without.
+
+Tested by every mode of `generate` in tests/hosts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import FrameType
+from typing import Any
+
+from transformers import GenerationMixin, LogitsProcessorList, StoppingCriteriaList
+
+_GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
+_CALL = LogitsProcessorList.__call__.__code__
+
+
+def callers(frame: FrameType | None) -> tuple[LogitsProcessorList | None, int]:
+    """Return the list of processors that is calling, and how many `generate` calls are running around it."""
+    processors, depth = None, 0
+    while frame is not None:
+        if frame.f_code is _CALL and processors is None and depth == 0:
+            caller = frame.f_locals.get("self")
+            processors = caller if isinstance(caller, LogitsProcessorList) else None
+        depth += frame.f_code is _GENERATE
+        frame = frame.f_back
+    return processors, depth
+
+
+def generation_config(frame: FrameType | None) -> Any:
+    """Return the configuration of the innermost `generate` that is running, None outside of any."""
+    while frame is not None:
+        if frame.f_code is _GENERATE:
+            return frame.f_locals.get("generation_config")
+        frame = frame.f_back
+    return None
+
+
+def stopping_criteria(frame: FrameType | None) -> StoppingCriteriaList | None:
+    """Return what decides when the innermost `generate` that is running stops; None where that cannot be found.
+
+    It makes the list anew for each call, so nobody else sees what is added.
+    """
+    while frame is not None and frame.f_code is not _GENERATE:
+        found = frame.f_locals.get("stopping_criteria")
+        if isinstance(found, StoppingCriteriaList):
+            return found
+        frame = frame.f_back
+    return None
