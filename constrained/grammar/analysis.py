@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import GrammarError
 from ..machine import Language
@@ -37,7 +38,7 @@ class Facts:
             raise _no_word(grammar, productive)
         self.rules = _useful(every, grammar.start, lambda s: s.rule in productive if isinstance(s, Ref) else self._has_word(s))
         self._nullable_rules = _deriving(self.rules, self._is_empty_terminal)
-        self._filled_rules = _reaching(self.rules, self._is_filled_terminal)
+        self._filled_rules = reaching(self.rules, self._is_filled_terminal)
         self.component = _components({name: self._may_begin_with(sequences) for name, sequences in self.rules.items()})
 
     def nullable(self, symbol: Symbol) -> bool:
@@ -134,7 +135,7 @@ def _deriving(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
     return done
 
 
-def _reaching(rules: Rules, holds: Callable[[Symbol], bool]) -> set[str]:
+def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any], bool]) -> set[str]:
     """Return the rules with some symbol that holds; a reference holds if its rule is among them."""
     users: dict[str, list[str]] = {}
     found: list[str] = []

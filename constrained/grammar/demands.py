@@ -12,6 +12,7 @@ Source: Y. Bar-Hillel, M. Perles, E. Shamir, On formal properties of simple phra
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from ..machine import Language
 from ..regex import NEVER, Expr, complement, intersect, is_empty
 from ..regex.expr import LAZY
 from ..work import spend, working_on
+from .analysis import reaching
 from .ir import Embedded, Literal, Pattern, Ref, Sequence, Special, Symbol
 from .preferred import preferred
 from .surroundings import MARK_POINT, REST, Demanding
@@ -42,7 +44,7 @@ def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]]
     """
     resolver = _Resolver(rules)
     for name in rules:
-        resolver.ends(Ref(name), REST)
+        resolver.ends(Ref(name), REST)  # of rules that are not used as well: they keep their names
     resolver.settle()
     while True:
         resolver.begin()
@@ -59,7 +61,12 @@ class _Resolver:
 
     def __init__(self, rules: _Rules) -> None:
         self._rules = rules
+        spend(sum(map(len, rules.values())))
+        self._calm = rules.keys() - reaching(rules, lambda symbol: isinstance(symbol, Demanding))  # they make no demands
         self._ends: dict[tuple[str, Demand], set[Demand]] = {}
+        self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}  # whose ends depend on the ends of a rule
+        self._unsettled: dict[tuple[str, Demand], None] = {}
+        self._asker: tuple[str, Demand] | None = None
         self._terminals: dict[tuple[object, Demand], _Places] = {}
         self._literals: dict[tuple[Symbol | Demanding, Demand], _Open] = {}
         self._rank: dict[Demand, int] = {REST: 0}  # the order in which demands were met: their hashes are addresses
@@ -78,7 +85,7 @@ class _Resolver:
     def ends(self, symbol: Symbol | Demanding, demand: Demand) -> _Open:
         """Return the demands that may be open behind a symbol; of rules, as far as they are known."""
         if isinstance(symbol, Ref):
-            return frozenset(self._ends.setdefault((symbol.rule, demand), set()))
+            return self._ends_of_rule(symbol.rule, demand)
         if isinstance(symbol, (Literal, Special)):
             if demand is REST:
                 return _FREE
@@ -97,6 +104,17 @@ class _Resolver:
             )
         return self._places(symbol, demand).ends
 
+    def _ends_of_rule(self, name: str, demand: Demand) -> _Open:
+        if demand is REST and name in self._calm:
+            return _FREE
+        key = name, demand
+        if key not in self._ends:
+            self._ends[key] = set()
+            self._unsettled[key] = None
+        if self._asker is not None:
+            self._askers.setdefault(key, {})[self._asker] = None
+        return frozenset(self._ends[key])
+
     def _ordered(self, demands: Iterable[Demand]) -> list[Demand]:
         return sorted(demands, key=self._rank.__getitem__)
 
@@ -112,20 +130,24 @@ class _Resolver:
 
     def settle(self) -> None:
         """Find the ends of all rules that have been asked about, and of those that these ask about."""
-        size = -1
-        while size != (size := sum(1 + len(ends) for ends in self._ends.values())):
-            if size > MAX_COPIES:
+        while self._unsettled:
+            key = name, demand = next(iter(self._unsettled))
+            del self._unsettled[key]
+            if len(self._ends) > MAX_COPIES:
                 raise LimitExceeded(
                     "look-ahead and ignored terminals multiply the rules of the grammar", because=f"the limit is {MAX_COPIES:,} copies",
                     instead="shorter look-ahead, or terminals that begin with other characters",
                 )
-            for name, demand in list(self._ends):
-                for sequence in self._rules[name]:
-                    spend(1 + len(sequence))
-                    here = {demand}
-                    for symbol in sequence:
-                        here = {end for one in self._ordered(here) for end in self.ends(symbol, one)}
-                    self._ends[name, demand] |= here
+            self._asker, size = key, len(self._ends[key])
+            for sequence in self._rules[name]:
+                spend(1 + len(sequence))
+                here = {demand}
+                for symbol in sequence:
+                    here = {end for one in self._ordered(here) for end in self.ends(symbol, one)}
+                self._ends[key] |= here
+            if len(self._ends[key]) > size:
+                self._unsettled |= self._askers.get(key, {})
+        self._asker = None
 
     # -- copies ---------------------------------------------------------------------------------------------------------
 
@@ -145,6 +167,9 @@ class _Resolver:
     def write(self) -> None:
         while self._pending:
             name, demand, ends = key = self._pending.pop()
+            if demand is REST and name in self._calm:
+                self.written[self._names[key]] = self._rules[name]  # type: ignore[assignment]  # no demands in it, and all it uses keep their names
+                continue
             self.written[self._names[key]] = tuple(
                 dict.fromkeys(found for sequence in self._rules[name] for found in self._variants(sequence, demand, ends))
             )
@@ -155,19 +180,21 @@ class _Resolver:
         Fewer copies let more places in other rules become one, so the rules are written again with what was found.
         Invariant: copies in one block have the same alternatives, up to blocks.  Source: E. Moore's partition refinement (1956).
         """
-        block: dict[str, object] = {name: rule for (rule, _, _), name in self._names.items()}
+        count_of = Counter(rule for rule, _, _ in self._names)
+        copies = {name: key for key, name in self._names.items() if count_of[key[0]] > 1}
+        block: dict[str, object] = {name: rule for name, (rule, _, _) in copies.items()}
         count = 0
         while count != (count := len(set(block.values()))):
             spend(4 * len(block))
             shapes = {
-                name: (block[name], *(tuple(block[s.rule] if isinstance(s, Ref) else s for s in sequence) for sequence in sequences))
-                for name, sequences in self.written.items()
+                name: (block[name], *(tuple(block.get(s.rule, s) if isinstance(s, Ref) else s for s in sequence) for sequence in self.written[name]))
+                for name in copies
             }
             numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes.values()))}
             block = {name: numbers[shape] for name, shape in shapes.items()}
         first: dict[object, _Key] = {}
         known = len(self._same)
-        for key, name in self._names.items():
+        for name, key in copies.items():
             if first.setdefault(block[name], key) != key:
                 self._same[key] = first[block[name]]
         return len(self._same) > known

@@ -19,7 +19,6 @@ Perl, as in R. Cox, Regular Expression Matching: the Virtual Machine Approach (2
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,7 @@ from ..regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty
 from ..regex.derive import raw_edges
 from ..regex.look import EMPTY, Ahead, Behind, Loop, Node, Piece, Seq, alt, build, loop, seq
 from ..regex.look import Alt as Options
-from ..regex.python_syntax import Reader
+from ..regex.python_syntax import Reader, inner_flags
 from ..regex.python_tree import Items, op, parsed
 from ..work import spend
 
@@ -96,6 +95,7 @@ class Guarding:
     def __init__(self, plain: Reader, main: Reader | None = None, seen: Reader | None = None, *, in_stream: bool = False) -> None:
         self._plain, self._main, self._seen = plain, main or plain, seen or plain
         self._in_stream = in_stream
+        self._known: dict[tuple[Any, int, int], tuple[Any, Ways]] = {}  # of items that were read
         self.guards = 0
 
     def pattern(self, items: Items, flags: int) -> Node:
@@ -110,15 +110,31 @@ class Guarding:
         return seq(*reversed(found))
 
     def _ways(self, items: Items, flags: int) -> Ways:
-        spend(10 * len(items))
-        plain = self._plain.sequence(items, flags)
-        return Ways(plain, plain if self._seen is self._plain else self._seen.sequence(items, flags))
+        found = [self._way(operator, argument, flags) for operator, argument in items]
+        if len(found) == 1:
+            return found[0]
+        plain = seq(*(way.plain for way in found))
+        return Ways(plain, plain if self._seen is self._plain else seq(*(way.seen for way in found)))
+
+    def _way(self, operator: Any, argument: Any, flags: int) -> Ways:
+        key = operator, id(argument), flags
+        if key not in self._known:
+            spend(10)
+            self._known[key] = argument, self._read(operator, argument, flags)  # the argument is kept so that nothing else gets its id
+        return self._known[key][1]
+
+    def _read(self, operator: Any, argument: Any, flags: int) -> Ways:
+        if operator is op.SUBPATTERN:
+            return self._ways(argument[3], inner_flags(argument, flags))
+        if operator is op.BRANCH:
+            options = [self._ways(option, flags) for option in argument[1]]
+            return Ways(alt(*(way.plain for way in options)), alt(*(way.seen for way in options)))
+        plain = self._plain.item(operator, argument, flags)
+        return Ways(plain, plain if self._seen is self._plain else self._seen.item(operator, argument, flags))
 
     def _item(self, operator: Any, argument: Any, flags: int, rest: Ways) -> Node:
         if operator is op.SUBPATTERN:
-            _, added, removed, items = argument
-            kept = flags & ~re.UNICODE if added & re.ASCII else flags
-            return self._sequence(list(items), (kept | added) & ~removed, rest)
+            return self._sequence(list(argument[3]), inner_flags(argument, flags), rest)
         if operator is op.BRANCH:
             return self._branch([list(option) for option in argument[1]], flags, rest)
         if operator in (op.MAX_REPEAT, op.MIN_REPEAT):

@@ -20,17 +20,19 @@ Tested against lark and `re` (`tests/test_lark.py`).  Source: ours.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..caches import cached
 from ..errors import GrammarError
-from ..regex import ANY_TEXT, NEVER, Expr, char_class, concat, intersect, literal, optional, repeat, union
+from ..regex import ANY_TEXT, NEVER, Expr, char_class, concat, intersect, literal, optional, parse_python, repeat, union
 from ..regex.charset import Ranges, matched_by_re
 from ..regex.expr import single
 from ..regex.look import EMPTY, Ahead, Alt, Behind, End, Node, Piece, Seq, alt, build, has_ahead, seq
 from ..regex.python_syntax import Reader
 from ..regex.python_tree import op, parsed
+from .guarded_runs import CHARACTERS, guarded_run
 from .preferred import Guarding, asks_left, preferred
 from .small_alphabet import Alphabet, automaton, expanded, free_row
 
@@ -40,7 +42,6 @@ UNMARKED = char_class([(0, MARK_POINT - 1), (MARK_POINT + 1, 0x10FFFF)])
 REST = repeat(UNMARKED, 0, None)  # any rest of the input
 _MAYBE_MARK = optional(MARK)
 MAX_DEMANDS = 40  # different ones that one terminal may make
-_CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)
 _EDGES = (op.AT_BOUNDARY, op.AT_NON_BOUNDARY)
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 
@@ -79,6 +80,8 @@ def terminal(pattern: str) -> Expr | Demanding:
         reading.check_left()
     if not has_ahead(reading.tree):
         return preferred(pattern)
+    if (run := reading.guarded_run()) is not None:
+        return run
     longest = reading.in_stream()
     return reading.demanding(union(longest, intersect(reading.alone(), reading.in_stream(through=True))), longest)
 
@@ -108,6 +111,17 @@ class _Reading:
         self._plain = _Reduced(pattern, self.flags, self.alphabet)
         self.tree = self._plain.sequence(self._items, self.flags)
 
+    def guarded_run(self) -> Expr | Demanding | None:
+        """Return a terminal of the shape of `guarded_runs`, None for one of another shape."""
+        run = guarded_run(self._items)
+        if run is None:
+            return None
+        through = _Marked(self.pattern, self.flags, self.alphabet, through=True)
+        pairs = run.pairs(
+            lambda items: self._plain.sequence(items, self.flags), lambda items: through.sequence(items, self.flags),
+            UNMARKED, MARK)
+        return None if pairs is None else self.demanding(*pairs, texts=parse_python)
+
     def in_stream(self, *, through: bool = False) -> Expr:
         """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more than the text."""
         seen = _Marked(self.pattern, self.flags, self.alphabet, through=True)
@@ -122,8 +136,11 @@ class _Reading:
         texts = build(Guarding(self._plain).pattern(self._items, self.flags))
         return concat(intersect(texts, REST), MARK, REST)
 
-    def demanding(self, pairs: Expr, longest: Expr | None = None) -> Expr | Demanding:
-        """Return the pairs, or just the texts where these demand nothing of the rest; if they demand too much, those of the `longest`."""
+    def demanding(self, pairs: Expr, longest: Expr | None = None, texts: Callable[[str], Expr] = preferred) -> Expr | Demanding:
+        """Return the pairs, or just the texts where these demand nothing of the rest; if they demand too much, those of the `longest`.
+
+        texts: returns those of a pattern.
+        """
         rows = automaton(pairs, self.alphabet)
         narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > MAX_DEMANDS
         if narrowed:
@@ -135,7 +152,7 @@ class _Reading:
             return NEVER
         free = free_row(rows, self.alphabet)
         if all(leads.get(MARK_POINT, free) == free for _, leads in rows):
-            return preferred(self.pattern)
+            return texts(self.pattern)
         return Demanding(expanded(rows, self.alphabet, REST), self.pattern, narrowed)
 
     def check_left(self) -> None:
@@ -159,7 +176,7 @@ class _Collector(Reader):
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
         tree = super().item(operator, argument, flags)
-        if operator in _CHARACTERS:
+        if operator in CHARACTERS:
             assert isinstance(tree, Piece)
             self.classes.append(single(tree.expr) or ())
         return tree
@@ -183,7 +200,7 @@ class _Reduced(Reader):
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
         tree = super().item(operator, argument, flags)
-        if operator not in _CHARACTERS:
+        if operator not in CHARACTERS:
             return tree
         assert isinstance(tree, Piece)
         return Piece(self._alphabet.reduced(single(tree.expr) or ()))
@@ -211,7 +228,7 @@ class _Marked(_Reduced):
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
         tree = super().item(operator, argument, flags)
-        if operator not in _CHARACTERS:
+        if operator not in CHARACTERS:
             return tree
         assert isinstance(tree, Piece)
         return _unmarked(tree, through=self._through)

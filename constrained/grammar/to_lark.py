@@ -28,7 +28,7 @@ MAX_STATES = 1000  # of a pattern that is printed as rules
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 # Parts of a pattern: those that read a character are atoms.
 _PART = re.compile(
-    r"""\(\?(?:P<\w+>|<?[=!]|\#[^)]*\)|[a-z-]*:)?|[)|*+?^$]|\{\d*,?\d*\}|\\[AbBZ]
+    r"""(?P<look>\(\?<?[=!])|(?P<group>\((?:\?(?:P<\w+>|[a-z-]*:))?)|\(\?\#[^)]*\)|(?P<close>\))|[|*+?^$]|\{\d*,?\d*\}|\\[AbBZ]
       |(?P<atom>\\(?:x..|u.{4}|U.{8}|.)|\[\^?\]?(?:\\.|[^]\\])*\]|.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -160,14 +160,17 @@ def _clear_of(texts: Iterable[str], source: str) -> str:
     """
     guard = f"(?!{'|'.join(map(re.escape, texts))})"
     begins = "".join({text[0] for text in texts})
-
-    def guarded(part: re.Match[str]) -> str:
-        atom = part["atom"]
-        if atom is None or (len(atom) == 1 and atom not in begins + "."):
-            return part[0]
-        return f"(?:{guard}{atom})" if any(re.match(atom, char, re.DOTALL) for char in begins) else atom
-
-    return _PART.sub(guarded, source)
+    found, open_groups = [], [False]  # whether each open group is a look-around, or within one: what it holds is not read
+    for part in _PART.finditer(source):
+        atom, text = part["atom"], part[0]
+        if part["look"] or part["group"]:
+            open_groups.append(part["look"] is not None or open_groups[-1])
+        elif part["close"] and len(open_groups) > 1:
+            open_groups.pop()
+        elif atom is not None and not open_groups[-1] and (len(atom) > 1 or atom in begins + "."):
+            text = f"(?:{guard}{atom})" if any(re.match(atom, char, re.DOTALL) for char in begins) else atom
+        found.append(text)
+    return "".join(found)
 
 
 def quoted(text: str) -> str:

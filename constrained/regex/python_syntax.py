@@ -148,10 +148,13 @@ def _repeat(reader: Reader, argument: Any, flags: int) -> Node:
 
 
 def _group(reader: Reader, argument: Any, flags: int) -> Node:
-    _, added, removed, items = argument
-    if added & re.ASCII:
-        flags &= ~re.UNICODE
-    return reader.sequence(items, (flags | added) & ~removed)
+    return reader.sequence(argument[3], inner_flags(argument, flags))
+
+
+def inner_flags(argument: Any, flags: int) -> int:
+    """Return the flags that hold within a group."""
+    added, removed = int(argument[1]), int(argument[2])
+    return ((flags & ~re.UNICODE if added & re.ASCII else flags) | added) & ~removed
 
 
 def _branch(reader: Reader, argument: Any, flags: int) -> Node:

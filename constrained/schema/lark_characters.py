@@ -18,6 +18,7 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]  # inclusive code points, sorted
 
 _BEFORE_SURROGATES, _AFTER_SURROGATES = (0, 0xD7FF), (0xE000, 0x10FFFF)
 SCALARS: Ranges = (_BEFORE_SURROGATES, _AFTER_SURROGATES)
+_MANY = 50  # ranges
 _JSON_SHORT = {0x22: '"', 0x5C: "\\", 0x08: "b", 0x0C: "f", 0x0A: "n", 0x0D: "r", 0x09: "t"}
 _PYTHON_SHORT = {0x5C: "\\", 0x27: "'", 0x22: '"', 0x07: "a", 0x08: "b", 0x0C: "f", 0x0A: "n", 0x0D: "r", 0x09: "t", 0x0B: "v"}
 
@@ -92,6 +93,7 @@ def _digit(low: int, high: int, *, upper: bool) -> str:
     return "[" + "".join(a if a == b else f"{a}-{b}" for a, b in spans) + "]"
 
 
+@lru_cache(maxsize=1024)
 def hexadecimals(ranges: Ranges, digits: int, *, upper: bool) -> str:
     """Return a pattern of the numbers in some ranges in a fixed number of hexadecimal digits, no two alternatives of which begin alike.
 
@@ -128,9 +130,12 @@ class Way:
     skipped: str = ""  # a pattern of what may stand before any character and the closing quote and means nothing
 
     def apart(self, ranges: Ranges) -> list[Ranges]:
-        """Return the ranges, those of "<" and "/" apart where the spelling of the second depends on the first."""
+        """Return the ranges, those of "<" and "/" apart where the spelling of the second depends on the first.
+
+        Where they are written as long classes, they are parted at the end of ASCII: beyond it they are the same nearly everywhere.
+        """
         if not self.tag_safe:
-            return [ranges]
+            return [part for part in (clip(ranges, 0, 0x7F), clip(ranges, 0x80, 0x10FFFF)) if part] if len(self.raw) > _MANY else [ranges]
         special = (clip(ranges, 0x3C, 0x3C), clip(ranges, 0x2F, 0x2F))
         return [part for part in (meet(ranges, outside(((0x2F, 0x2F), (0x3C, 0x3C)))), *special) if part]
 

@@ -13,13 +13,13 @@ Objects in any order have a state for each set of written keys.  Past `MOST_RULE
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring
 
 from constrained.errors import GrammarError
 from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, State, Surface, Text
 from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal
-from constrained.schema.lark_characters import Way, char_class, ways
+from constrained.schema.lark_characters import Ranges, Way, char_class, ways
 from constrained.schema.machine_texts import cut
 from constrained.schema.numbers import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.values import NumberRange
@@ -147,7 +147,7 @@ class Rules:
     def _spelled(self, way: Way, language: Language, *, after_less: bool = False) -> str:
         """Return the rule of the rest of a text and its closing quote; `after_less`: behind a raw "<", where "/" may need an escape."""
         def body() -> list[str]:
-            parts = [(part, target) for low, high, target in language.edges() for part in way.apart(((low, high),))]
+            parts = [(part, target) for target, ranges in _by_target(language) for part in way.apart(ranges)]
             found = [f"{self._pattern(way.spell(part, after_less=after_less))} {self._spelled(way, target, after_less=way.is_less(part))}"
                      for part, target in parts]
             closing = f"/{way.skipped}{way.quote}/" if way.skipped else _quoted(way.quote) if way.quote else ""
@@ -168,7 +168,8 @@ class Rules:
             return self._pattern(f"{way.quote}{way.tag_safe_run(ranges)}{way.quote}") if count == "*" else None
         spelled = way.spell(ranges)
         if len(spelled) > _SHORT and not way.skipped and way.quote:  # as a rule the library and we read it in a fraction of the time
-            name, quote = self._pattern(spelled), _quoted(way.quote)
+            names, quote = [self._pattern(way.spell(part)) for part in way.apart(ranges)], _quoted(way.quote)
+            name = names[0] if len(names) == 1 else f"({' | '.join(names)})"
             repeated = f"{name}~{least}..{most}" if most is not None else f"{name}~{least} {name}*" if least else f"{name}*"
             return f"{quote} {repeated} {quote}"
         char_pattern = f"(?:{spelled})" if way.skipped else spelled
@@ -200,12 +201,19 @@ class Rules:
 
     def _automaton(self, language: Language) -> str:
         def body() -> list[str]:
-            found = []
-            for low, high, target in language.edges():
-                found.append(f"{self._pattern(char_class(((low, high),)))} {self._automaton(target) if target.edges() else ''}".rstrip())
+            found = [f"{self._pattern(char_class(ranges))} {self._automaton(target) if target.edges() else ''}".rstrip()
+                     for target, ranges in _by_target(language)]
             return found + [""] * language.accepts
 
         return self._name(language, body)
+
+
+def _by_target(language: Language) -> Iterable[tuple[Language, Ranges]]:
+    """Return what follows the first character of a text, and the characters that it follows."""
+    found: dict[Language, list[tuple[int, int]]] = {}
+    for low, high, target in language.edges():
+        found.setdefault(target, []).append((low, high))
+    return ((target, tuple(ranges)) for target, ranges in found.items())
 
 
 def _quoted(text: str) -> str:

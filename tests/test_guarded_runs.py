@@ -1,0 +1,38 @@
+"""The quick reading of "a character, nowhere in front of some texts, again and again" next to the one for patterns of any shape."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from constrained.grammar.guarded_runs import guarded_run
+from constrained.grammar.small_alphabet import automaton
+from constrained.grammar.surroundings import MARK, UNMARKED, _Marked, _Reading
+from constrained.regex import intersect, union
+from constrained.regex.python_tree import parsed
+
+GUARDS = ["a", "b", "ab", "[ab]", "a+b", "(?:a|bb)", "a{2}", "ba?", "c", "a?", "", "(?i:A)", "a*b"]
+CHARACTERS = ["[ab]", ".", "[^a]", "a", "[abc]", "(?:b)", "(a)"]
+COUNTS = ["+", "*", "{2}", "{0,3}", "{1,4}", "{2,}", "{1,2}"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_readings_are_one(seed):
+    choose = random.Random(seed).choice
+    for _ in range(40):
+        first, guards = ("".join(f"(?!{choose(GUARDS)})" for _ in range(choose(counts))) for counts in ((0, 0, 1), (0, 1, 2)))
+        pattern = f"{first}({guards}{choose(CHARACTERS)}){choose(COUNTS)}"
+        reading, run = _Reading(pattern), guarded_run(parsed(pattern)[0])
+        assert run is not None
+        marked = _Marked(pattern, reading.flags, reading.alphabet, through=True)
+        found = run.pairs(
+            lambda items, plain=reading._plain: plain.sequence(items, plain.flags), lambda items, read=marked: read.sequence(items, read.flags), UNMARKED, MARK)
+        longest = reading.in_stream()
+        for pairs, general in zip(found, (union(longest, intersect(reading.alone(), reading.in_stream(through=True))), longest), strict=True):
+            assert automaton(pairs, reading.alphabet) == automaton(general, reading.alphabet), pattern
+
+
+@pytest.mark.parametrize("pattern", ["a", "(?=b)a+", "(?:a(?!b))+", "(?:(?!b)a)+?", "(?:(?!b)(?:a|b))+", "(?:(?!b)ab)+", "((?!b)a)+c", "(?:(?<!b)a)+", ""])
+def test_other_shapes_are_left_to_the_general_reading(pattern):
+    assert guarded_run(parsed(pattern)[0]) is None
