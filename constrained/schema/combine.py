@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.schema import arrays, objects
 from constrained.schema.arrays import ArrayDraft, Never, denials
+from constrained.schema.constants import of_array, of_object
+from constrained.schema.constants import rivals as constant_rivals
 from constrained.schema.documents import NOTHING, Node, both
 from constrained.schema.keys import ALL_KEYS
 from constrained.schema.objects import HasIn, ObjectDraft
@@ -34,6 +36,8 @@ Draft: TypeAlias = Any  # ArrayDraft or ObjectDraft
 Drafts: TypeAlias = tuple[Draft, ...]
 
 MOST_ALTERNATIVES = 2_000
+MOST_MEMBERS = 10_000  # of a union of objects, which one machine reads together, see `machine_union`
+_MANY = 8  # members of a union from which on it is worth while to look whether they are constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,13 @@ class Domain:
     deny: Callable[[Draft], Drafts]
     as_clause: Callable[[Draft], frozenset[Any] | None]
     of_clause: Callable[[frozenset[Any]], Draft]
+    constant: Callable[[Draft], Any]  # the only value, None unless it is plain that there is only one
 
 
-ARRAYS = Domain(arrays.FULL, arrays.disjoint, arrays.merge, arrays.deny, arrays.as_clause, arrays.of_clause)
-OBJECTS = Domain(objects.FULL, objects.disjoint, objects.merge, objects.deny, objects.as_clause, objects.of_clause)
+ARRAYS = Domain(
+    arrays.FULL, arrays.disjoint, arrays.merge, arrays.deny, arrays.as_clause, arrays.of_clause, of_array)
+OBJECTS = Domain(
+    objects.FULL, objects.disjoint, objects.merge, objects.deny, objects.as_clause, objects.of_clause, of_object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +81,17 @@ class Combination:
             return right
         if len(right) == 1 and right[0] is self.domain.full:
             return left
-        found = []
+        found: list[Draft] = []
+        bound = most = max(MOST_ALTERNATIVES, len(left), len(right))
         for one in left:
             spend(2 * len(right))
             for other in right:
                 joined = self.domain.merge(one, other, self.never)
                 if joined is not None:
                     found.append(joined)
-            if len(found) > MOST_ALTERNATIVES:
-                raise _too_many(node)
+            if len(found) > bound:
+                bound = self._check(found, node, most)
+        self._check(found, node, most)
         return tuple(found)
 
     def disjoin(self, parts: Iterable[Drafts], node: Node) -> Drafts:
@@ -104,9 +113,20 @@ class Combination:
             found.append(self.domain.of_clause(clause) if only is None else only)
             if found[-1] is self.domain.full:
                 return (self.domain.full,)
-        if len(found) > MOST_ALTERNATIVES:
-            raise _too_many(node)
+        self._check(found, node, self._most_members)
         return tuple(found)
+
+    @property
+    def _most_members(self) -> int:
+        return MOST_MEMBERS if self.type == OBJECT else MOST_ALTERNATIVES
+
+    def _check(self, found: list[Draft] | Drafts, node: Node, most: int = MOST_ALTERNATIVES) -> int:
+        """Refuse too many alternatives, and return from how many on to look again; of constants there may be any number, see `machine_listed`."""
+        if len(found) > most:
+            spend(len(found) * 2)
+            if sum([self.domain.constant(draft) is None for draft in found]) > most:
+                raise _too_many(node, most)
+        return 2 * len(found)
 
     def positive(self, node: Node, mode: Mode) -> Steps:
         plan = plan_of(node)
@@ -162,7 +182,8 @@ class Combination:
             plain.append((yield from self._ask(operand)) if mode else annotated[-1])
         found: list[Draft] = []
         placed = [self.conjoin((beside,), drafts, node) for drafts in plain]
-        rivals = self.rivals(placed)
+        rivals = self._rivals(placed)
+        bound = self._most_members
         for index, own in enumerate(annotated):
             for draft in own:
                 alone: Drafts = (draft,)
@@ -172,9 +193,18 @@ class Combination:
                     if any(not self.domain.disjoint(one, rival, self.never) for one in here for rival in placed[other]):
                         alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
                 found += alone
-            if len(found) > MOST_ALTERNATIVES:
-                raise _too_many(node)
+            if len(found) > bound:
+                bound = self._check(found, node, self._most_members)
+        self._check(found, node, self._most_members)
         return tuple(found)
+
+    def _rivals(self, members: list[Drafts]) -> list[list[int]]:
+        """Return, for each member of a union, the others that may meet it."""
+        if len(members) >= _MANY and self.domain.constant(members[0][0] if members[0] else self.domain.full) is not None:
+            found = constant_rivals([map(self.domain.constant, member) for member in members])
+            if found is not None:
+                return found
+        return self.rivals(members)
 
     def _if(self, operation: Operation, node: Node, mode: Mode) -> Steps:
         condition, then, otherwise = operation.operands
@@ -213,8 +243,7 @@ class Combination:
                 contrary = yield from self._ask_not(operand)
                 none, some = self.conjoin(none, contrary, node), self.conjoin(some, contrary, node)
             some += joined
-            if len(some) > MOST_ALTERNATIVES:
-                raise _too_many(node)
+            self._check(some, node)
         return some + self.conjoin(none, tuple(draft for part in silent for draft in part), node)
 
     def negative(self, node: Node) -> Steps:
@@ -278,12 +307,13 @@ class Combination:
             for index, operand in enumerate(operands):
                 for other in operands[:index]:
                     found += self.conjoin((yield from self._ask(operand)), (yield from self._ask(other)), node)
+                self._check(found, node)
         return found
 
 
-def _too_many(node: Node) -> UnsupportedSchema:
+def _too_many(node: Node, most: int) -> UnsupportedSchema:
     return UnsupportedSchema(
-        "cannot compile a combination of schemas", where=node.pointer, because=f"it has more than {MOST_ALTERNATIVES} alternatives",
+        "cannot compile a combination of schemas", where=node.pointer, because=f"it has more than {most:,} alternatives",
         instead='give the members of "oneOf" a required property with "const" that tells them apart',
     )
 

@@ -91,6 +91,7 @@ class Clauses:
         self._clauses: tuple[Clause, ...] = machine.shape.clauses
         self.all = (1 << len(self._clauses)) - 1
         self.touched = 0  # named keys that some clause speaks of
+        self.denied = 0  # … and by whose absence one can be met; to write any other key never hurts
         self._present: dict[int, int] = {}
         self._named: dict[int, dict[int, list[Conj]]] = {}
         for number, clause in enumerate(self._clauses):
@@ -100,7 +101,9 @@ class Clauses:
                 assert isinstance(part, (HasNamed, Absent, Present))
                 bit = machine.index[part.key]
                 self.touched |= 1 << bit
-                if isinstance(part, Present):
+                if isinstance(part, Absent):
+                    self.denied |= 1 << bit
+                elif isinstance(part, Present):
                     self._present[bit] = self._present.get(bit, 0) | 1 << number
                 elif isinstance(part, HasNamed):
                     self._named.setdefault(bit, {}).setdefault(1 << number, []).append(part.value)

@@ -283,13 +283,13 @@ class ObjectMachine:
             ahead &= ~masks[nearest + 1]
         if self._most is not None and at.size + needed.bit_count() >= self._most:
             ahead &= needed
-        doubtful = self.clauses.touched if at.clauses else 0
+        doubtful = self.clauses.denied if at.clauses else 0
         if self.values.ordered and (at.size < self.shape.min or at.clauses):
             doubtful = ahead
         if at.clauses and self._most is not None:
             doubtful = ahead
         for bit in _bits(ahead & doubtful):
-            if not any(self._named_options(at, bit)):
+            if not any(self.named_options(at, bit)):
                 ahead &= ~(1 << bit)
         return ahead
 
@@ -301,8 +301,17 @@ class ObjectMachine:
 
     def continues(self, at: Position) -> bool:
         """Say whether a key may come."""
-        return bool(self._offers(at)) or (self._offers_other(at) and any(
-            any(self._other_options(at, cell)) and self._language(at, cell) is not None for cell in range(len(self.cells))))
+        return bool(self._offers(at)) or bool(self.offered_cells(at))
+
+    def offered(self, at: Position) -> list[int]:
+        """Return which of the named keys may come now."""
+        return _bits(self._offers(at))
+
+    def offered_cells(self, at: Position) -> list[int]:
+        """Return the cells of which a key may come now."""
+        if not self._offers_other(at):
+            return []
+        return [cell for cell in range(len(self.cells)) if any(self.other_options(at, cell)) and self._language(at, cell) is not None]
 
     # -- keys -----------------------------------------------------------------------------------------------------------
 
@@ -321,7 +330,7 @@ class ObjectMachine:
         if self._offers_other(at):
             for number in range(len(self.cells)):
                 language = self._language(at, number)
-                if language is not None and any(self._other_options(at, number)):
+                if language is not None and any(self.other_options(at, number)):
                     calls.append((Text(surface, language), OtherKey(at, number, self.special | at.others)))
         return calls
 
@@ -336,14 +345,14 @@ class ObjectMachine:
         return None if characters is None else 3 + characters  # behind colon, value and comma
 
     def named_entry(self, at: Position, bit: int) -> State | None:
-        options = tuple(self._named_options(at, bit))
+        options = tuple(self.named_options(at, bit))
         return Entry(self.values.named(self.names[bit]), self.punctuation.keys.colon, options) if options else None
 
     def other_entry(self, at: Position, cell: int, text: str | None) -> State | None:
-        options = tuple(self._other_options(at, cell, text))
+        options = tuple(self.other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
-    def _named_options(self, at: Position, bit: int) -> Iterator[tuple[Conj, Position]]:
+    def named_options(self, at: Position, bit: int) -> Iterator[tuple[Conj, Position]]:
         rank = self.ranks[0][bit] + 1 if self.values.ordered else 0
         written = at.written | 1 << bit
         if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
@@ -351,7 +360,7 @@ class ObjectMachine:
         after = Position(self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank)
         return self._options(self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after)
 
-    def _other_options(self, at: Position, cell: int, text: str | None = None) -> Iterator[tuple[Conj, Position]]:
+    def other_options(self, at: Position, cell: int, text: str | None = None) -> Iterator[tuple[Conj, Position]]:
         others = at.others if text is None else at.others | {text}
         rank = len(self.names) if self.values.ordered else 0
         after = Position(self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank)

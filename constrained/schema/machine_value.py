@@ -18,7 +18,9 @@ from constrained.machine import END, Bytes, Edges, State, Surface, Text
 from constrained.regex import NEVER, Expr
 from constrained.schema.leaves import leaf
 from constrained.schema.machine_array import ArrayMachine
+from constrained.schema.machine_listed import WORTH_IT, Listed, constants
 from constrained.schema.machine_object import ObjectMachine
+from constrained.schema.machine_union import MOST_APART, joinable, union
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.numbers import number_language
 from constrained.schema.places import At
@@ -119,10 +121,19 @@ class Values:
 
     def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:
         """Return the state after the opening bracket of an object; conj: what it was made of, for messages."""
-        return choice([ObjectMachine(self, shape, punctuation, conj).start for shape in shapes])
+        listed, others = constants(shapes) if len(shapes) >= WORTH_IT and punctuation is self.punctuation else ([], shapes)
+        machines = [ObjectMachine(self, shape, punctuation, conj) for shape in others]
+        found: list[State] = []
+        if len(machines) >= MOST_APART and punctuation is self.punctuation:
+            together = [machine for machine in machines if joinable(machine)]
+            found, machines = [union(self, together)] if together else [], [machine for machine in machines if not joinable(machine)]
+        found += [machine.start for machine in machines]
+        return choice([*found, Listed(self, listed, conj).start()] if listed else found)
 
     def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int, conj: Conj = ALWAYS) -> State:
-        return choice([ArrayMachine(self, shape, conj).start(brackets) for shape in shapes])
+        listed, others = constants(shapes) if len(shapes) >= WORTH_IT else ([], shapes)
+        found: list[State] = [ArrayMachine(self, shape, conj).start(brackets) for shape in others]
+        return choice([*found, Listed(self, listed, conj).start(brackets)] if listed else found)
 
 
 _STATE = 2_000  # bytes of the machine of a leaf, estimated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from constrained.schema.documents import NOTHING
 from constrained.schema.objects import ObjectDraft, value_of
 from constrained.schema.values import Conj
 from constrained.work import spend
@@ -25,7 +26,29 @@ def rivals(members: Sequence[Sequence[ObjectDraft]], texts: Callable[[Conj], fro
             tags = [[texts(value_of(draft, key)) for draft in member] for member in members]
             if all(found is not None for member in tags for found in member):
                 return _sharing([frozenset[str]().union(*(found or () for found in member)) for member in tags])
-    return all_others(members)
+    return _by_keys(members)
+
+
+def _by_keys(members: Sequence[Sequence[ObjectDraft]]) -> list[list[int]]:
+    """Return the others that allow all keys that a member requires, where every member is one draft that allows the keys it names only."""
+    if not all(len(member) == 1 and member[0].required and is_closed(member[0]) for member in members):
+        return all_others(members)
+    homes: dict[str, list[int]] = {}
+    for index, (draft,) in enumerate(members):
+        spend(len(draft.named) // 4)
+        for key in draft.named:
+            homes.setdefault(key, []).append(index)
+    found = []
+    for index, (draft,) in enumerate(members):
+        rarest = min((homes.get(key, []) for key in draft.required), key=len)
+        spend(1 + len(rarest))
+        found.append([other for other in rarest if other != index and members[other][0].named.keys() >= draft.required.keys()])
+    return found
+
+
+def is_closed(draft: ObjectDraft) -> bool:
+    """Return True if a draft allows no key that it does not name."""
+    return any(conj == NOTHING and keys.outside and not keys.languages and keys.names <= draft.named.keys() for keys, conj in draft.regions)
 
 
 def all_others(members: Sequence[Sequence[object]]) -> list[list[int]]:

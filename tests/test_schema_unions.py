@@ -1,0 +1,89 @@
+"""Unions of many arrays and objects: read together (`machine_listed`, `machine_union`) they allow what they allow apart, token by token."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.schemas import vocabulary
+
+from constrained import Grammar, caches, compile
+from constrained.schema import machine_value
+
+WORDS = vocabulary()
+VALUES = [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 1.5, "b": [1, 2]}, {"a": [1, {"b": None}]}, {"a": [1, {"b": True}], "name": ""}, {"b": "x"}, {}, [], [1],
+          [1, 1], [[1], {"a": 2}], [[1], {"a": 3}], ["a", "ab", "abc"], ["a", "ab"], [None, False], {"a": 10, "b": 10}, {"a": 100}, {"a": 12}, {"a": 7}, {"a": 8},
+          {"a": -1}, {"a": 0}, {"a": 1e300}, {"a": 0.25}, {"a": "1"}, [[[]]], [[[1]]], {"é": "é\U0001f389"}]
+
+
+def tagged(number: int) -> dict[str, Any]:
+    tag: Any = [f"k{number}", number, {"enum": ["a", f"ab{number}"]}, number % 3 == 0][number % 4]
+    schema = {"type": "object", "properties": {"t": tag if isinstance(tag, dict) else {"const": tag}, f"k{number % 3}": {"type": "integer"}}, "required": ["t"]}
+    return schema if number % 5 else {**schema, "additionalProperties": False}
+
+
+SCHEMAS: dict[str, Any] = {
+    "listed": {"enum": VALUES},
+    "listed with keywords": {"enum": VALUES, "type": ["object", "array"], "properties": {"a": {"type": "number"}}, "maxItems": 2},
+    "listed below": {"type": "object", "properties": {"a": {"enum": VALUES}, "b": {"oneOf": [{"const": value} for value in VALUES]}}, "required": ["a"]},
+    "listed among others": {"anyOf": [{"enum": VALUES}, {"type": "array", "items": {"type": "boolean"}}, {"required": ["z"], "properties": {"z": {"const": 1}}}]},
+    "distinct": {"type": "array", "items": {"enum": VALUES[:9]}, "uniqueItems": True},
+    "tagged": {"anyOf": [tagged(number) for number in range(12)]},
+    "one tagged": {"oneOf": [tagged(number) for number in range(12)]},
+    "required keys": {"oneOf": [{"type": "object", "properties": {f"a{number}": {"type": "integer"}}, "required": [f"a{number}"], "additionalProperties": False}
+                                for number in range(9)]},
+    "open": {"anyOf": [{"type": "object", "properties": {f"a{number}": {"type": "integer"}, "b": {"type": "string"}}, "required": [f"a{number}", "b"],
+                        "maxProperties": 2 + number % 3} for number in range(9)]},
+    "patterns": {"anyOf": [{"type": "object", "patternProperties": {"^a": {"const": number}, "b$": {"type": "boolean"}}, "additionalProperties": number % 2 == 0,
+                            "required": [f"a{number % 4}"], "minProperties": number % 3} for number in range(9)]},
+    "scarce keys": {"anyOf": [{"type": "object", "propertyNames": {"enum": ["a", "b", f"c{number}"]}, "minProperties": 2, "properties": {"a": {"const": number}}}
+                              for number in range(9)]},
+}
+OPTIONS = [{}, {"surface": "python"}, {"spelling": "canonical", "whitespace": "compact"}, {"property_order": "schema"},
+           {"surface": "python", "spelling": "canonical", "property_order": "schema"}]
+ENDINGS = b"}])\"',:0123456789"
+
+
+def masks(schema: Any, options: dict[str, Any], tokens: list[int] | None, picks: random.Random) -> tuple[list[int], list[bytes]]:
+    """Return the tokens of a walk (of the one that is given) and the masks along it."""
+    caches.clear()
+    matcher = compile(Grammar.from_json_schema(schema, **options), WORDS).matcher()
+    bitmask, taken, found = np.zeros((1, WORDS.words), np.int32), [], []
+    while not matcher.is_finished() and len(found) < 60:
+        matcher.fill_mask(bitmask)
+        found.append(bitmask.tobytes())
+        allowed = np.flatnonzero(np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")).tolist()
+        assert allowed, "a dead end"
+        quick = min(allowed, key=lambda token: (ENDINGS.find((WORDS.tokens[token] or b"")[:1]) % 99, token))
+        token = tokens[len(taken)] if tokens is not None else picks.choice(allowed) if picks.random() < 0.5 else quick
+        taken.append(token)
+        matcher.advance(token)
+    return taken, found
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(map(str, options.values())) or "json")
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_together_as_apart(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(4):
+        monkeypatch.setattr(machine_value, "WORTH_IT", 2)
+        monkeypatch.setattr(machine_value, "MOST_APART", 2)
+        tokens, together = masks(SCHEMAS[name], options, None, random.Random(seed))
+        monkeypatch.setattr(machine_value, "WORTH_IT", 10_000)
+        monkeypatch.setattr(machine_value, "MOST_APART", 10_000)
+        assert masks(SCHEMAS[name], options, tokens, random.Random(seed))[1] == together
+
+
+@pytest.mark.parametrize("schema", [
+    {"enum": [{"id": number, "name": f"n{number}"} for number in range(3000)]},
+    {"oneOf": [{"const": [number, {"name": f"n{number}"}]} for number in range(2100)]},
+    {"oneOf": [{"type": "object", "properties": {"t": {"const": f"t{number}"}, "n": {"type": "integer"}}, "required": ["t", "n"]} for number in range(2100)]},
+])
+def test_thousands(schema: Any) -> None:
+    grammar = Grammar.from_json_schema(schema, whitespace="compact")
+    kernel, start = compile(grammar, WORDS).place()
+    for text, valid in (('{"id":2999,"name":"n2999"}', "enum" in schema), ('{"id":2999,"name":"n2998"}', False), ('[7,{"name":"n7"}]', "const" in str(schema)[:20]),
+                        ('[7,{"name":"n8"}]', False), ('{"n":5,"t":"t2099"}', "properties" in str(schema)), ('{"n":5,"t":"t2100"}', False)):
+        state = kernel.step_bytes(start, text.encode())
+        assert (state != 0 and kernel.is_final(state)) == valid, text
