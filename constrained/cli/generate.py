@@ -17,14 +17,14 @@ from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsO
 from .languages import (
     Language,
     LarkOption,
-    Order,
     OrderOption,
     ParallelOption,
+    Profile,
+    ProfileOption,
     RegexOption,
     TextsOption,
     Unsupported,
     UnsupportedOption,
-    Whitespace,
     WhitespaceOption,
 )
 
@@ -33,7 +33,8 @@ def generate(
     model: Annotated[str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")] = None,
     format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
     tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
-    whitespace: WhitespaceOption = Whitespace.CANONICAL, property_order: OrderOption = Order.ANY, unsupported: UnsupportedOption = Unsupported.RAISE,
+    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    unsupported: UnsupportedOption = Unsupported.RAISE,
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Generations, each with the next seed.")] = 1,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
@@ -46,7 +47,7 @@ def generate(
 
     Prints one text (with --json: one object) per generation, without the token that ends it.
     """
-    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, whitespace, property_order, unsupported)
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
     grammar = asked.grammar()
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)

@@ -11,20 +11,21 @@ from rich.table import Table
 
 from ..errors import ConstrainedError
 from ..formats import ChatFormat
-from ..schema import embed
+from ..grammar import Embedded
+from ..schema.embedding import EmbeddedSchema
 from .console import console
-from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_json
+from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption
 from .languages import (
     Language,
     LarkOption,
-    Order,
     OrderOption,
     ParallelOption,
+    Profile,
+    ProfileOption,
     RegexOption,
     TextsOption,
     Unsupported,
     UnsupportedOption,
-    Whitespace,
     WhitespaceOption,
 )
 
@@ -57,15 +58,19 @@ def _describe(chat: ChatFormat) -> dict[str, Any]:
 def show(
     format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
     tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
-    whitespace: WhitespaceOption = Whitespace.CANONICAL, property_order: OrderOption = Order.ANY, unsupported: UnsupportedOption = Unsupported.RAISE,
+    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    unsupported: UnsupportedOption = Unsupported.RAISE,
     to: Annotated[Target | None, typer.Option("--to", help="lark: a grammar file (default of a format); values: what is enforced (of a schema).")] = None,
 ) -> None:
     """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions are worked out."""
     if to is Target.VALUES and schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
-    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, whitespace, property_order, unsupported)
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
     grammar = asked.grammar()
     if schema is None or to is Target.LARK:
         typer.echo(grammar.to_lark())
         return
-    typer.echo(embed(read_json(schema), unsupported=unsupported).describe())
+    ((value,),) = grammar.rules[grammar.start].alternatives
+    assert isinstance(value, Embedded)
+    assert isinstance(value.machine, EmbeddedSchema)
+    typer.echo(value.machine.describe())

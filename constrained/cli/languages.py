@@ -29,6 +29,13 @@ class Order(StrEnum):
     SCHEMA = "schema"
 
 
+class Profile(StrEnum):
+    """What a schema is read for; see `schema.profiles`."""
+
+    PRACTICAL = "practical"
+    EXACT = "exact"
+
+
 class Unsupported(StrEnum):
     """What to do about keywords that cannot be compiled exactly."""
 
@@ -39,8 +46,9 @@ class Unsupported(StrEnum):
 RegexOption = Annotated[str | None, typer.Option("--regex", help="Python regular expression of the whole text.")]
 LarkOption = Annotated[str | None, typer.Option("--lark", help="Lark file.")]
 TextsOption = Annotated[list[str] | None, typer.Option("--choice", help="A text to choose from; repeatable.")]
-WhitespaceOption = Annotated[Whitespace, typer.Option("--whitespace", help="Of a schema's JSON.")]
-OrderOption = Annotated[Order, typer.Option("--property-order", help="Of a schema's objects.")]
+ProfileOption = Annotated[Profile, typer.Option("--profile", help="Of a schema: what its readers load, or its whole language.")]
+WhitespaceOption = Annotated[Whitespace | None, typer.Option("--whitespace", help="Of a schema's JSON; default: the profile's.")]
+OrderOption = Annotated[Order | None, typer.Option("--property-order", help="Of a schema's objects; default: the profile's.")]
 UnsupportedOption = Annotated[Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")]
 ParallelOption = Annotated[bool | None, typer.Option("--parallel/--no-parallel", help="Several tool calls in one turn; default: as the format has it.")]
 
@@ -57,8 +65,9 @@ class Language:
     tools: str | None = None
     tool_choice: str = "auto"
     parallel: bool | None = None
-    whitespace: str = Whitespace.CANONICAL
-    property_order: str = Order.ANY
+    profile: str = Profile.PRACTICAL
+    whitespace: str | None = None
+    property_order: str | None = None
     unsupported: str = Unsupported.RAISE
 
     def grammar(self) -> Grammar:
@@ -79,8 +88,8 @@ class Language:
 
     def _schema(self) -> Grammar:
         assert self.schema is not None
-        wanted: dict[str, Any] = {"whitespace": self.whitespace, "property_order": self.property_order, "unsupported": self.unsupported}
-        return Grammar.from_json_schema(read_json(self.schema), **wanted)
+        return Grammar.from_json_schema(
+            read_json(self.schema), profile=self.profile, whitespace=self.whitespace, property_order=self.property_order, unsupported=self.unsupported)
 
     def _regex(self) -> Grammar:
         assert self.regex is not None

@@ -18,14 +18,14 @@ from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, Tokeni
 from .languages import (
     Language,
     LarkOption,
-    Order,
     OrderOption,
     ParallelOption,
+    Profile,
+    ProfileOption,
     RegexOption,
     TextsOption,
     Unsupported,
     UnsupportedOption,
-    Whitespace,
     WhitespaceOption,
 )
 
@@ -38,7 +38,8 @@ USUAL = ('"', "'", "{", "}", "[", "]", ",", ":", "a", "1", " ", "\n")  # texts w
 def mask(
     format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
     tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
-    whitespace: WhitespaceOption = Whitespace.CANONICAL, property_order: OrderOption = Order.ANY, unsupported: UnsupportedOption = Unsupported.RAISE,
+    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    unsupported: UnsupportedOption = Unsupported.RAISE,
     tokenizer: TokenizerOption = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="What was generated so far; names of special tokens count as these.")] = "",
     why: Annotated[list[str] | None, typer.Option("--why", help="Explain this token (id or text); repeatable.")] = None,
@@ -47,7 +48,7 @@ def mask(
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
-    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, whitespace, property_order, unsupported)
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
     matcher = compile(asked.grammar(), vocabulary).matcher()
     try:
         for token in encode(vocabulary, prefix):

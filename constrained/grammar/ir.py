@@ -169,24 +169,23 @@ class Grammar:
 
     @classmethod
     def from_json_schema(
-        cls, schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
-        closed: bool = False, unsupported: str = "raise", formats: str = "assert", documents: Mapping[str, Any] | None = None,
+        cls, schema: Any, *, profile: str | None = None, surface: str = "json", whitespace: str | None = None, spelling: str | None = None,
+        property_order: str | None = None, closed: bool | None = None, unsupported: str = "raise", formats: str | None = None,
+        numbers: str | None = None, max_whitespace: int | None = None, documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
-        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see `schema.embed`.
+        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see `schema.embed` for the switches.
 
         schema: also a Python type (a pydantic model, dataclass, ``TypedDict``, ``list[int]``, …), or a callable: its keyword arguments.
+        profile: "exact", the specification's whole language; or "practical", what its readers load: properties in their order, objects
+        closed, one spelling, numbers of machine size; see `schema.profiles`.  Default: practical for types, exact for schemas.
         """
-        from ..schema import embed  # this layer is below `schema`, which therefore loads only when a schema is asked for
-        from ..schema.python_types import is_python_type, schema_of, schema_of_callable
+        from ..schema.profiles import machine_of  # this layer is below `schema`, which therefore loads only when a schema is asked for
 
-        if is_python_type(schema):
-            schema = schema_of(schema)
-        elif callable(schema):
-            schema = schema_of_callable(schema)[2]
-
-        machine = embed(
-            schema, surface=surface, whitespace=whitespace, spelling=spelling, property_order=property_order, closed=closed,
-            unsupported=unsupported, formats=formats, documents=documents)
+        switches = {
+            "whitespace": whitespace, "spelling": spelling, "property_order": property_order, "closed": closed, "formats": formats,
+            "numbers": numbers, "max_whitespace": max_whitespace}
+        given = {name: value for name, value in switches.items() if value is not None}
+        machine = machine_of(schema, profile, {**given, "surface": surface, "unsupported": unsupported, "documents": documents})
         return cls({"start": Rule("start", ((Embedded("value", machine),),))})
 
     @classmethod

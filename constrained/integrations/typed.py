@@ -25,7 +25,6 @@ from ..grammar import Grammar
 from ..schema.python_types import is_python_type
 
 _JSON_TYPES = {None, type(None), bool, int, float, str, list, dict, Any, object}
-_WRITTEN: dict[str, Any] = {"whitespace": "canonical", "spelling": "canonical"}  # one text for each value, as json.dumps writes it
 _vocabularies: WeakKeyDictionary[Any, dict[int, Vocabulary]] = WeakKeyDictionary()
 
 
@@ -94,11 +93,11 @@ def wanted_of(wanted: Any, tools: Any = None, tool_choice: Any = "auto", paralle
     if isinstance(wanted, re.Pattern):
         return Wanted(_of_pattern(wanted), str)
     if isinstance(wanted, Mapping | bool):
-        return Wanted(Grammar.from_json_schema(wanted, **_WRITTEN), json.loads)
+        return Wanted(Grammar.from_json_schema(wanted, profile="practical"), json.loads)
     if isinstance(wanted, (list, tuple)):
         return Wanted(Grammar.choice(wanted), str)
     if is_python_type(wanted) or wanted is None:
-        grammar = Grammar.from_json_schema(type(None) if wanted is None else wanted, **_WRITTEN, property_order="schema", closed=True)
+        grammar = Grammar.from_json_schema(type(None) if wanted is None else wanted, profile="practical")
         return Wanted(grammar, _reader(wanted))
     raise ConstrainedError(
         f"cannot generate {type(wanted).__name__}", because="it is no type, schema, list of texts, pattern, grammar or chat format",

@@ -26,7 +26,8 @@ from constrained.schema.lark_rules import Rules
 from constrained.schema.machine_value import Values, common_values
 from constrained.schema.normalise import is_never
 from constrained.schema.places import pointer_of
-from constrained.schema.punctuation import SPELLINGS, WHITESPACES, Punctuation
+from constrained.schema.practical import bounded_numbers, loadable_formats
+from constrained.schema.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.python_surface import arguments, check_arguments, python
 from constrained.schema.quoted_surface import check_quoted, quoted
 from constrained.schema.recent import Recent, content, values_of
@@ -36,12 +37,12 @@ from constrained.schema.tagged_surface import Members, Tags, check_names
 from constrained.schema.values import Conj
 from constrained.work import metered, place
 
-Surface: TypeAlias = Callable[[str, str], Punctuation]  # of whitespace and spelling
+Surface: TypeAlias = Callable[[str, str, int], Punctuation]  # of whitespace, spelling and the longest run of whitespace
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
 
 
 def _as_arguments(options: Options, values: Values, conj: Conj) -> State:
-    return values.object_written_as(arguments(options.whitespace, options.spelling), conj)
+    return values.object_written_as(arguments(options.whitespace, options.spelling, options.max_whitespace), conj)
 
 
 def _between_tags(options: Options, values: Values, conj: Conj) -> State:
@@ -72,14 +73,20 @@ class Options:
     formats: str = "assert"
     tags: Tags | None = None
     quote: str | None = None
+    numbers: str = "any"
+    max_whitespace: int = LONGEST_GAP
 
     def __post_init__(self) -> None:
         allowed = {
             "surface": tuple(SURFACES), "whitespace": WHITESPACES, "spelling": SPELLINGS, "property_order": ("any", "schema"),
-            "unsupported": ("raise", "widen"), "closed": (False, True), "formats": ("assert", "dialect", "annotate")}
+            "unsupported": ("raise", "widen"), "closed": (False, True), "formats": ("assert", "dialect", "annotate", "loadable"),
+            "numbers": ("any", "bounded")}
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise SchemaError(f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values)))
+        if type(self.max_whitespace) is not int or not 0 <= self.max_whitespace <= LONGEST_GAP:
+            raise SchemaError(
+                f"max_whitespace is {shown(self.max_whitespace)}", because="it is how many blanks may stand in a row", instead=f"from 0 to {LONGEST_GAP}")
         if (self.surface == "tagged") != (self.tags is not None):
             raise SchemaError(f"surface {self.surface!r} with tags {self.tags!r}", instead="surface 'tagged' and its tags, or neither")
         if (self.surface == "quoted") != (self.quote is not None):
@@ -92,7 +99,7 @@ _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with a
 def embed(
     schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
     unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
-    tags: Tags | None = None, quote: str | None = None,
+    tags: Tags | None = None, quote: str | None = None, numbers: str = "any", max_whitespace: int = LONGEST_GAP,
 ) -> EmbeddedSchema:
     """Return the machine of the texts whose values are valid against a schema.
 
@@ -102,7 +109,8 @@ def embed(
     spelling: "any", "canonical" or "tagsafe", see the surfaces.  property_order: "any", or "schema" for the order of
     ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.  closed: objects have no keys but
     those that are mentioned.  formats: "assert" all known ones, those of the schema's own
-    "dialect", or "annotate" none.
+    "dialect", "annotate" none, or assert all but what readers of dates and times refuse, "loadable".  numbers: "any", or "bounded", see
+    `practical`.  max_whitespace: blanks in a row, where whitespace is flexible.
     documents: by URI, what the schema may refer to.
 
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
@@ -115,10 +123,11 @@ def embed(
     if documents is not None and not isinstance(documents, Mapping):
         raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead='documents={"https://…": {…}}')
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
-    key = content(schema, documents, *written, None if tags is None else tuple(tags), quote)
+    further = quote, numbers, max_whitespace
+    key = content(schema, documents, *written, None if tags is None else tuple(tags), *further)
     try:
         with metered():
-            return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags, quote), documents, key))
+            return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key))
     except RecursionError as error:
         raise LimitExceeded("the schema nests too deeply", where=place() or "#", instead="flatten it, or use $ref") from error
 
@@ -130,7 +139,7 @@ class EmbeddedSchema:
         self.options = options
         self._source = (schema, documents) if key is None else key  # a name instead of the caller's objects, which may change
         surface, self._outer = SURFACES[options.surface]
-        inner = surface(options.whitespace, options.spelling) if options.quote is None else quoted(options.quote)
+        inner = surface(options.whitespace, options.spelling, options.max_whitespace) if options.quote is None else quoted(options.quote)
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
@@ -142,6 +151,8 @@ class EmbeddedSchema:
         options = self.options
         surveyed = partial(self._surveyed, documents=documents)
         enforced = close(schema) if options.closed else schema
+        enforced = bounded_numbers(enforced) if options.numbers == "bounded" else enforced
+        enforced = loadable_formats(enforced) if options.formats == "loadable" else enforced
         if options.unsupported == "widen":
             enforced, self.widened = widen(enforced, surveyed)
         self._conj = surveyed(enforced)
@@ -168,7 +179,8 @@ class EmbeddedSchema:
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
         if self.options.quote is not None:
             check_quoted(schema, self.options.quote)
-        conj = load(schema, remotes=documents, formats=self.options.formats)
+        formats = "assert" if self.options.formats == "loadable" else self.options.formats
+        conj = load(schema, remotes=documents, formats=formats)
         if needs_survey(conj):
             survey(conj, self._values)
         return conj

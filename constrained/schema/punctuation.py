@@ -116,8 +116,10 @@ class Separators:
     gap: State | None
 
 
-def separators(whitespace: str, ranges: tuple[tuple[int, int], ...], colon: bytes, spaced_colon: bytes) -> Separators:
-    """Return the separators of a whitespace style; `ranges` are the characters of a gap.
+def separators(
+    whitespace: str, ranges: tuple[tuple[int, int], ...], colon: bytes, spaced_colon: bytes, longest: int = LONGEST_GAP
+) -> Separators:
+    """Return the separators of a whitespace style; `ranges` are the characters of a gap, and `longest` is how many may stand in a row.
 
     spaced_colon: how the canonical style writes a colon.
     """
@@ -127,7 +129,9 @@ def separators(whitespace: str, ranges: tuple[tuple[int, int], ...], colon: byte
         return Separators(Bytes(b",", END), Bytes(colon, END), None)
     if whitespace != "flexible":
         raise SchemaError(f"unknown whitespace {whitespace!r}", instead=f"one of: {', '.join(WHITESPACES)}")
-    gap = Text(Surface.RAW, repeat(char_class(ranges), 1, LONGEST_GAP))
+    if longest == 0:
+        return Separators(Bytes(b",", END), Bytes(colon, END), None)
+    gap = Text(Surface.RAW, repeat(char_class(ranges), 1, longest))
     return Separators(Followed(b",", gap), Padded(colon, gap, after=True), gap)
 
 

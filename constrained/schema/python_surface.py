@@ -17,20 +17,20 @@ from constrained.machine import Surface
 from constrained.schema.machine_texts import identifiers
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.numbers import CANONICAL_NUMBERS, PYTHON_NUMBERS
-from constrained.schema.punctuation import Brackets, Keys, Punctuation, check_spelling, separators
+from constrained.schema.punctuation import LONGEST_GAP, Brackets, Keys, Punctuation, check_spelling, separators
 from constrained.schema.values import Conj
 
 _WHITESPACE = ((0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20))
 
 
-@lru_cache(maxsize=16)
-def python(whitespace: str, spelling: str) -> Punctuation:
+@lru_cache(maxsize=64)
+def python(whitespace: str, spelling: str, longest: int = LONGEST_GAP) -> Punctuation:
     """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list."""
     check_spelling(spelling)
     if spelling == "tagsafe":
         raise SchemaError("spelling 'tagsafe' is one of JSON strings", instead="'any' or 'canonical'")
     free = spelling == "any"
-    between = separators(whitespace, _WHITESPACE, b":", b": ")
+    between = separators(whitespace, _WHITESPACE, b":", b": ", longest)
     strings = Surface.PYTHON if free else Surface.PYTHON_CANONICAL
     lists = (Brackets(b"[", ord("]"), trailing=free),)
     tuples = (Brackets(b"(", ord(")"), trailing=True, lonely=True),) if free else ()
@@ -40,11 +40,11 @@ def python(whitespace: str, spelling: str) -> Punctuation:
         arrays=lists + tuples)
 
 
-@lru_cache(maxsize=16)
-def arguments(whitespace: str, spelling: str) -> Punctuation:
+@lru_cache(maxsize=64)
+def arguments(whitespace: str, spelling: str, longest: int = LONGEST_GAP) -> Punctuation:
     """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested objects."""
-    inner = python(whitespace, spelling)
-    between = separators(whitespace, _WHITESPACE, b"=", b"=")
+    inner = python(whitespace, spelling, longest)
+    between = separators(whitespace, _WHITESPACE, b"=", b"=", longest)
     keys = Keys(Surface.RAW, between.colon, within=identifiers())
     return replace(inner, keys=keys, objects=replace(inner.objects, opening=b"(", closing=ord(")")))
 

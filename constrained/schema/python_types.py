@@ -54,15 +54,15 @@ def is_python_type(value: object) -> bool:
     return isinstance(value, type) or value is Any or get_origin(value) is not None or isinstance(value, typing.TypeVar)
 
 
-def schema_of(kind: object, where: str = "#") -> Schema:
-    """Return the JSON Schema of a Python type.
+def schema_of(kind: object, where: str = "#", *, practical: bool = False) -> Schema:
+    """Return the JSON Schema of a Python type; practical: what pydantic's own schemas leave out of their models' decimals is in it.
 
     Raises: SchemaError: JSON has no values of the type, or its hints cannot be resolved.
 
     >>> schema_of(list[int] | None)
     {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
     """
-    reader = _Reader()
+    reader = _Reader(practical=practical)
     schema = reader.read(kind, where)
     return {**schema, "$defs": reader.definitions} if reader.definitions else schema
 
@@ -111,7 +111,8 @@ def schema_of_callable(function: Callable[..., Any]) -> tuple[str, str, Schema]:
 class _Reader:
     """Types being read, and the definitions of classes met so far: class → name."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, practical: bool = False) -> None:
+        self.practical = practical
         self.definitions: dict[str, Schema] = {}
         self._names: dict[Any, str] = {}
 
@@ -179,7 +180,8 @@ class _Reader:
         make = getattr(kind, "model_json_schema", None)
         if make is None:
             return None
-        schema: Schema = make(ref_template="#/$defs/{model}")
+        options = {"schema_generator": _with_decimals(make)} if self.practical else {}
+        schema: Schema = make(ref_template="#/$defs/{model}", **options)
         for name, definition in schema.pop("$defs", {}).items():
             if self.definitions.setdefault(name, definition) != definition:
                 raise SchemaError(f"two models named {name!r}", because="a reference would not say which one it means", instead="rename one")
@@ -196,6 +198,28 @@ class _Reader:
         properties = {name: self.read(hint, f"{where} field {name!r}") for name, hint, _ in fields}
         required = [name for name, _, is_required in fields if is_required]
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _with_decimals(make: Callable[..., Any]) -> Any:
+    """Return the generator of schemas that pydantic's `make` uses, with decimals as numbers of so many digits as their model allows."""
+    generator: Any = inspect.signature(make).parameters["schema_generator"].default
+
+    class WithDecimals(generator):  # type: ignore[misc]  # pydantic's class
+        def decimal_schema(self, schema: Any) -> Schema:
+            found: Schema = {"type": "number"}
+            for name, keyword in _BOUNDS.items():
+                if name in schema:
+                    found[keyword] = float(schema[name])
+            places, digits = schema.get("decimal_places"), schema.get("max_digits")
+            if digits is not None:
+                places = min(digits, 10) if places is None else places
+                most = 10 ** (digits - min(digits, places)) - 10**-places  # 999.99
+                found["allOf"] = [{"minimum": -most, "maximum": most}]
+            if places is not None and "multipleOf" not in found:
+                found["multipleOf"] = float(f"1e-{places}") if places else 1
+            return found
+
+    return WithDecimals
 
 
 def _scalar(kind: Any) -> Schema | None:
