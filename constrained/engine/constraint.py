@@ -116,12 +116,14 @@ class Options:
 
 
 def compile(
-    grammar: Grammar, vocabulary: Vocabulary, *, kernel: str | None = None, spell_missing: bool = False, cache_bytes: int = CACHE_BYTES,
+    grammar: Any, vocabulary: Any, *, kernel: str | None = None, spell_missing: bool = False, cache_bytes: int = CACHE_BYTES,
     max_configurations: int = 20_000, max_work: int | None = MAX_WORK, deadline: float | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Constraint:
     """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
 
+    grammar: a `Grammar`, or what stands for one: a JSON Schema or its text, a Python type or callable, a compiled pattern, a list of texts.
+    vocabulary: a `Vocabulary`, a tokenizer, or a model of transformers, whose own tokenizer is loaded.
     kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the vocabulary lacks are spelled
     as text.  cache_bytes: bound of the cache, which constraints with the same bounds share; at the bound it starts afresh.
     max_work: units of work, about a microsecond each, that all operations on the constraint may do together; each one that computes
@@ -134,6 +136,10 @@ def compile(
     too much work, here or in any method of a matcher, which is then unchanged; what has been computed stays, and calls may be repeated.
     ConstrainedError: a bound that is none, an unknown kernel.
     """
+    if not hasattr(grammar, "start_state"):
+        grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)
+    if not isinstance(vocabulary, Vocabulary):
+        vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
     return Constraint(grammar, vocabulary, Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled))
 
 
@@ -184,6 +190,11 @@ class Constraint:
     def narrowed(self) -> tuple[Any, ...]:
         """Where the masks allow less than the specification, although nobody asked for it; see `Grammar.narrowed`."""
         return tuple(self.grammar.narrowed)
+
+    @property
+    def notes(self) -> tuple[Any, ...]:
+        """Words of schemas that have no meaning and may be thought to, see `Grammar.notes`; each is warned of once."""
+        return tuple(getattr(self.grammar, "notes", ()))
 
     @cached_property
     def stop(self) -> tuple[int, ...]:

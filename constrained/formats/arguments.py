@@ -68,6 +68,11 @@ class Arguments:
         return self.machine.narrowed
 
     @property
+    def notes(self) -> tuple[Any, ...]:
+        """Words of the schema that have no meaning; a plain schema has none."""
+        return () if self._made is None else self._made.notes
+
+    @property
     def fingerprint(self) -> str:
         """A name of the content, the same in any process."""
         return self.machine.fingerprint

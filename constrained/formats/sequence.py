@@ -54,6 +54,10 @@ class Calls:
         return tuple(entry for machine in self.machines for entry in machine.widened)
 
     @property
+    def notes(self) -> tuple[Any, ...]:
+        return tuple(entry for machine in self.machines for entry in getattr(machine, "notes", ()))
+
+    @property
     def narrowed(self) -> tuple[Any, ...]:
         return tuple(entry for machine in self.machines for entry in getattr(machine, "narrowed", ()))
 

@@ -171,7 +171,7 @@ class Grammar:
     def from_json_schema(
         cls, schema: Any, *, profile: str | None = None, surface: str = "json", whitespace: str | None = None, spelling: str | None = None,
         property_order: str | None = None, closed: bool | None = None, unsupported: str = "raise", formats: str | None = None,
-        numbers: str | None = None, max_whitespace: int | None = None, documents: Mapping[str, Any] | None = None,
+        numbers: str | None = None, max_whitespace: int | None = None, strict: bool = False, documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
         """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see `schema.embed` for the switches.
 
@@ -185,7 +185,8 @@ class Grammar:
             "whitespace": whitespace, "spelling": spelling, "property_order": property_order, "closed": closed, "formats": formats,
             "numbers": numbers, "max_whitespace": max_whitespace}
         given = {name: value for name, value in switches.items() if value is not None}
-        machine = machine_of(schema, profile, {**given, "surface": surface, "unsupported": unsupported, "documents": documents})
+        machine = machine_of(schema, profile, {
+            **given, "surface": surface, "unsupported": unsupported, "strict": strict, "documents": documents})
         return cls({"start": Rule("start", ((Embedded("value", machine),),))})
 
     @classmethod
@@ -288,6 +289,12 @@ class Grammar:
         names = dict.fromkeys(symbol.narrowed for symbol in self.symbols() if isinstance(symbol, Pattern) and symbol.narrowed is not None)
         longest = [Widened(name, "look-ahead", "it makes too many demands, so only the longest match is read, as a lexer does") for name in names]
         found = longest + [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "narrowed", ())]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def notes(self) -> tuple[Any, ...]:
+        """Words of embedded schemas that have no meaning and may be thought to: misspelt keywords, unknown formats, `nullable`."""
+        found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "notes", ())]
         return tuple(dict.fromkeys(found))
 
     @cached_property

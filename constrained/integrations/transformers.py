@@ -43,6 +43,7 @@ from ..errors import ConstrainedError, NothingAllowed, VocabularyError
 from .calls import callers, generation_config, stopping_criteria
 from .rows import Ids, Row, Rows, budgets_of
 
+_PADDED = 1024  # ids by which models' logits may be wider than their tokenizers, or an eighth
 MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | None
 
 
@@ -183,6 +184,11 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             raise VocabularyError(
                 f"logits of width {scores.shape[1]} are too narrow", because=f"the vocabulary has ids up to {self.vocabulary.used - 1}",
                 instead="the vocabulary of this model's own tokenizer",
+            )
+        if scores.shape[1] > self.vocabulary.size + max(_PADDED, self.vocabulary.size // 8):
+            raise VocabularyError(
+                f"logits of width {scores.shape[1]:,} are too wide", because=f"the vocabulary has {self.vocabulary.size:,} ids, far fewer than the model",
+                instead="the vocabulary of this model's own tokenizer, or Vocabulary(…, size=the model's)",
             )
         ids: Ids = input_ids.detach().cpu().numpy()
         return ids

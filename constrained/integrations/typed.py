@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..engine.constraint import Constraint, compile
 from ..engine.vocabulary import Vocabulary
@@ -23,9 +22,9 @@ from ..errors import ConstrainedError, LimitExceeded
 from ..formats import ChatFormat
 from ..grammar import Grammar
 from ..schema.python_types import is_python_type
+from .held import check_vocabulary, grammar_of, vocabulary_of
 
 _JSON_TYPES = {None, type(None), bool, int, float, str, list, dict, Any, object}
-_vocabularies: WeakKeyDictionary[Any, dict[int, Vocabulary]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,9 @@ def generate(
     """Let a transformers model answer a prompt, and return the answer as a Python value.
 
     prompt: text, or messages for the tokenizer's chat template.
-    wanted: a Python type (the result is an instance of it; objects have no keys but its own, in its order), a JSON Schema (the result is
-    the JSON value), a list of texts or a compiled pattern (a text), a `Grammar` or `Constraint` (a text), or a `ChatFormat`, with `tools`
-    (a `Message`).
+    wanted: a Python type (the result is an instance of it; objects have no keys but its own, in its order), a callable with hints, a JSON
+    Schema or its text (the result is the JSON value), a list of texts or a compiled pattern (a text), a `Grammar` or `Constraint` (a text),
+    or a `ChatFormat`, with `tools` (a `Message`).
     tool_choice, parallel_tool_calls: see `ChatFormat.grammar`.
     vocabulary: made of the tokenizer where it is not given, once per tokenizer.
     options: of `model.generate`; ``do_sample``, ``temperature`` and so on.
@@ -58,8 +57,11 @@ def generate(
     import torch
 
     found = wanted_of(wanted, tools, tool_choice, parallel_tool_calls)
-    if vocabulary is None:
-        vocabulary = _vocabulary(tokenizer, model)
+    size = model.config.get_text_config().vocab_size
+    given = found.grammar.vocabulary if isinstance(found.grammar, Constraint) else vocabulary
+    if given is not None:
+        check_vocabulary(given, tokenizer, size)
+    vocabulary = given or vocabulary_of(tokenizer, size=size)
     constraint = found.grammar if isinstance(found.grammar, Constraint) else compile(found.grammar, vocabulary)
     inputs = _encoded(tokenizer, prompt, tools if isinstance(wanted, ChatFormat) else None).to(model.device)
     length = inputs["input_ids"].shape[1]
@@ -90,27 +92,11 @@ def wanted_of(wanted: Any, tools: Any = None, tool_choice: Any = "auto", paralle
     if isinstance(wanted, ChatFormat):
         grammar = wanted.grammar(tools or [], tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls)
         return Wanted(grammar, lambda text: wanted.parse(text, tools=tools))
-    if isinstance(wanted, re.Pattern):
-        return Wanted(_of_pattern(wanted), str)
-    if isinstance(wanted, Mapping | bool):
-        return Wanted(Grammar.from_json_schema(wanted, profile="practical"), json.loads)
-    if isinstance(wanted, (list, tuple)):
-        return Wanted(Grammar.choice(wanted), str)
-    if is_python_type(wanted) or wanted is None:
-        grammar = Grammar.from_json_schema(type(None) if wanted is None else wanted, profile="practical")
-        return Wanted(grammar, _reader(wanted))
-    raise ConstrainedError(
-        f"cannot generate {type(wanted).__name__}", because="it is no type, schema, list of texts, pattern, grammar or chat format",
-        instead='a type such as list[int], or {"type": "object", …}',
-    )
-
-
-def _of_pattern(pattern: re.Pattern[Any]) -> Grammar:
-    """Return the texts that the whole of a compiled pattern matches; its flags stand in front of it."""
-    if not isinstance(pattern.pattern, str):
-        raise ConstrainedError("a pattern of bytes", instead="a pattern of text")
-    flags = "".join(letter for letter, flag in zip("aimsx", (re.A, re.I, re.M, re.S, re.X), strict=True) if pattern.flags & flag)
-    return Grammar.from_regex(f"(?{flags}){pattern.pattern}" if flags else pattern.pattern)
+    grammar = grammar_of(wanted, profile="practical")
+    if isinstance(wanted, (re.Pattern, list, tuple)):
+        return Wanted(grammar, str)
+    typed = wanted is None or is_python_type(wanted)
+    return Wanted(grammar, _reader(wanted) if typed else json.loads)
 
 
 def _reader(kind: Any) -> Callable[[str], Any]:
@@ -127,14 +113,6 @@ def _reader(kind: Any) -> Callable[[str], Any]:
         return TypeAdapter(kind).validate_json
     except PydanticUserError as error:
         raise ConstrainedError(f"cannot make a {kind!r:.100}", because=str(error).partition("\n")[0]) from error
-
-
-def _vocabulary(tokenizer: Any, model: Any) -> Vocabulary:
-    size = model.config.get_text_config().vocab_size
-    known = _vocabularies.setdefault(tokenizer, {})
-    if size not in known:
-        known[size] = Vocabulary.from_tokenizer(tokenizer, size=size)
-    return known[size]
 
 
 def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], tools: Any) -> Any:

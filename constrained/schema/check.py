@@ -16,9 +16,10 @@ from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.schema.cycles import REFERRING, RISKY, find_cycles
-from constrained.schema.dialects import Holds, Rule
+from constrained.schema.dialects import Dialect, Holds, Rule
+from constrained.schema.notes import ANNOTATIONS
 from constrained.schema.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
-from constrained.schema.string_formats import INEXACT
+from constrained.schema.string_formats import INEXACT, KNOWN
 from constrained.schema.texts import of_pattern
 from constrained.schema.ways import with_many
 from constrained.work import spend
@@ -83,16 +84,18 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         for keyword, value in entries:
             rule = rules.get(keyword)
             if rule is None:
+                if keyword not in ANNOTATIONS:
+                    library.unknown.append((keyword, where, resource.dialect))
                 continue
             if not rule.fits(value):
                 raise _misfit(keyword, value, rule, where)
             if rule.holds:
                 todo.extend(_below(keyword, value, rule.holds, resource, where))
             if keyword in _LOOKED_AT:
-                _check_value(library, schema, keyword, where)
+                _check_value(library, schema, keyword, where, resource.dialect)
 
 
-def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: Where) -> None:
+def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: Where, dialect: Dialect) -> None:
     """Check what a keyword's value says, its form being right."""
     value = schema[keyword]
     if keyword in _NUMERIC:
@@ -103,6 +106,8 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
         library.doubtful.append(schema)
         if keyword == "format":
             library.inexact.append((pointer((where, keyword)), value))
+    elif keyword == "format" and value not in KNOWN:
+        library.unknown.append((f"format:{value}", where, dialect))
 
 
 def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:

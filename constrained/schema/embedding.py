@@ -25,6 +25,7 @@ from constrained.schema.json_surface import json
 from constrained.schema.lark_rules import Rules
 from constrained.schema.machine_value import Values, common_values
 from constrained.schema.normalise import is_never
+from constrained.schema.notes import Note, notes_of, report
 from constrained.schema.places import pointer_of
 from constrained.schema.practical import bounded_numbers, loadable_formats
 from constrained.schema.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation
@@ -99,7 +100,7 @@ _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with a
 def embed(
     schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
     unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
-    tags: Tags | None = None, quote: str | None = None, numbers: str = "any", max_whitespace: int = LONGEST_GAP,
+    tags: Tags | None = None, quote: str | None = None, numbers: str = "any", max_whitespace: int = LONGEST_GAP, strict: bool = False,
 ) -> EmbeddedSchema:
     """Return the machine of the texts whose values are valid against a schema.
 
@@ -110,7 +111,7 @@ def embed(
     ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.  closed: objects have no keys but
     those that are mentioned.  formats: "assert" all known ones, those of the schema's own
     "dialect", "annotate" none, or assert all but what readers of dates and times refuse, "loadable".  numbers: "any", or "bounded", see
-    `practical`.  max_whitespace: blanks in a row, where whitespace is flexible.
+    `practical`.  max_whitespace: blanks in a row, where whitespace is flexible.  strict: what `notes` would warn of is an error.
     documents: by URI, what the schema may refer to.
 
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
@@ -127,9 +128,12 @@ def embed(
     key = content(schema, documents, *written, None if tags is None else tuple(tags), *further)
     try:
         with metered():
-            return _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key))
+            found = _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key))
     except RecursionError as error:
         raise LimitExceeded("the schema nests too deeply", where=place() or "#", instead="flatten it, or use $ref") from error
+    if found.notes:
+        report(found.notes, strict=strict)
+    return found
 
 
 class EmbeddedSchema:
@@ -143,6 +147,7 @@ class EmbeddedSchema:
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
+        self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
         self.narrowed: tuple[Widened, ...] = ()  # where the texts are fewer than the specification's, and not because they were asked to be
         with metered():
             self._read(schema, documents)
@@ -157,6 +162,8 @@ class EmbeddedSchema:
             enforced, self.widened = widen(enforced, surveyed)
         self._conj = surveyed(enforced)
         self._enter_formats()
+        if self._conj and self._conj != NOTHING:
+            self.notes = notes_of(next(iter(self._conj)).node.document.library.unknown)
         if is_never(self._conj):
             raise conflict(self._conj)
         if self._outer is not None:

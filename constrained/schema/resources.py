@@ -114,6 +114,7 @@ class Library:
     doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `survey`
     risky: list[dict[str, Any]] = field(default_factory=list)  # schemas whose normal form may be out of bounds, see `survey`
     inexact: list[tuple[str, str]] = field(default_factory=list)  # pointers and values of `format` whose language is not exact
+    unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`
     dynamic: bool = False  # some reference depends on the dynamic scope
 
     def add(self, document: object, uri: str, where: Where) -> Resource:

@@ -296,3 +296,4 @@ _FORMATS: dict[str, Callable[[], Expr]] = {
     "idn-hostname": idn_hostname,
     "host-name": _hostname, "ip-address": _ipv4,  # draft 3's names
 }
+KNOWN = frozenset(_FORMATS)

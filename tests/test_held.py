@@ -1,0 +1,102 @@
+"""What people hold in place of a grammar or a vocabulary."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import re
+import typing
+
+import pytest
+
+import constrained as c
+from constrained.integrations.held import grammar_of, vocabulary_of
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Entry(typing.TypedDict):
+    key: str
+
+
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+HELD = {
+    "a schema": ({"type": "integer"}, "12", '"a"'),
+    "no schema": (True, "[1]", "x"),
+    "the text of a schema": ('{"type": "integer"}', "12", '"a"'),
+    "a dataclass": (Point, '{"x": 1, "y": 2}', '{"y": 2}'),
+    "a TypedDict": (Entry, '{"key": "a"}', "{}"),
+    "a Literal": (typing.Literal["a", 1], '"a"', '"b"'),
+    "an Enum": (Color, '"red"', '"blue"'),
+    "a generic": (list[int], "[1, 2]", "[1,2]"),
+    "a union": (int | None, "null", '"a"'),
+    "None": (None, "null", "1"),
+    "a callable": (add, '{"a": 1}', '{"b": 1}'),
+    "a pattern": (re.compile("[ab]+", re.IGNORECASE), "aB", "ac"),
+    "texts": (["yes", "no"], "no", "maybe"),
+    "a grammar": (c.Grammar.from_regex("x"), "x", "y"),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_grammars(tiny_tokenizer, name):
+    held, good, bad = HELD[name]
+    constraint = c.compile(held, tiny_tokenizer)
+    for text, expected in ((good, True), (bad, False)):
+        matcher = constraint.matcher()
+        try:
+            for token in constraint.vocabulary.tokenize(text.encode()):
+                matcher.advance(token)
+        except c.Rejected:
+            assert not expected, text
+            continue
+        assert matcher.is_accepting() is expected, text
+
+
+def test_pydantic_models(tiny_tokenizer):
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Thing", n=(int, ...))
+    assert c.compile(model, tiny_tokenizer).min_tokens > 0
+
+
+@pytest.mark.parametrize("held", ["no schema", 3, b"", object(), "[1]"])
+def test_what_nobody_knows(held):
+    with pytest.raises(c.GrammarError, match="not a grammar"):
+        grammar_of(held)
+
+
+def test_vocabularies(tiny_tokenizer, tiny_model, tmp_path):
+    vocabulary = vocabulary_of(tiny_tokenizer)
+    assert vocabulary_of(tiny_tokenizer) is vocabulary
+    assert vocabulary_of(vocabulary) is vocabulary
+    with pytest.raises(c.VocabularyError, match="no tokenizer lies beside the model"):
+        vocabulary_of(tiny_model)
+    tiny_tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(tiny_model.config.to_dict()), encoding="utf-8")
+    tiny_model.save_pretrained(tmp_path)
+    loaded = type(tiny_model).from_pretrained(tmp_path)
+    assert vocabulary_of(loaded).size == tiny_model.config.vocab_size
+    assert vocabulary_of(loaded).tokens[: vocabulary.size] == vocabulary.tokens
+
+
+def test_a_vocabulary_of_another_model_is_refused(tiny_model, tiny_tokenizer, tiny_vocabulary):
+    other = c.Vocabulary([b"a", b"b"], stop=[], size=tiny_vocabulary.size)
+    narrow = c.Vocabulary.from_tokenizer(tiny_tokenizer)
+    for vocabulary, reason in ((other, "is b'a' there"), (narrow, "the model's logits have 1,536")):
+        with pytest.raises(c.VocabularyError, match=reason):
+            c.generate(tiny_model, tiny_tokenizer, "?", ["a"], vocabulary=vocabulary)
+    with pytest.raises(c.VocabularyError, match="not the model's"):
+        c.generate(tiny_model, tiny_tokenizer, "?", c.compile(["a"], other))
+    assert c.generate(tiny_model, tiny_tokenizer, "?", c.compile(["a"], tiny_vocabulary)) == "a"

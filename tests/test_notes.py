@@ -1,0 +1,47 @@
+"""What of a schema is not passed over in silence."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import constrained as c
+from constrained.schema import notes
+
+NOTED = {
+    "a typo": ({"type": "object", "propertis": {"a": True}}, ["#/propertis"]),
+    "another letter case": ({"type": "string", "minlength": 3}, ["#/minlength"]),
+    "below": ({"items": {"anyOf": [{"maxItem": 3}, {"const": 1}]}}, ["#/items/anyOf/0/maxItem"]),
+    "a keyword of another draft": ({"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [True]}, ["#/prefixItems"]),
+    "an unknown format": ({"properties": {"a": {"type": "string", "format": "colour"}}}, ["#/properties/a/format"]),
+    "nullable": ({"type": "string", "nullable": True}, ["#/nullable"]),
+    "annotations": ({"title": "t", "description": "d", "x-minlength": 1, "examples": [1], "discriminator": {}, "wholly": "mine"}, []),
+    "names of properties": ({"properties": {"propertis": {"type": "string"}}, "enum": [{"minlength": 1}]}, []),
+    "a known format": ({"format": "date-time"}, []),
+}
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_notes(tiny_vocabulary, name):
+    schema, expected = NOTED[name]
+    notes.forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        constraint = c.compile(c.Grammar.from_json_schema(schema), tiny_vocabulary)
+        c.Grammar.from_json_schema(schema)
+    assert [note.pointer for note in constraint.notes] == expected
+    assert len(caught) == len(expected)  # once
+    if expected:
+        with pytest.raises(c.SchemaError, match="at #"):
+            c.Grammar.from_json_schema(schema, strict=True)
+    else:
+        c.Grammar.from_json_schema(schema, strict=True)
+
+
+def test_notes_of_tools(tiny_vocabulary):
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string", "minlength": 3}}}}}
+    notes.forget()
+    with pytest.warns(UserWarning, match="'minlength' at #/properties/a/minlength is no keyword; 'minLength' is one"):
+        grammar = c.ChatFormat.load("hermes").grammar([tool])
+    assert [note.word for note in c.compile(grammar, tiny_vocabulary).notes] == ["minlength"]
