@@ -23,7 +23,7 @@ from .message import Message, ToolCall
 from .read.assemble import Slots
 from .rules import Alternatives, right_recursive
 from .search import derive
-from .tools import Tool
+from .tools import Tool, read_tools
 from .values import write_json
 from .write import Piece, fits, fixed, write_call, written_id
 
@@ -32,6 +32,7 @@ Span = tuple[int, int]  # characters, exclusive end
 
 RESULTS = ("tool", "observation", "ipython", "environment")  # the roles of those who answer calls
 _TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}  # slot → what of a message it writes
+_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thoughts", "stop"}  # of a message given as a dict
 _UNNEEDED = {"speaker", "answered"}  # of a result: the format may leave it out
 
 
@@ -56,7 +57,7 @@ def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]
 def _message(given: Any, at: int) -> Message:
     if not isinstance(given, Mapping) or not isinstance(given.get("role"), str):
         raise ConstrainedError(f"message {at} is none", because=f"it is {shown(given)}", instead='{"role": …, "content": …}')
-    if unknown := given.keys() - {"role", "content", "name", "tool_calls", "reasoning_content", "thoughts", "stop"}:
+    if unknown := given.keys() - _KEYS:
         raise ConstrainedError(f"message {at} has the unknown key {shown(min(map(str, unknown)))}", instead="role, content, name, tool_calls, thoughts")
     content, thoughts = given.get("content") or "", dict(given.get("thoughts") or {})
     if given.get("reasoning_content"):
@@ -79,10 +80,27 @@ def _call(given: Any, at: int) -> ToolCall:
     return ToolCall(name, dict(arguments), given.get("id"))
 
 
+def with_tools(messages: list[Message], tools: object, place: str | None) -> list[Message]:
+    """Return the messages with the list of tools as a message of its own, in formats that have one; one that is there already stays."""
+    if place is None or not isinstance(tools, (list, tuple)) or not tools or any(message.role == "tools" for message in messages):
+        return messages
+    users = [at for at, message in enumerate(messages) if message.role == "user"]
+    at = 0 if place == "first" or not users else users[0] if "first" in place else users[-1]
+    listed = [tool if isinstance(tool, Mapping) and "function" in tool else _enveloped(tool) for tool in tools]
+    return [*messages[:at], Message(write_json(listed), role="tools"), *messages[at:]]
+
+
+def _enveloped(tool: object) -> dict[str, Any]:
+    (read,) = read_tools([tool])
+    return {"type": "function", "function": {"name": read.name, "description": read.description or "", "parameters": read.parameters}}
+
+
 def write_conversation(
     rules: Alternatives, entry: str, definition: Definition, messages: Sequence[Message], tools: tuple[Tool, ...] | None
 ) -> list[Piece]:
     """Return the pieces of a conversation.  Raises: ConstrainedError: the format has no such conversation."""
+    if "past_tool_call" in rules:
+        rules = {**rules, "tool_call": rules["past_tool_call"]}
     rules = right_recursive(rules)
     slots, schemas = Slots.of(definition), {tool.name: tool.parameters for tool in tools or ()}
     roles = definition.messages
@@ -132,7 +150,7 @@ def write_conversation(
 
 
 def _texts(message: Message, definition: Definition) -> dict[str, str]:
-    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
+    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items() if text}
     texts |= {"content": message.content} if message.content else {}
     texts |= {"speaker": message.name} if message.name is not None else {}
     return texts | ({"answered": message.call_id} if message.call_id is not None else {})

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import GrammarError
 
 ENTRY = "assistant_turn"
+PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Definition:
     tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn.  `variant` is what
     sets a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
     `messages` maps the rules of messages to roles; `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have
-    Python's escapes.
+    Python's escapes.  `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
     """
 
     title: str
@@ -118,11 +119,12 @@ class Definition:
     slots: Mapping[str, str]
     escaped: frozenset[str]
     options: Mapping[str, Option]
+    tool_list: str | None
 
 
 _KEYS = frozenset(
     """extends title specification grammar specials markers reserved spellings variant stops payload calls builtins thoughts messages
-    slots escaped reasoning options""".split()
+    slots escaped reasoning options tool_list""".split()
 )
 
 
@@ -179,7 +181,14 @@ def _definition(table: dict[str, Any], path: Path) -> Definition:
         slots={str(rule): str(slot) for rule, slot in table.get("slots", {}).items()},
         escaped=frozenset(map(str, table.get("escaped", ()))),
         options={name: _option(value, name, path) for name, value in table.get("options", {}).items()},
+        tool_list=_place(table.get("tool_list")),
     )
+
+
+def _place(place: str | None) -> str | None:
+    if place not in (None, *PLACES):
+        raise ValueError(f"tool_list is {place!r}, not one of {', '.join(PLACES)}")
+    return place
 
 
 def _payload(table: dict[str, Any], path: Path) -> Payload:

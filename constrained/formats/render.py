@@ -22,7 +22,7 @@ from ..engine.vocabulary import Vocabulary
 from ..errors import ConstrainedError, VocabularyError
 from ..work import MAX_WORK, Budget, current, metered
 from .bind import changes_of
-from .conversation import RESULTS, Span, learned, read_messages, write_conversation
+from .conversation import RESULTS, Span, learned, read_messages, with_tools, write_conversation
 from .message import Message
 from .read.inputs import Turn, split_text
 from .read.question import Question, ask
@@ -51,8 +51,8 @@ def render(chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
-    messages = read_messages(given)
     definition = chat.definition
+    messages = with_tools(read_messages(given), tools, definition.tool_list)
     rules = alternatives_of(chat.generic.rules)
     for change in changes_of(definition, options):
         for target, source in change.replace:
@@ -67,7 +67,7 @@ def render(chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools
         pieces = _split(write_conversation(rules, "conversation", definition, messages, read), names)
         turn = _turn(pieces, names)
         question = ask(chat.generic, definition, "conversation", options)
-        spans = _checked(question, turn, messages, rules)
+        spans = _checked(question, Terms(read), turn, messages, rules)
     return Rendered(tuple(pieces), turn, tuple(spans))
 
 
@@ -156,13 +156,13 @@ def _turn(pieces: Sequence[Piece], names: frozenset[str]) -> Turn:
     return Turn("".join(text for text, _ in pieces), tuple(marks))
 
 
-def _checked(question: Question, turn: Turn, messages: Sequence[Message], rules: Alternatives) -> list[Span]:
+def _checked(question: Question, terms: Terms, turn: Turn, messages: Sequence[Message], rules: Alternatives) -> list[Span]:
     """Return what is learned of a text that is read as these messages.  Raises: ConstrainedError: it is not."""
     machine = machine_over(question.network, turn)
-    trail = ending(machine, question, Terms())
+    trail = ending(machine, question, terms)
     read: list[Message] = []
     if trail is not False:
-        reading = judged(Reading(assembled(trail, question, turn.text).messages), question, Terms(), turn.text)
+        reading = judged(Reading(assembled(trail, question, turn.text).messages), question, terms, turn.text)
         read = messages_of(reading.messages, question)
     if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
         raise ConstrainedError(
