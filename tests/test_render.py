@@ -13,13 +13,10 @@ from constrained import ChatFormat, ConstrainedError, Vocabulary, VocabularyErro
 from constrained.formats import Message, ToolCall
 from constrained.formats.read.inputs import split_ids
 
-GAPS = {
-    "gpt-oss": "an assistant's message is several messages of the grammar", "openchatml": "texts of assistants are structured",
-    "llama-3.1": "the search for a call takes too long", "llama-3.2": "as llama-3.1", "llama-3.3": "as llama-3.1",
-}  # fmt: skip
-NAMES = [pytest.param(name, marks=pytest.mark.xfail(strict=True, run="llama" not in name, reason=GAPS[name])) if name in GAPS else name for name in ChatFormat.names()]
+GAPS = {"openchatml": "texts of assistants are structured"}
+NAMES = [pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=GAPS[name])) if name in GAPS else name for name in ChatFormat.names()]
 # A conversation of these formats names who answers a call, or nests results in calls, in ways of its own.
-NO_RESULTS = {"internlm2", "internlm2-legacy", "kimi-k2", "kimi-k2-thinking", "kimi-k3", "openchatml"}
+NO_RESULTS = {"internlm2", "internlm2-legacy", "openchatml"}
 
 
 def _vocabulary(chat):

@@ -116,10 +116,11 @@ def write_conversation(
         return said.message < 0 or needed[said.message] <= said.texts and said.calls == len(calls[said.message])
 
     def begun(rule: str, said: _Said) -> _Said | None:
-        if rule not in roles:
+        role = roles.get(slots.meaning(rule))
+        if role is None:
             return said
         following = said.message + 1
-        fit = is_said(said) and following < len(messages) and messages[following].role == roles[rule]
+        fit = is_said(said) and following < len(messages) and messages[following].role == role
         return _Said(following) if fit else None
 
     def leaf(symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
@@ -135,8 +136,8 @@ def write_conversation(
             text = write_json(text)[1:-1] if what == "string_content" else text
             writes = part in mine and part not in said.texts and fits(rules, rule, text)
             return [(said._replace(texts=said.texts | {part}), [(text, False)])] if writes else []
-        if rule in call_rules:
-            writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == rule
+        if what in call_rules:
+            writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == what
             return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []
         return None
 

@@ -77,6 +77,7 @@ class Slots:
     roles: Mapping[str, str]  # rule → role
     aliases: Mapping[str, str]  # rule → what it stands for
     stops: frozenset[str]
+    known: frozenset[str]  # the rules that mean something
 
     @classmethod
     def of(cls, definition: Definition) -> Slots:
@@ -85,16 +86,19 @@ class Slots:
         texts = {*_OWN_TEXTS, *thoughts, *(rule for rules in parameters.values() for rule in rules)}
         stops = frozenset(definition.tokens[name] for names in definition.stops.values() for name in names)
         builtins = {own.rule: name for name, own in definition.builtins.items()}
-        return cls(frozenset(texts), thoughts, builtins, parameters, definition.messages, definition.slots, stops)
+        known = frozenset({*texts, "tool_call", *builtins, *definition.messages, *definition.slots})
+        return cls(frozenset(texts), thoughts, builtins, parameters, definition.messages, definition.slots, stops, known)
 
     def marked(self, rules: Iterable[str]) -> set[str]:
         """Return the rules that the machine has to mark."""
-        known = {*self.texts, "tool_call", *self.builtins, *self.roles}
-        return {rule for rule in rules if self.meaning(rule) in known}
+        return {rule for rule in rules if self.meaning(rule) in self.known}
 
     def meaning(self, rule: str) -> str:
-        """Return what a rule stands for."""
+        """Return what a rule stands for; a copy of a rule, which look-ahead made, stands for the same."""
         name = rule.removeprefix(ACCEPTED) if rule != _LIBRARY else rule
+        if name[-1:].isdigit() and name not in self.known:
+            original = name.rstrip("0123456789").removesuffix("_")
+            name = original if original in self.known else name
         return self.aliases.get(name, name)
 
 
