@@ -26,9 +26,39 @@ class Surface(IntEnum):
     RAW = 0  # UTF-8, no quotes
     JSON = 1  # RFC 8259 string, every spelling
     JSON_CANONICAL = 2  # the spelling of json.dumps(…, ensure_ascii=False)
-    JSON_TAGSAFE = 3  # canonical, but "/" right after a raw "<" is written "\/"
-    PYTHON = 4  # str literal in either quote, every escape of ast.literal_eval but \N{…}
-    PYTHON_CANONICAL = 5  # the spelling of repr()
+    PYTHON = 3  # str literal in either quote, every escape of ast.literal_eval but \N{…}
+    PYTHON_CANONICAL = 4  # the spelling of repr()
+
+
+class MarkerSafe(int):
+    """A canonical surface on which no text spells a marker: the character that would complete one is escaped.
+
+    As a number it is the surface without markers, which reads what this one writes.
+    """
+
+    markers: tuple[str, ...]
+    _hash: int
+
+    def __new__(cls, base: Surface, markers: tuple[str, ...]) -> MarkerSafe:
+        made = super().__new__(cls, base)
+        made.markers, made._hash = markers, hash((int(base), markers))  # PERF: a part of many keys
+        return made
+
+    @property
+    def base(self) -> Surface:
+        return Surface(int(self))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, MarkerSafe) and int(self) == int(other) and self.markers == other.markers
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MarkerSafe, (self.base, self.markers)
 
 
 class Edges(NamedTuple):
@@ -138,7 +168,7 @@ class Bytes:
 class Text:
     """A text of `language` as `surface` spells it, quotes included; accepts at its end.  The kernels expand it themselves."""
 
-    surface: Surface
+    surface: Surface | MarkerSafe
     language: Language
 
     def expand(self) -> Edges:
@@ -217,7 +247,7 @@ class ObjectTable(NamedTuple):
     shared: tuple[Hashable, ...]  # a name for colon and value of each cell, equal only where both machines are; None: no name
     least: int  # number of keys
     most: int | None
-    surface: Surface  # of the keys
+    surface: Surface | MarkerSafe  # of the keys
     comma: State
     colon: State
     gap: State | None  # whitespace, at least one character

@@ -21,7 +21,8 @@ PERSON = {
     "type": "object", "properties": {"name": {"type": "string", "maxLength": 3}, "n": {"type": "integer", "minimum": 1, "maximum": 120}, "ok": {"type": "boolean"}},
     "required": ["name"], "additionalProperties": False,
 }
-STRINGS = ["", "a", "é", '"', "'", "\"'", "\\", "/", "</a>", "\n", "\x00", "\x7f", "😀", "\u2028", "a/b", "<<"]
+SAFE = {"spelling": "canonical", "avoid": ("</", "<e>", "<<>", "\u65e5\u672c")}
+STRINGS = ["<e>", "<e", "a<<e>>", "<<>", "<<<>", "\u65e5\u65e5\u672c", "\u65e5\n\u672c", "", "a", "é", '"', "'", "\"'", "\\", "/", "</a>", "\n", "\x00", "\x7f", "😀", "\u2028", "a/b", "<<"]
 
 SAME: list[tuple[Any, dict[str, str], list[str]]] = [
     (PERSON, CANONICAL, ['{"name": "a"}', '{"n": 7, "name": "abc"}', '{"name": "a", "n": 120, "ok": true}', '{"name": "abcd"}', '{"n": 0}', '{"name":"a"}']),
@@ -34,15 +35,19 @@ SAME: list[tuple[Any, dict[str, str], list[str]]] = [
     ({"type": "number", "minimum": -2, "exclusiveMaximum": 10}, CANONICAL, ["-2", "-2.5", "9.99", "10", "0.0", "1e-07", "1e+16", "-0.0", "0.50"]),
     ({"$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"}, {"whitespace": "compact"}, ["[]", "[[],[[]]]", "[[]", "[ ]"]),
     *(({"type": "string"}, {"surface": surface, "spelling": spelling}, []) for surface, spelling in
-      (("json", "any"), ("json", "canonical"), ("json", "tagsafe"), ("python", "any"), ("python", "canonical"))),
+      (("json", "any"), ("json", "canonical"), ("python", "any"), ("python", "canonical"))),
+    *(({"type": "string"}, {"surface": surface, **SAFE}, []) for surface in ("json", "python")),
+    ({"type": "string", "pattern": "^<?[/e]*>*$", "maxLength": 6}, SAFE, ['"<\\/>"', '"</>"', '"<e"', '"<e>"', '"<e\\u003e"', '"\\/"', '"e>>"']),
     ({"type": "string", "pattern": "^[a-c😀]+$", "maxLength": 2}, {}, ['"a"', '"\\u0061\\ud83d\\ude00"', '"😀b"', '"d"', '"abc"', '"\\ud83d"']),
-    ({"enum": ["a'b", "</x>", "é"]}, {"spelling": "tagsafe"}, ['"a\'b"', '"<\\/x>"', '"</x>"', '"é"', '"\\u00e9"']),
+    ({"enum": ["a'b", "</x>", "é"]}, SAFE, ['"a\'b"', '"<\\/x>"', '"</x>"', '"é"', '"\\u00e9"']),
     ({"enum": ["a'b", '"', "\u00e9\u0301"]}, {"surface": "python", "spelling": "canonical"}, ['"a\'b"', "'a\\'b'", "'\"'", "'é\u0301'"]),
 ]
 
 
 def spellings(text: str) -> list[str]:
     written = [json.dumps(text), json.dumps(text, ensure_ascii=False), repr(text), ascii(text), json.dumps(text).replace("</", "<\\/")]
+    written += [each.replace("<e>", f"<e{escape}").replace("<<>", f"<<{escape}") for each in written for escape in ("\\u003e", "\\x3e")]
+    written += [each.replace("\u672c", "\\u672c") for each in written]
     return [*written, f"'{text}'", f'"{text}"', '"' + "".join(f"\\u{ord(char):04X}" for char in text if ord(char) < 65536) + '"']
 
 

@@ -390,7 +390,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ({}, {"whitespace": "none"}, "unknown whitespace 'none'"),
     ({}, {"spelling": "short"}, "unknown spelling 'short'"),
     ({}, {"property_order": "sorted"}, "unknown property_order 'sorted'"),
-    ({}, {"surface": "python", "spelling": "tagsafe"}, "spelling 'tagsafe'"),
+    ({}, {"spelling": "any", "avoid": ("<x>",)}, "the spelling is 'any'"),
     ({"type": "string"}, {"surface": "arguments"}, "keyword arguments cannot be written"),
     ({"type": "object", "properties": {"a-b": {}}}, {"surface": "arguments"}, "parameter 'a-b'"),
     ({"type": "object", "properties": {"class": {}}}, {"surface": "arguments"}, "parameter 'class'"),

@@ -19,7 +19,7 @@ from constrained.engine._tables cimport Ints, Map, ints_add, map_get, map_put
 from constrained.engine._text cimport BODY
 
 from constrained.engine.spelling import decode
-from constrained.regex import repeat
+from constrained.regex.guarded import endless
 
 cdef enum:
     DEAD = 0
@@ -131,8 +131,7 @@ cdef class Inners(InnerWalks):
         key = (spelling, "counted", characters)
         found = self.store.get(key)
         if found is None:
-            endless = repeat(characters, 0, None)
-            base = self.build(2 * self.texts.body(self.texts.spelling(spelling), self.texts.language(endless)) + 1, -1, True)
+            base = self.build(2 * self.texts.body(self.texts.spelling(spelling), self.texts.language(endless(characters))) + 1, -1, True)
             self.store.put(key, base, base.size)
         else:
             base = found

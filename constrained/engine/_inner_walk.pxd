@@ -47,6 +47,7 @@ cdef class InnerWalks(Automaton):
     cdef int lead_count
 
     cdef Inner build(self, int q, int node, bint counts)
+    cdef bint between(self, int state) noexcept
     cdef uint64_t leaving_state(self, int state) except 0
     cdef uint64_t leaving(self, int position) except 0
     cdef int keep_all(self, Inner made, int node, int at, bint counts, int characters) except -1

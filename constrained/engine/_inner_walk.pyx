@@ -81,8 +81,8 @@ cdef class InnerWalks(Automaton):
     cdef Inner build(self, int q, int node, bint counts):
         """Walk the trie, or the part below a node, from position q with nothing known outside the text.
 
-        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or behind a raw "<" where the
-        spelling remembers one.  (Not so where an escape ends with the character behind it, as octal ones do: such spellings do without
+        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or where a guarded language has
+        seen the beginning of a marker.  (Not so where an escape ends with the character behind it, as octal ones do: such spellings do without
         counts.)
         """
         cdef Inner made = Inner()
@@ -90,12 +90,11 @@ cdef class InnerWalks(Automaton):
         cdef int32_t* characters
         cdef int32_t* trail
         cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
-        cdef int depth, after, begin, less, way, visited = 0
+        cdef int depth, after, begin, way, visited = 0
         cdef bint ended = False
         ints_add(&self.work, q)
         ints_add(&self.work, OUTSIDE)
         begin = self.close(0)
-        less = self.next_state(begin, 60) if counts else begin
         if node < 0:
             made.bits = <uint32_t*>cleared(self.words + BLOCK, 4)
         path = <int32_t*>allotted(3 * (<size_t>self.longest + 2), 4)
@@ -121,7 +120,7 @@ cdef class InnerWalks(Automaton):
                         for way in range(1, depth + 1):
                             if not made.ways.size or trail[way] > made.ways.at[made.ways.size - 1]:
                                 ints_add(&made.ways, trail[way])
-                    ended = after == begin or after == less
+                    ended = after == begin or self.between(after)
                     characters[depth] = characters[depth - 1] + ended
                 if node >= 0 or counts or self.states[after].flags & EXITS:
                     self.keep(made, node, at, self.states[after].flags & EXITS, characters[depth],
@@ -141,6 +140,11 @@ cdef class InnerWalks(Automaton):
         self.note_bytes(made)
         made.weigh(self.counter, self.words)
         return made
+
+    cdef bint between(self, int state) noexcept:
+        """Say whether a state is one position between two characters of a text."""
+        cdef int q = self.configs.at[self.states[state].first]
+        return self.states[state].count == 2 and q & 1 and self.texts.positions[q >> 1].place == BODY
 
     cdef uint64_t leaving_state(self, int state) except 0:
         """Return the kinds of bytes that do not lead back to a state of a single position, all kinds for other states."""
@@ -177,13 +181,12 @@ cdef class InnerWalks(Automaton):
                 for byte in range(self.texts.edge_low.at[i], min(self.texts.edge_high.at[i], 127) + 1):
                     back[byte] = byte != spelling.closing and self.texts.in_table(spelling.raw, byte)
         back[0x5C] = back[0x5C] and not spelling.escapes
-        back[0x3C] = back[0x3C] and not spelling.tag_safe
         if found != ALL_KINDS:
             for byte in range(128):
                 if not back[byte]:
                     found |= self.kinds[byte]
             for i in range(self.lead_count):
-                if self.texts.probe(p.language, self.leads[2 * i], self.leads[2 * i + 1], spelling.raw) != p.language:
+                if self.texts.probe(p.language, self.leads[2 * i], self.leads[2 * i + 1], spelling.raw, 0) != p.language:
                     found |= self.kinds[self.lead_bytes[i]]
         if at.spelling == p.spelling:
             at.leaving = found

@@ -18,6 +18,7 @@ cdef struct LanguageAt:
     int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
     uint64_t leaving            # kinds of bytes that do not lead back to that position, see `InnerWalks.leaving`; 0: not asked yet
     uint8_t accepts, goes_on    # goes_on: known to have edges, before they are asked for
+    uint8_t labelled            # a guarded set of texts: `low` is the label of the text that ends here
 
 cdef class Languages:
     cdef Meter meter            # of the kernel

@@ -52,6 +52,8 @@ cdef class Languages:
             accepts, goes_on = bool(language.accepts), bool(getattr(language, "goes_on", False))
             known = self._new_language()
             self.languages[known].accepts, self.languages[known].goes_on = accepts, goes_on
+            if getattr(language, "labelled", False):
+                self.languages[known].labelled, self.languages[known].low = True, language.label
             self.objects[known] = language
         self.ids[language] = known
         return known
@@ -73,7 +75,7 @@ cdef class Languages:
         self.languages[fresh].texts = -1
         self.languages[fresh].spelling = -1
         self.languages[fresh].leaving = 0
-        self.languages[fresh].goes_on = False
+        self.languages[fresh].goes_on = self.languages[fresh].labelled = False
         return fresh
 
     def _texts(self, tuple texts):

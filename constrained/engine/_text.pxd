@@ -5,7 +5,7 @@ from constrained.engine._tables cimport Ints, Map
 
 # places inside a text; see _text.pyx
 cdef enum Place:
-    BODY, BODY_LESS, UTF8, UTF8_ANY, ESCAPE, ESCAPE_LESS, HEX, HEX_ANY, PAIR, PAIR_U, HEX_LOW, PAIR_ANY, PAIR_U_ANY, HEX_LOW_ANY, OCTAL, DONE
+    BODY, UTF8, UTF8_ANY, ESCAPE, HEX, HEX_ANY, PAIR, PAIR_U, HEX_LOW, PAIR_ANY, PAIR_U_ANY, HEX_LOW_ANY, OCTAL, DONE
 
 cdef struct Position:
     int32_t language
@@ -20,7 +20,7 @@ cdef struct HexForm:
     int letter, digits, table, upper, pairs
 
 cdef struct Spelling:
-    int closing, raw, escapes, octal, continuation, tag_safe
+    int closing, raw, escapes, octal, continuation, escaped      # escaped: what a code point is larger by in the language if it is escaped
     int shorts, hexes
     uint8_t short_byte[16]
     int32_t short_point[16]
@@ -45,7 +45,7 @@ cdef class Texts(Languages):
     cdef int label(self, int position) noexcept
     cdef int mark(self, int position, int32_t* row) except -1
     # internals
-    cdef int probe(self, int language, int low, int high, int table) except -3
+    cdef int probe(self, int language, int low, int high, int table, int more) except -3
     cdef int table(self, object ranges) except -1
     cdef bint in_table(self, int table, int point) noexcept
     cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1
@@ -54,7 +54,7 @@ cdef class Texts(Languages):
     cdef int step_escape(self, Position p, int byte) except -2
     cdef int utf8(self, Position p, int left, int value) except -2
     cdef int escape(self, Position p) except -2
-    cdef bint escapes(self, Position p, int place) except -1
+    cdef bint escapes(self, Position p) except -1
     cdef int hexes(self, Position p, int form, int left, int value) except -2
     cdef int surrogate(self, Position p, int high) except -2
     cdef int low_half(self, Position p, int left, int value) except -2

@@ -11,6 +11,7 @@ from constrained.engine._memory cimport cleared, enlarged
 from constrained.engine._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
 from constrained.engine._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, pair
 
+from constrained.regex.guarded import ESCAPED
 
 cdef enum:
     MOST_SPELLINGS = 16
@@ -67,7 +68,8 @@ cdef class Texts(Languages):
         cdef int i = 0
         assert fresh < MOST_SPELLINGS and len(spelling.short) <= 16 and len(spelling.hexes) <= 3
         s.closing, s.raw, s.escapes = spelling.closing, self.table(spelling.raw), spelling.escapes
-        s.octal, s.continuation, s.tag_safe = spelling.octal, spelling.continuation, spelling.tag_safe
+        s.octal, s.continuation = spelling.octal, spelling.continuation
+        s.escaped = ESCAPED if spelling.guarded else 0
         for byte, point in spelling.short:
             s.short_byte[i], s.short_point[i] = byte, point
             i += 1
@@ -93,8 +95,8 @@ cdef class Texts(Languages):
                 right = middle
         return left < last and self.table_low.at[left] <= point
 
-    cdef int probe(self, int language, int low, int high, int table) except -3:
-        """As language_range, for the code points of [low, high] that the table allows; one target only if it allows all of them."""
+    cdef int probe(self, int language, int low, int high, int table, int more) except -3:
+        """As language_range, for the code points of [low, high] that the table allows, `more` added; one target only if it allows all of them."""
         cdef int at = self.table_first.at[table], last = self.table_first.at[table + 1], a, b, found
         if low > high:
             return NONE
@@ -102,7 +104,7 @@ cdef class Texts(Languages):
             at += 1
         while at < last and self.table_low.at[at] <= high:
             a, b = max(low, self.table_low.at[at]), min(high, self.table_high.at[at])
-            found = self.language_range(language, a, b)
+            found = self.language_range(language, a + more, b + more)
             if found != NONE:
                 return found if a == low and b == high else MIXED
             at += 1
@@ -155,15 +157,14 @@ cdef class Texts(Languages):
         return self.languages[self.positions[position].language].low
 
     cdef int after(self, int spelling, int language, int point, bint raw) except -2:
-        cdef int target = self.language_range(language, point, point)
-        if target < 0:
-            return NONE
-        return self.intern(spelling, BODY_LESS if raw and point == 0x3C and self.spellings[spelling].tag_safe else BODY, target, 0, 0, 0, 0)
+        cdef int letter = point if raw else point + self.spellings[spelling].escaped
+        cdef int target = self.language_range(language, letter, letter)
+        return NONE if target < 0 else self.intern(spelling, BODY, target, 0, 0, 0, 0)
 
     cdef int step(self, int position, int byte) except -2:
         cdef Position p = self.positions[position]
         cdef int digit
-        if p.place <= BODY_LESS:
+        if p.place == BODY:
             return self.step_body(p, byte)
         if p.place == UTF8:
             if not 0x80 <= byte < 0xC0:
@@ -175,7 +176,7 @@ cdef class Texts(Languages):
             if not 0x80 <= byte < 0xC0:
                 return NONE
             return self.intern(p.spelling, UTF8_ANY if p.left > 1 else BODY, p.language, p.left - 1, 0, 0, 0)
-        if p.place <= ESCAPE_LESS:
+        if p.place == ESCAPE:
             return self.step_escape(p, byte)
         if p.place == OCTAL:
             if p.left and 0x30 <= byte < 0x38:
@@ -206,7 +207,7 @@ cdef class Texts(Languages):
         if byte == 0x5C and s.escapes:
             return self.escape(p)
         if byte < 0x80:
-            if (p.place == BODY_LESS and byte == 0x2F) or not self.in_table(s.raw, byte):
+            if not self.in_table(s.raw, byte):
                 return NONE
             return self.after(p.spelling, p.language, byte, True)
         if 0xC2 <= byte < 0xE0:
@@ -227,27 +228,24 @@ cdef class Texts(Languages):
             low = 0x800
         elif left == 3 and value == 0:
             low = 0x10000
-        found = self.probe(p.language, low, high, s.raw)
+        found = self.probe(p.language, low, high, s.raw, 0)
         if found >= 0 and low == value << 6 * left:
             return self.intern(p.spelling, UTF8_ANY, found, left, 0, 0, 0)
         return self.intern(p.spelling, UTF8, p.language, left, value, 0, 0) if found != NONE else NONE
 
     cdef int escape(self, Position p) except -2:
         cdef Spelling* s = &self.spellings[p.spelling]
-        cdef int place = ESCAPE_LESS if p.place == BODY_LESS else ESCAPE
-        if not s.continuation and not self.escapes(p, place):
+        if not s.continuation and not self.escapes(p):
             return NONE
-        return self.intern(p.spelling, place, p.language, 0, 0, 0, 0)
+        return self.intern(p.spelling, ESCAPE, p.language, 0, 0, 0, 0)
 
-    cdef bint escapes(self, Position p, int place) except -1:
+    cdef bint escapes(self, Position p) except -1:
         """Say whether any escape can follow a backslash."""
         cdef Spelling* s = &self.spellings[p.spelling]
         cdef int i
         for i in range(s.shorts):
-            if self.language_range(p.language, s.short_point[i], s.short_point[i]) != NONE:
+            if self.language_range(p.language, s.short_point[i] + s.escaped, s.short_point[i] + s.escaped) != NONE:
                 return True
-        if place == ESCAPE_LESS and self.language_range(p.language, 0x2F, 0x2F) != NONE:
-            return True
         for i in range(s.hexes):
             if self.hexes(p, i, s.hex_form[i].digits, 0) >= 0:
                 return True
@@ -262,8 +260,6 @@ cdef class Texts(Languages):
         for i in range(s.shorts):
             if s.short_byte[i] == byte:
                 return self.after(p.spelling, p.language, s.short_point[i], False)
-        if byte == 0x2F and p.place == ESCAPE_LESS:
-            return self.after(p.spelling, p.language, 0x2F, False)
         if byte == 0x0A and s.continuation:
             return self.body(p.spelling, p.language)
         for i in range(s.hexes):
@@ -284,7 +280,7 @@ cdef class Texts(Languages):
             if f.pairs and 0xD800 <= value <= 0xDBFF:
                 return self.surrogate(p, value)
             return self.after(p.spelling, p.language, value, False) if self.in_table(f.table, value) else NONE
-        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table)
+        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table, self.spellings[p.spelling].escaped)
         if f.pairs:
             a, b = max(low, 0xD800), min(high, 0xDBFF)
             if a <= b:
@@ -331,7 +327,7 @@ cdef class Texts(Languages):
         if p.place in (UTF8, UTF8_ANY):
             for byte in range(0x80, 0xC0):
                 row[byte] = -1
-        elif p.place > BODY_LESS:
+        elif p.place != BODY:
             for byte in range(256 if p.place == OCTAL else 128):
                 row[byte] = -1
         else:

@@ -14,7 +14,7 @@ from constrained.engine._machines cimport OUTSIDE, UNKNOWN
 from constrained.engine._meter cimport SLICE
 from constrained.engine._packed cimport draft_node, draft_token
 from constrained.engine._tables cimport Ints, ints_add
-from constrained.engine._text cimport BODY, BODY_LESS, ESCAPE, Position, Spelling
+from constrained.engine._text cimport BODY, ESCAPE, Position, Spelling
 
 from constrained.regex import ANY_TEXT
 
@@ -156,7 +156,9 @@ cdef class Walks(Inners):
         place = self.texts.positions[q >> 1].place
         spelling = &self.texts.spellings[self.texts.positions[q >> 1].spelling]
         if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
-            return place == BODY and spelling.closing >= 0 and not spelling.tag_safe and not self.records(stack)
+            return place == BODY and spelling.closing >= 0 and not self.records(stack)
+        if self.texts.languages[self.texts.positions[q >> 1].language].labelled:
+            return False
         if self.records(stack):
-            return place <= BODY_LESS and (spelling.closing >= 0 or not self.refuses(stack))
-        return place <= BODY_LESS or place == ESCAPE
+            return place == BODY and (spelling.closing >= 0 or not self.refuses(stack))
+        return place == BODY or place == ESCAPE

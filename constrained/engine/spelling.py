@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import ast
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from constrained.caches import cached
-from constrained.machine import Language, LiteralSet, Surface
-from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect
+from constrained.regex.guarded import Guarded
+from constrained.machine import Language, LiteralSet, MarkerSafe, Surface
+from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
 
@@ -50,7 +51,7 @@ class Spelling:
     hexes: tuple[HexForm, ...] = ()
     octal: bool = False  # \\o, \\oo, \\ooo, longest match
     continuation: bool = False  # backslash, newline: nothing
-    tag_safe: bool = False  # "/" right after a raw "<" only as "\\/"
+    guarded: bool = False  # of languages that tell raw characters from escaped ones, see `guarded`
 
     @property
     def escapes(self) -> bool:
@@ -105,6 +106,20 @@ def _python(quote: int) -> Spelling:
     return Spelling(Surface.PYTHON, bytes([quote]), quote, raw, escapes, forms, octal=True, continuation=True)
 
 
+def _guarded_json() -> Spelling:
+    points = without(clip(SCALARS, 0, 0xFFFF), *(point for _, point in _JSON_SHORT), 0x2F)
+    forms = (HexForm(ord("u"), 4, points, upper=False),)
+    return Spelling(Surface.JSON_CANONICAL, b'"', 0x22, _JSON_RAW, (*_JSON_SHORT, (0x2F, 0x2F)), forms, guarded=True)
+
+
+def _guarded_repr(quote: int) -> Spelling:
+    plain = _python_repr(quote)
+    points = without(SCALARS, *(point for _, point in plain.short))
+    bounds = ((0, 0xFF), (0x100, 0xFFFF), (0x10000, 0x10FFFF))
+    forms = tuple(replace(form, allowed=clip(points, low, high)) for form, (low, high) in zip(plain.hexes, bounds, strict=True))
+    return replace(plain, hexes=forms, guarded=True)
+
+
 def _python_repr(quote: int) -> Spelling:
     printable, hidden = _printable()
     hidden = without(hidden, 9, 10, 13)
@@ -114,6 +129,12 @@ def _python_repr(quote: int) -> Spelling:
     if quote == 0x27:
         short.append((quote, quote))  # only reached when the text has both quotes: see `variants`
     return Spelling(Surface.PYTHON_CANONICAL, bytes([quote]), quote, without(printable, 0x5C, quote), tuple(short), forms)
+
+
+@cache
+def _guarded(surface: Surface) -> tuple[Spelling, ...]:
+    """Return the spellings of a canonical surface for texts that tell raw characters from escaped ones."""
+    return (_guarded_json(),) if surface is Surface.JSON_CANONICAL else (_guarded_repr(0x27), _guarded_repr(0x22))
 
 
 @cache
@@ -128,8 +149,6 @@ def spellings(surface: Surface) -> tuple[Spelling, ...]:
             return (Spelling(surface, b'"', 0x22, _JSON_RAW, (*_JSON_SHORT, (0x2F, 0x2F)), (form,)),)
         case Surface.JSON_CANONICAL:
             return (canonical,)
-        case Surface.JSON_TAGSAFE:
-            return (Spelling(surface, b'"', 0x22, _JSON_RAW, _JSON_SHORT, canonical.hexes, tag_safe=True),)
         case Surface.PYTHON:
             return (_python(0x27), _python(0x22))
         case Surface.PYTHON_CANONICAL:
@@ -137,11 +156,19 @@ def spellings(surface: Surface) -> tuple[Spelling, ...]:
 
 
 @cached(4096)
-def variants(surface: Surface, language: Language) -> tuple[tuple[Spelling, Language | None], ...]:
+def variants(surface: Surface | MarkerSafe, language: Language) -> tuple[tuple[Spelling, Language | None], ...]:
     """Return (spelling, the texts written so); None where there are none.
 
-    Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.
+    Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.  Texts among which none spells a marker
+    are written as on the surface without markers.
     """
+    if isinstance(surface, MarkerSafe):
+        plain = variants(surface.base, language)
+        if isinstance(language, LiteralSet) and not any(marker in text for text in language.texts for marker in surface.markers):
+            return plain
+        markers = markers_of(surface.markers)
+        return tuple((way, None if part is None else Guarded(part, markers, way.raw))
+                     for way, (_, part) in zip(_guarded(surface.base), plain, strict=True))
     ways = spellings(surface)
     if surface is not Surface.PYTHON_CANONICAL:
         return tuple((way, language) for way in ways)
@@ -157,13 +184,14 @@ def variants(surface: Surface, language: Language) -> tuple[tuple[Spelling, Lang
     return tuple((way, part if part.edges() or part.accepts else None) for way, part in zip(ways, parts))
 
 
-def decode(surface: Surface, spelled: bytes) -> str:
+def decode(surface: Surface | MarkerSafe, spelled: bytes) -> str:
     """Return the text that a complete spelling, quotes included, stands for.
 
     >>> decode(Surface.JSON, b'"\\\\u00e9"')
     'é'
     """
     source = spelled.decode("utf-8")
+    surface = Surface(int(surface))
     if surface is Surface.RAW:
         return source
     if "\\" not in source:  # PERF: nine texts in ten; 0.3 µs instead of 2 µs

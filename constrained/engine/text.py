@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.engine.spelling import SCALARS, HexForm, Ranges, Spelling, clip
 from constrained.machine import Language, LiteralSet
 
@@ -42,7 +43,6 @@ class TextAt:
     left: int = 0  # bytes or digits still to come
     value: int = 0  # what they have spelled so far
     form: HexForm | None = None
-    after_less: bool = False  # the last character was a raw "<"
     high: int = 0  # high surrogate of a pair, 0: none
 
     @property
@@ -51,14 +51,17 @@ class TextAt:
 
     @property
     def label(self) -> int:
-        return self.language.label if isinstance(self.language, LiteralSet) else 0
+        return self.language.label if isinstance(self.language, (LiteralSet, Guarded)) else 0
 
     def step(self, byte: int) -> TextAt | None:
         return _STEPS[self.place](self, byte)
 
     def live(self) -> TextAt | None:
         """Return this position if the language can go on from it."""
-        return self if reaches(self.language, self._pending()) else None
+        points = self._pending()
+        if self.place != UTF8 and self.spelling.guarded:
+            points = tuple((low + ESCAPED, high + ESCAPED) for low, high in points)
+        return self if reaches(self.language, points) else None
 
     def _pending(self) -> Ranges:
         """Return the code points that the started character can still become."""
@@ -79,22 +82,19 @@ def _pair(high: int, low: int) -> int:
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 
 
-def _after(at: TextAt, point: int, raw: bool = False) -> TextAt | None:
-    target = successor(at.language, point)
-    if target is None:
-        return None
-    return TextAt(at.spelling, target, after_less=raw and at.spelling.tag_safe and point == 0x3C)
+def _after(at: TextAt, point: int, *, raw: bool = False) -> TextAt | None:
+    target = successor(at.language, point if raw or not at.spelling.guarded else point + ESCAPED)
+    return None if target is None else TextAt(at.spelling, target)
 
 
 def _body(at: TextAt, byte: int) -> TextAt | None:
     spelling = at.spelling
     if byte == spelling.closing:
-        return replace(at, place=DONE, after_less=False) if at.language.accepts else None
+        return replace(at, place=DONE) if at.language.accepts else None
     if byte == 0x5C and spelling.escapes:
         return _escape_start(at)
     if byte < 0x80:
-        allowed = clip(spelling.raw, byte, byte) and not (at.after_less and byte == 0x2F)
-        return _after(at, byte, raw=True) if allowed else None
+        return _after(at, byte, raw=True) if clip(spelling.raw, byte, byte) else None
     for lead, length in ((0xC0, 1), (0xE0, 2), (0xF0, 3)):
         if lead <= byte < lead + (0x40 >> length) and byte not in (0xC0, 0xC1):
             next_at = TextAt(spelling, at.language, UTF8, length, byte - lead)
@@ -111,11 +111,11 @@ def _utf8(at: TextAt, byte: int) -> TextAt | None:
         return None
     if left:
         return replace(at, left=left, value=value).live()
-    return _after(at, value) if clip(at.spelling.raw, value, value) else None
+    return _after(at, value, raw=True) if clip(at.spelling.raw, value, value) else None
 
 
 def _escape_start(at: TextAt) -> TextAt | None:
-    start = TextAt(at.spelling, at.language, ESCAPE, after_less=at.after_less)
+    start = TextAt(at.spelling, at.language, ESCAPE)
     alive = at.spelling.continuation or any(start.step(byte) for byte in range(0x21, 0x7F))
     return start if alive else None
 
@@ -125,8 +125,6 @@ def _escape(at: TextAt, byte: int) -> TextAt | None:
     for letter, point in spelling.short:
         if letter == byte:
             return _after(at, point)
-    if byte == 0x2F and at.after_less:
-        return _after(at, 0x2F)
     if byte == 0x0A and spelling.continuation:
         return TextAt(spelling, at.language)
     for form in spelling.hexes:

@@ -24,8 +24,9 @@ from heapq import heappop, heappush
 from itertools import chain, count, islice
 from typing import TypeAlias
 
+from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.engine.spelling import Spelling, clip, decode, variants
-from constrained.engine.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt
+from constrained.engine.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt, successor
 from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, Edges, Language, LiteralSet, State, Surface, Text
 from constrained.work import place, spend
@@ -132,14 +133,14 @@ class Ways:
             if whole.place == DONE:
                 yield begun, whole
             else:
-                yield begun + _guarded(whole, self.body(whole.spelling, whole.language)) + _closing(whole.spelling), whole
+                yield begun + self.body(whole.spelling, whole.language) + _closing(whole.spelling), whole
 
     def body(self, spelling: Spelling, language: Language) -> Way:
         """Return the shortest spelling of a text of a language, without quotes."""
         key = id(spelling), language
         known = self._bodies.get(key)
         if known is None:
-            known = self._bodies[key] = _tagsafe(spelling, self._searched(spelling, language))
+            known = self._bodies[key] = self._searched(spelling, language)
         return known
 
     def _searched(self, spelling: Spelling, language: Language) -> Way:
@@ -162,7 +163,7 @@ class Ways:
 
     def told(self, at: TextAt, after: Dispatch, record: bytes | None, surface: Surface | None) -> Iterator[tuple[Way, State]]:
         """Yield ways to the end of a text, each with the state that follows this text."""
-        if record is None and isinstance(at.language, LiteralSet):
+        if record is None and _set_of(at.language) is not None:
             yield from self._labelled(at, after)
             return
         for way in chain((self.rest(at),), self._candidates(at, _FEW), self._candidates(at, _MANY)):
@@ -178,8 +179,8 @@ class Ways:
 
     def _labelled(self, at: TextAt, after: Dispatch) -> Iterator[tuple[Way, State]]:
         for begun, whole in _characters(at):
-            language = whole.language
-            assert isinstance(language, LiteralSet)
+            language = _set_of(whole.language)
+            assert language is not None
             for label in [language.label] if whole.place == DONE else _labels(language, after.wanted):
                 spend(2)
                 target = after.after(label)
@@ -188,10 +189,9 @@ class Ways:
                 if whole.place == DONE:
                     yield begun, target
                     continue
-                parts = [next(_spelled(whole.spelling, ord(c), ord(c), 1), None) for c in language.texts[label][language.depth :]]
-                if None not in parts:
-                    written = _tagsafe(whole.spelling, "".join(part for part in parts if part is not None))
-                    yield begun + _guarded(whole, written) + _closing(whole.spelling), target
+                written = _written(whole.spelling, whole.language, language.texts[label][language.depth :])
+                if written is not None:
+                    yield begun + written + _closing(whole.spelling), target
 
     def candidates(self, text: Text, used: frozenset[str], most: int) -> list[str]:
         """Return the first texts that `told` would try, without those that are used: `most` for each way of spelling."""
@@ -224,7 +224,7 @@ class Ways:
                 yield way
                 continue
             if language.accepts:
-                complete = _tagsafe(start.spelling, way) + _closing(start.spelling)
+                complete = way + _closing(start.spelling)
                 heappush(heap, (len(complete), complete, next(ties), None, None))
             for low, high, target in language.edges():
                 for spelled in _spelled(start.spelling, low, high, most):
@@ -335,13 +335,27 @@ def _closing(spelling: Spelling) -> Way:
     return chr(spelling.closing) if spelling.closing >= 0 else ""
 
 
-def _guarded(at: TextAt, written: Way) -> Way:
-    """Return what is written behind a position, where "/" right behind a raw "<" has to be escaped."""
-    return "\\" + written if at.after_less and written.startswith("/") else written
+def _set_of(language: Language) -> LiteralSet | None:
+    """Return the set of texts that a language is, if it is one."""
+    language = language.language if isinstance(language, Guarded) else language
+    return language if isinstance(language, LiteralSet) else None
 
 
-def _tagsafe(spelling: Spelling, written: Way) -> Way:
-    return written.replace("</", "<\\/") if spelling.tag_safe else written
+def _written(spelling: Spelling, at: Language, rest: str) -> Way | None:
+    """Return the spelling of the rest of a text; None: it has none."""
+    parts = []
+    for char in rest:
+        point = ord(char)
+        if isinstance(at, Guarded):
+            found = successor(at, point)
+            point, after = (point, found) if found is not None else (point + ESCAPED, successor(at, point + ESCAPED))
+            assert after is not None
+            at = after
+        part = next(_spelled(spelling, point, point, 1), None)
+        if part is None:
+            return None
+        parts.append(part)
+    return "".join(parts)
 
 
 def _expected_byte(low: int, high: int) -> Way:
@@ -351,8 +365,10 @@ def _expected_byte(low: int, high: int) -> Way:
 def _spelled(spelling: Spelling, low: int, high: int, most: int) -> Iterator[Way]:
     """Yield the shortest spellings of up to `most` code points of a range, those that a reader would expect first."""
     raw, yielded = clip(spelling.raw, low, high), 0
+    if low >= ESCAPED:
+        low, high = low - ESCAPED, high - ESCAPED
     for char in EXPECTED:
-        if yielded < most and low <= ord(char) <= high and clip(raw, ord(char), ord(char)):
+        if yielded < most and clip(raw, ord(char), ord(char)):
             yielded += 1
             yield char
     for first, last in raw:

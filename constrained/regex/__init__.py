@@ -12,6 +12,7 @@ from .ecma_syntax import parse_ecma
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
 from .lasting import lasting
 from .liveness import example, is_empty, is_finite, live_edges, public_edges
+from .markers import Markers, markers_of, without
 from .python_syntax import parse_python
 from .saturate import saturated
 from .show import pattern_text, short_text
@@ -22,6 +23,6 @@ RULES.update({
 })
 
 __all__ = [
-    "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "char_class", "complement", "concat", "example", "intersect", "is_empty", "is_finite",
-    "literal", "literals", "matches", "optional", "parse_ecma", "parse_python", "repeat", "union",
+    "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "Markers", "char_class", "complement", "concat", "example", "intersect", "is_empty",
+    "is_finite", "literal", "literals", "markers_of", "matches", "optional", "parse_ecma", "parse_python", "repeat", "union", "without",
 ]

@@ -38,12 +38,12 @@ from constrained.schema.tagged_surface import Members, Tags, check_names
 from constrained.schema.values import Conj
 from constrained.work import metered, place
 
-Surface: TypeAlias = Callable[[str, str, int], Punctuation]  # of whitespace, spelling and the longest run of whitespace
+Surface: TypeAlias = Callable[[str, str, int, tuple[str, ...]], Punctuation]  # of whitespace, spelling, the longest run of blanks, what to avoid
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
 
 
 def _as_arguments(options: Options, values: Values, conj: Conj) -> State:
-    return values.object_written_as(arguments(options.whitespace, options.spelling, options.max_whitespace), conj)
+    return values.object_written_as(arguments(options.whitespace, options.spelling, options.max_whitespace, options.avoid), conj)
 
 
 def _between_tags(options: Options, values: Values, conj: Conj) -> State:
@@ -76,6 +76,7 @@ class Options:
     quote: str | None = None
     numbers: str = "any"
     max_whitespace: int = LONGEST_GAP
+    avoid: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         allowed = {
@@ -101,13 +102,14 @@ def embed(
     schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
     unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
     tags: Tags | None = None, quote: str | None = None, numbers: str = "any", max_whitespace: int = LONGEST_GAP, strict: bool = False,
+    avoid: tuple[str, ...] = (),
 ) -> EmbeddedSchema:
     """Return the machine of the texts whose values are valid against a schema.
 
     surface: "json"; "python", literals as `ast.literal_eval` reads them; "arguments", an object as Python keyword arguments in
     parentheses; "tagged", an object as raw text between `tags`; "quoted", bare keys and strings between the special token
     `quote`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
-    spelling: "any", "canonical" or "tagsafe", see the surfaces.  property_order: "any", or "schema" for the order of
+    spelling: "any" or "canonical", see the surfaces; avoid: texts that no canonical string spells.  property_order: "any", or "schema" for the order of
     ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.  closed: objects have no keys but
     those that are mentioned.  formats: "assert" all known ones, those of the schema's own
     "dialect", "annotate" none, or assert all but what readers of dates and times refuse, "loadable".  numbers: "any", or "bounded", see
@@ -124,7 +126,7 @@ def embed(
     if documents is not None and not isinstance(documents, Mapping):
         raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead='documents={"https://…": {…}}')
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
-    further = quote, numbers, max_whitespace
+    further = quote, numbers, max_whitespace, avoid
     key = content(schema, documents, *written, None if tags is None else tuple(tags), *further)
     try:
         with metered():
@@ -143,7 +145,8 @@ class EmbeddedSchema:
         self.options = options
         self._source = (schema, documents) if key is None else key  # a name instead of the caller's objects, which may change
         surface, self._outer = SURFACES[options.surface]
-        inner = surface(options.whitespace, options.spelling, options.max_whitespace) if options.quote is None else quoted(options.quote)
+        ways = options.whitespace, options.spelling, options.max_whitespace, options.avoid
+        inner = surface(*ways) if options.quote is None else quoted(options.quote)
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()

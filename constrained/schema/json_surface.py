@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from constrained.machine import Surface
+from constrained.machine import MarkerSafe, Surface
 from constrained.schema.numbers import CANONICAL_NUMBERS, JSON_NUMBERS
 from constrained.schema.punctuation import LONGEST_GAP, Brackets, Keys, Punctuation, check_spelling, separators
 
 _WHITESPACE = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))  # RFC 8259 §2
-_STRINGS = {"any": Surface.JSON, "canonical": Surface.JSON_CANONICAL, "tagsafe": Surface.JSON_TAGSAFE}
 
 
 @lru_cache(maxsize=64)
-def json(whitespace: str, spelling: str, longest: int = LONGEST_GAP) -> Punctuation:
+def json(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
     """Return JSON's punctuation.
 
-    spelling: "any"; "canonical", as json.dumps(ensure_ascii=False) writes strings and numbers; "tagsafe", canonical but with no "</"
-    in a string, for text inside XML-like tags.  longest: characters of whitespace in a row, where it is flexible.
+    spelling: "any"; "canonical", as json.dumps(ensure_ascii=False) writes strings and numbers.  longest: characters of whitespace in a row,
+    where it is flexible.  avoid: texts that no string spells, with escapes where they would stand.
     """
-    check_spelling(spelling)
+    check_spelling(spelling, avoid)
     between = separators(whitespace, _WHITESPACE, b":", b": ", longest)
-    strings = _STRINGS[spelling]
+    strings = Surface.JSON if spelling == "any" else MarkerSafe(Surface.JSON_CANONICAL, avoid) if avoid else Surface.JSON_CANONICAL
     return Punctuation(
         null=b"null", false=b"false", true=b"true", strings=strings, numbers=JSON_NUMBERS if spelling == "any" else CANONICAL_NUMBERS,
         comma=between.comma, gap=between.gap, keys=Keys(strings, between.colon), objects=Brackets(b"{", ord("}")),

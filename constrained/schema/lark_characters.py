@@ -7,12 +7,13 @@ The engine has its own tables, because it reads bytes and not patterns; `tests/t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from constrained.machine import Surface
+from constrained.machine import MarkerSafe, Surface
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]  # inclusive code points, sorted and disjoint
 
@@ -116,6 +117,11 @@ def hexadecimals(ranges: Ranges, digits: int, *, upper: bool) -> str:
     return found[0] if len(found) == 1 else f"(?:{'|'.join(found)})"
 
 
+def fixed(text: str) -> str:
+    """Return a pattern of one text, as it stands between slashes."""
+    return re.escape(text).replace("/", r"\/")
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way to write a text.  `hexes`: (letter, digits, which code points, upper case allowed) of each form of escape."""
@@ -126,41 +132,28 @@ class Way:
     hexes: tuple[tuple[str, int, Ranges, bool], ...] = ()
     pairs: bool = False  # code points above U+FFFF as two escapes
     octal: bool = False
-    tag_safe: bool = False
+    markers: tuple[str, ...] = ()  # what no text spells
     skipped: str = ""  # a pattern of what may stand before any character and the closing quote and means nothing
 
     def apart(self, ranges: Ranges) -> list[Ranges]:
-        """Return the ranges, those of "<" and "/" apart where the spelling of the second depends on the first.
+        """Return the ranges, where they are written as long classes in two parts: beyond ASCII they are the same nearly everywhere."""
+        return [part for part in (clip(ranges, 0, 0x7F), clip(ranges, 0x80, 0x10FFFF)) if part] if len(self.raw) > _MANY else [ranges]
 
-        Where they are written as long classes, they are parted at the end of ASCII: beyond it they are the same nearly everywhere.
-        """
-        if not self.tag_safe:
-            return [part for part in (clip(ranges, 0, 0x7F), clip(ranges, 0x80, 0x10FFFF)) if part] if len(self.raw) > _MANY else [ranges]
-        special = (clip(ranges, 0x3C, 0x3C), clip(ranges, 0x2F, 0x2F))
-        return [part for part in (meet(ranges, outside(((0x2F, 0x2F), (0x3C, 0x3C)))), *special) if part]
+    def loosely(self, ranges: Ranges) -> str:
+        """Return a pattern of the spellings of the characters in the ranges, wherever markers are."""
+        ends = {marker[-1] for marker in self.markers if clip(meet(self.raw, ranges), ord(marker[-1]), ord(marker[-1]))}
+        return f"(?:{'|'.join([self.spell(ranges), *(fixed(self.escape(ord(end))) for end in sorted(ends))])})" if ends else self.spell(ranges)
 
-    def is_less(self, ranges: Ranges) -> bool:
-        """Return whether the ranges are "<", behind which "/" is escaped."""
-        return self.tag_safe and ranges == ((0x3C, 0x3C),)
+    def escape(self, point: int) -> str:
+        """Return the escape of a character that need not be escaped."""
+        if self.quote == '"' and not self.hexes[1:]:
+            return r"\/" if point == 0x2F else f"\\u{point:04x}"
+        return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
-    def tag_safe_run(self, ranges: Ranges) -> str:
-        """Return a pattern of any number of characters, with "/" escaped exactly behind a raw "<"."""
-        slash, less = clip(ranges, 0x2F, 0x2F), clip(ranges, 0x3C, 0x3C)
-        rest = meet(ranges, outside(((0x2F, 0x2F), (0x3C, 0x3C))))
-        others = [self.spell(rest)] if rest else []
-        inner = "|".join([*others, *([r"\\\/"] if slash else [])])
-        return f"(?:{'|'.join([*others, *([chr(92) + '/'] if slash else []), *([f'<+(?:{inner})'] if less else [])])})*{'<*' if less else ''}"
-
-    def spell(self, ranges: Ranges, *, after_less: bool = False) -> str:
-        """Return a pattern of the spellings of the characters in the ranges, behind a raw "<" or not.
-
-        Invariant: tag-safe ranges are apart.
-        """
+    def spell(self, ranges: Ranges) -> str:
+        """Return a pattern of the spellings of the characters in the ranges."""
         parts = []
         raw = meet(self.raw, ranges)
-        if self.tag_safe and clip(raw, 0x2F, 0x2F):
-            raw = meet(raw, outside(((0x2F, 0x2F),)))
-            parts.append(r"\\\/" if after_less else r"\/")
         if raw:
             parts.append(char_class(raw))
         short = "".join(letter for point, letter in self.short.items() if clip(ranges, point, point))
@@ -223,9 +216,9 @@ def _json_raw() -> Ranges:
     return meet(SCALARS, outside(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))))
 
 
-def _json_canonical(*, tag_safe: bool) -> tuple[Way, ...]:
+def _json_canonical() -> tuple[Way, ...]:
     controls = meet(((0, 0x1F),), outside(tuple((point, point) for point in sorted(_JSON_SHORT))))
-    return (Way('"', _json_raw(), dict(_JSON_SHORT), (("u", 4, controls, False),), tag_safe=tag_safe),)
+    return (Way('"', _json_raw(), dict(_JSON_SHORT), (("u", 4, controls, False),)),)
 
 
 def _python() -> tuple[Way, ...]:
@@ -248,14 +241,15 @@ def _python_canonical() -> tuple[Way, ...]:
 _WAYS: dict[Surface, Callable[[], tuple[Way, ...]]] = {
     Surface.RAW: lambda: (Way("", SCALARS),),
     Surface.JSON: _json,
-    Surface.JSON_CANONICAL: lambda: _json_canonical(tag_safe=False),
-    Surface.JSON_TAGSAFE: lambda: _json_canonical(tag_safe=True),
+    Surface.JSON_CANONICAL: _json_canonical,
     Surface.PYTHON: _python,
     Surface.PYTHON_CANONICAL: _python_canonical,
 }
 
 
-@lru_cache(maxsize=8)
-def ways(surface: Surface) -> tuple[Way, ...]:
+@lru_cache(maxsize=64)
+def ways(surface: Surface | MarkerSafe) -> tuple[Way, ...]:
     """Return the ways to write a text; where there are two, they differ in their quotes (repr(): see `lark_rules`)."""
+    if isinstance(surface, MarkerSafe):
+        return tuple(replace(way, markers=surface.markers) for way in ways(surface.base))
     return _WAYS[surface]()

@@ -2,10 +2,11 @@
 
 Generic: a machine state becomes a rule, its edges alternatives, a call the callee before what follows it; a text becomes one terminal
 where its language is a counted class of characters, else a rule per state of its automaton.  So everything that has finitely many
-states is printed exactly.  Two things have not, and are printed with a comment that says so:
+states is printed exactly.  Three things have not, or too many, and are printed with a comment that says so:
 
 - keys that are not named: that none comes twice is left out;
-- numbers in every spelling, unless all numbers are allowed: printed in canonical spelling.
+- numbers in every spelling, unless all numbers are allowed: printed in canonical spelling;
+- strings with bounds: that they spell no marker is left out.
 
 Objects in any order have a state for each set of written keys.  Past `MOST_RULES` there is an error that names the remedy.
 """
@@ -17,9 +18,10 @@ from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring
 
 from constrained.errors import GrammarError
-from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, State, Surface, Text
-from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal
-from constrained.schema.lark_characters import Ranges, Way, char_class, ways
+from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, MarkerSafe, State, Surface, Text
+from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, markers_of
+from constrained.regex.guarded import ESCAPED, Guarded
+from constrained.schema.lark_characters import Ranges, Way, char_class, clip, fixed, ways
 from constrained.schema.machine_texts import cut
 from constrained.schema.numbers import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.values import NumberRange
@@ -33,13 +35,13 @@ _INTEGER = r"/0|-?[1-9][0-9]*/"
 _WHOLE = NumberRange(integer=True)
 _REPEATS = "// wider: keys that are not named may come twice, and so may the items of uniqueItems"
 _CANONICAL = "// narrower: numbers with bounds are printed in their canonical spelling"
+_MARKERS = "// wider: strings with bounds may spell markers of the format"
 """Comments, once per embedded schema."""
 
 
 _WRITERS: dict[Surface, Callable[[str], str]] = {  # the surfaces that write a text in one way only
     Surface.RAW: str,
     Surface.JSON_CANONICAL: encode_basestring,
-    Surface.JSON_TAGSAFE: lambda text: encode_basestring(text).replace("</", "<\\/"),
     Surface.PYTHON_CANONICAL: repr,
 }
 
@@ -142,18 +144,17 @@ class Rules:
         if pattern is not None:
             return [pattern]
         quote = _quoted(way.quote) if way.quote else ""
-        return [" ".join(part for part in (quote, self._spelled(way, language)) if part)]
+        read = Guarded(language, markers_of(way.markers), way.raw) if way.markers else language
+        return [" ".join(part for part in (quote, self._spelled(way, read)) if part)]
 
-    def _spelled(self, way: Way, language: Language, *, after_less: bool = False) -> str:
-        """Return the rule of the rest of a text and its closing quote; `after_less`: behind a raw "<", where "/" may need an escape."""
+    def _spelled(self, way: Way, language: Language) -> str:
+        """Return the rule of the rest of a text and its closing quote."""
         def body() -> list[str]:
-            parts = [(part, target) for target, ranges in _by_target(language) for part in way.apart(ranges)]
-            found = [f"{self._pattern(way.spell(part, after_less=after_less))} {self._spelled(way, target, after_less=way.is_less(part))}"
-                     for part, target in parts]
+            found = [f"{self._pattern(part)} {self._spelled(way, target)}" for target, ranges in _by_target(language) for part in _parts(way, ranges)]
             closing = f"/{way.skipped}{way.quote}/" if way.skipped else _quoted(way.quote) if way.quote else ""
             return found + [closing] * language.accepts
 
-        return self._name((way, language, after_less), body)
+        return self._name((way, language), body)
 
     def _counted(self, way: Way, language: Language) -> str | None:
         """Return a terminal, or one between quotes, if the language is a repeated class of characters that the way writes in one piece."""
@@ -164,11 +165,13 @@ class Rules:
         if not way.quote and least == 0:
             return None
         count = "*" if (least, most) == (0, None) else "" if (least, most) == (1, 1) else f"{{{least},{'' if most is None else most}}}"
-        if way.tag_safe and len(way.apart(ranges)) > 1:
-            return self._pattern(f"{way.quote}{way.tag_safe_run(ranges)}{way.quote}") if count == "*" else None
-        spelled = way.spell(ranges)
+        if way.markers and count == "*":
+            return None
+        if way.markers:
+            self._notes[_MARKERS] = None
+        spelled = way.loosely(ranges)
         if len(spelled) > _SHORT and not way.skipped and way.quote:  # as a rule the library and we read it in a fraction of the time
-            names, quote = [self._pattern(way.spell(part)) for part in way.apart(ranges)], _quoted(way.quote)
+            names, quote = [self._pattern(way.loosely(part)) for part in way.apart(ranges)], _quoted(way.quote)
             name = names[0] if len(names) == 1 else f"({' | '.join(names)})"
             repeated = f"{name}~{least}..{most}" if most is not None else f"{name}~{least} {name}*" if least else f"{name}*"
             return f"{quote} {repeated} {quote}"
@@ -184,7 +187,12 @@ class Rules:
             known = self._terminals[pattern] = f"{self._prefix.upper()}_T{len(self._terminals)}"
         return known
 
-    def _literal(self, surface: Surface, text: str) -> str:
+    def _literal(self, surface: Surface | MarkerSafe, text: str) -> str:
+        if isinstance(surface, MarkerSafe):
+            spelled = _WRITERS[surface.base](text)
+            way = next(way for way in ways(surface) if way.quote == spelled[0])
+            inner = markers_of(surface.markers).escaped(spelled[1:-1], lambda char: way.escape(ord(char)))
+            return _quoted(spelled[0] + inner + spelled[-1])
         if surface in _WRITERS:
             return _quoted(_WRITERS[surface](text))
         options = [way.quote + "".join(way.spell(((ord(char), ord(char)),)) for char in text) + way.skipped + way.quote for way in ways(surface)]
@@ -208,6 +216,16 @@ class Rules:
         return self._name(language, body)
 
 
+def _parts(way: Way, ranges: Ranges) -> list[str]:
+    """Return patterns of the spellings of letters, which are code points or, of guarded languages, escaped ones."""
+    raw = tuple((low, high) for low, high in ranges if low < ESCAPED)
+    escaped = tuple((low - ESCAPED, high - ESCAPED) for low, high in ranges if low >= ESCAPED)
+    found = [way.spell(part) for part in way.apart(raw)] if raw else []
+    for low, high in escaped:
+        found.append(fixed(way.escape(low)) if low == high and clip(way.raw, low, high) else way.spell(((low, high),)))
+    return found
+
+
 def _by_target(language: Language) -> Iterable[tuple[Language, Ranges]]:
     """Return what follows the first character of a text, and the characters that it follows."""
     found: dict[Language, list[tuple[int, int]]] = {}
@@ -220,10 +238,10 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _variants(surface: Surface, language: Language) -> list[tuple[Way, Language]]:
+def _variants(surface: Surface | MarkerSafe, language: Language) -> list[tuple[Way, Language]]:
     """Return the ways to write the texts of a language; repr() takes double quotes for texts with ' and without "."""
     options = ways(surface)
-    if surface is not Surface.PYTHON_CANONICAL:
+    if Surface(int(surface)) is not Surface.PYTHON_CANONICAL:
         return [(way, language) for way in options]
     assert isinstance(language, Expr)
     apostrophe, quotation = (concat(ANY_TEXT, literal(char), ANY_TEXT) for char in "'\"")

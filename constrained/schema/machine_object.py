@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from constrained.errors import LimitExceeded
-from constrained.machine import END, Dispatch, Edges, LiteralSet, ObjectTable, State, Surface, Text
+from constrained.machine import END, Dispatch, Edges, LiteralSet, MarkerSafe, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
 from constrained.schema.machine_clauses import Clauses, Reading
 from constrained.schema.machine_texts import never_runs_dry, scarce_from, without_dead_ends
@@ -239,7 +239,7 @@ class ObjectMachine:
         """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the positions here."""
         marks = self.punctuation
         plain = not (self.clauses.all or self.values.ordered or marks.objects.trailing or marks.objects.leading) and all(cell.endless for cell in self.cells)
-        if not plain or marks.keys.surface in (Surface.PYTHON_CANONICAL, Surface.RAW):
+        if not plain or isinstance(marks.keys.surface, MarkerSafe) or marks.keys.surface in (Surface.PYTHON_CANONICAL, Surface.RAW):
             return None
         conjs = (*self.conjs, *(cell.value for cell in self.cells))
         return ObjectTable(

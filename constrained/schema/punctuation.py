@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from constrained.errors import SchemaError
-from constrained.machine import END, Bytes, Edges, State, Surface, Text
+from constrained.machine import END, Bytes, Edges, MarkerSafe, State, Surface, Text
 from constrained.regex import Expr, char_class, repeat
 from constrained.schema.number_exponents import Spelling
 
 LONGEST_GAP = 1024  # characters of whitespace in a row
 
 WHITESPACES = ("canonical", "compact", "flexible")
-SPELLINGS = ("any", "canonical", "tagsafe")
+SPELLINGS = ("any", "canonical")
 
 
 class Optional(NamedTuple):
@@ -85,7 +85,7 @@ class Brackets:
 class Keys:
     """How the keys of an object are written."""
 
-    surface: Surface
+    surface: Surface | MarkerSafe
     colon: State  # between a key and its value
     within: Expr | None = None  # the keys that an object may have where its schema does not list them; None: any
 
@@ -97,7 +97,7 @@ class Punctuation:
     null: bytes
     false: bytes
     true: bytes
-    strings: Surface
+    strings: Surface | MarkerSafe
     numbers: Spelling
     comma: State
     gap: State | None
@@ -144,6 +144,8 @@ def spelled(text: str, specials: Collection[str], then: State) -> State:
     return then
 
 
-def check_spelling(spelling: str) -> None:
+def check_spelling(spelling: str, avoid: tuple[str, ...]) -> None:
     if spelling not in SPELLINGS:
         raise SchemaError(f"unknown spelling {spelling!r}", instead=f"one of: {', '.join(SPELLINGS)}")
+    if avoid and spelling == "any":
+        raise SchemaError("the spelling is 'any'", because="only canonical strings are spelled around texts to avoid", instead="spelling='canonical'")

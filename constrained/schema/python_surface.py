@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from constrained.errors import SchemaError
-from constrained.machine import Surface
+from constrained.machine import MarkerSafe, Surface
 from constrained.schema.machine_texts import identifiers
 from constrained.schema.normalise import is_never, normalise
 from constrained.schema.numbers import CANONICAL_NUMBERS, PYTHON_NUMBERS
@@ -24,14 +24,12 @@ _WHITESPACE = ((0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20))
 
 
 @lru_cache(maxsize=64)
-def python(whitespace: str, spelling: str, longest: int = LONGEST_GAP) -> Punctuation:
-    """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list."""
-    check_spelling(spelling)
-    if spelling == "tagsafe":
-        raise SchemaError("spelling 'tagsafe' is one of JSON strings", instead="'any' or 'canonical'")
+def python(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
+    """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list; avoid: as in `json`."""
+    check_spelling(spelling, avoid)
     free = spelling == "any"
     between = separators(whitespace, _WHITESPACE, b":", b": ", longest)
-    strings = Surface.PYTHON if free else Surface.PYTHON_CANONICAL
+    strings = Surface.PYTHON if free else MarkerSafe(Surface.PYTHON_CANONICAL, avoid) if avoid else Surface.PYTHON_CANONICAL
     lists = (Brackets(b"[", ord("]"), trailing=free),)
     tuples = (Brackets(b"(", ord(")"), trailing=True, lonely=True),) if free else ()
     return Punctuation(
@@ -41,9 +39,9 @@ def python(whitespace: str, spelling: str, longest: int = LONGEST_GAP) -> Punctu
 
 
 @lru_cache(maxsize=64)
-def arguments(whitespace: str, spelling: str, longest: int = LONGEST_GAP) -> Punctuation:
+def arguments(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
     """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested objects."""
-    inner = python(whitespace, spelling, longest)
+    inner = python(whitespace, spelling, longest, avoid)
     between = separators(whitespace, _WHITESPACE, b"=", b"=", longest)
     keys = Keys(Surface.RAW, between.colon, within=identifiers())
     return replace(inner, keys=keys, objects=replace(inner.objects, opening=b"(", closing=ord(")")))

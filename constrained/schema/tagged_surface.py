@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from constrained.errors import SchemaError
 from constrained.machine import END, Edges, State, Surface, Text
-from constrained.regex import ANY, NEVER, Expr, complement, intersect, is_empty, literals, matches, parse_python, repeat, union
+from constrained.regex import ANY, NEVER, Expr, complement, intersect, is_empty, literals, matches, parse_python, repeat, union, without
 from constrained.schema.documents import NOTHING
 from constrained.schema.machine_object import ObjectMachine
 from constrained.schema.machine_value import Values, choice
@@ -65,6 +65,7 @@ class Tags(NamedTuple):
     text: str
     markers: tuple[str, ...] = ()
     specials: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
 
 
 class Written(NamedTuple):
@@ -99,7 +100,7 @@ class Members:
         self.punctuation = self._punctuation()
         self._end = spelled(tags.end.replace(AGAIN, name), tags.specials, END)
         self._named: dict[str, Members] = {}
-        self._clean = _text(tags.text)
+        self._clean = _text(tags.text, tags.avoid)
 
     def _punctuation(self) -> Punctuation:
         tags, inner = self._tags, self._values.punctuation
@@ -223,8 +224,8 @@ def _restricted(value: Value, kinds: set[str]) -> Value:
 
 
 @lru_cache(maxsize=64)
-def _text(pattern: str) -> Expr:
-    return parse_python(pattern)
+def _text(pattern: str, avoid: tuple[str, ...]) -> Expr:
+    return intersect(parse_python(pattern), without(avoid)) if avoid else parse_python(pattern)
 
 
 @lru_cache(maxsize=64)

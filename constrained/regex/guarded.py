@@ -1,0 +1,123 @@
+"""Languages of texts that are spelled so that no marker stands in them: what `machine.MarkerSafe` means to a kernel.
+
+Which character has to be escaped depends on those before it as they are spelled, not on the text.  So the language reads an alphabet twice
+as large: a character as it stands is its code point, an escaped one is `ESCAPED` more.  A kernel adds this number for each escape that it
+reads on a spelling that is `guarded`, and knows nothing else about markers.
+
+    "<" ──► 1 ──"|"──► 2 ── … ──"d"──► 6        (after "<|end" a ">" has no edge as it stands, but one as "\\u003e")
+
+A character is escaped where it would complete a marker, and where the surface cannot write it otherwise: each text has one spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+from ..machine import Language, LiteralSet
+from .algebra import repeat
+from .expr import Expr
+from .markers import Markers
+
+ESCAPED = 0x110000
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What may follow in a text of `language`, if what stands before it leads the markers to `state`; `raw`: what need not be escaped.
+
+    Invariant: between two characters of the text that is read; a marker can always be avoided, so there are no dead ends.
+    """
+
+    language: Language
+    markers: Markers
+    raw: Ranges
+    state: int = 0
+
+    @property
+    def accepts(self) -> bool:
+        return self.language.accepts
+
+    @property
+    def label(self) -> int:
+        """As of the language: of a set of texts."""
+        return self.language.label if isinstance(self.language, LiteralSet) else 0
+
+    @property
+    def labelled(self) -> bool:
+        return isinstance(self.language, LiteralSet)
+
+    @property
+    def short(self) -> int:
+        """As of expressions: at least so many characters are missing."""
+        found: int = getattr(self.language, "short", 0)
+        return found
+
+    def edges(self) -> tuple[tuple[int, int, Guarded], ...]:
+        stands: list[tuple[int, int, Guarded]] = []
+        escaped: list[tuple[int, int, Guarded]] = []
+        special = sorted(self.markers.steps(self.state).items())
+        for low, high, target in self.language.edges():
+            after = Guarded(target, self.markers, self.raw)
+            for first, last, inside in _split(self.raw, low, high):
+                if not inside:
+                    escaped.append((first + ESCAPED, last + ESCAPED, after))
+                    continue
+                for point, state in special:
+                    if first <= point <= last:
+                        if first < point:
+                            stands.append((first, point - 1, after))
+                        if state is None:
+                            escaped.append((point + ESCAPED, point + ESCAPED, after))
+                        else:
+                            stands.append((point, point, Guarded(target, self.markers, self.raw, state)))
+                        first = point + 1
+                if first <= last:
+                    stands.append((first, last, after))
+        return (*stands, *sorted(escaped, key=lambda edge: edge[0]))
+
+    def mask_key(self, horizon: int) -> Hashable:
+        key = self.language.mask_key(horizon)
+        if type(key) is type(self.language):
+            return Guarded(key, self.markers, self.raw, self.state)  # type: ignore[arg-type]
+        return Guarded, key, self.markers, self.raw, self.state
+
+    @property
+    def counted(self) -> tuple[Endless, int, int | None] | None:
+        """As of expressions: the repeated class of characters and its bounds; None: the language is not of this kind."""
+        found = self.language.counted if isinstance(self.language, Expr) and not self.state else None
+        return None if found is None else (Endless(found[0], self.markers, self.raw), found[1], found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Endless:
+    """A class of characters that is repeated in a guarded text."""
+
+    characters: Expr
+    markers: Markers
+    raw: Ranges
+
+
+def endless(characters: Expr | Endless) -> Language:
+    """Return the language of any number of characters of a class."""
+    if isinstance(characters, Endless):
+        return Guarded(repeat(characters.characters, 0, None), characters.markers, characters.raw)
+    return repeat(characters, 0, None)
+
+
+def _split(ranges: Ranges, low: int, high: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield the parts of [low, high] inside and outside of some ranges."""
+    for first, last in ranges:
+        if last < low:
+            continue
+        if first > high:
+            break
+        if low < first:
+            yield low, first - 1, False
+            low = first
+        yield low, min(last, high), True
+        low = last + 1
+    if low <= high:
+        yield low, high, False

@@ -1,0 +1,87 @@
+"""Texts that nothing but a format's own structure may spell → an automaton that finds them, and the language of texts without them.
+
+A reader of a finished text looks for special tokens and tags by their spelling.  Free text must not spell one (`without`); a string with
+escapes may hold one, if the character that would complete its spelling is escaped (`Markers.step`).
+
+Source: Aho and Corasick 1975, Efficient string matching.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from ..caches import cached
+from .algebra import concat, literals
+from .boolean import complement
+from .expr import ANY_TEXT, Expr
+
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)|(.)", re.DOTALL)
+
+
+class Markers:
+    """An automaton of some markers; compared by identity, see `markers_of`.
+
+    A state is the longest end of the text that begins a marker: a number, 0 for none.
+    Invariant: no marker is a part of another.
+    """
+
+    __slots__ = ("_beginnings", "_steps", "texts")
+
+    def __init__(self, texts: tuple[str, ...]) -> None:
+        self.texts = texts
+        self._beginnings = [""]  # by state
+        known = {"": 0}
+        for text in texts:
+            for end in range(1, len(text)):
+                if text[:end] not in known:
+                    known[text[:end]] = len(self._beginnings)
+                    self._beginnings.append(text[:end])
+        self._steps: list[dict[int, int | None]] = [self._found(read, known) for read in self._beginnings]
+
+    def _found(self, read: str, known: dict[str, int]) -> dict[int, int | None]:
+        ends = [read[at:] for at in range(len(read) + 1)]  # longest first
+        steps: dict[int, int | None] = {}
+        for char in {text[len(end)] for end in ends for text in self.texts if text.startswith(end)}:
+            longer = [end + char for end in ends]
+            steps[ord(char)] = None if any(end in self.texts for end in longer) else next(known[end] for end in longer if end in known)
+        return steps
+
+    def steps(self, state: int) -> dict[int, int | None]:
+        """Return the states after the characters that do not lead to 0; None: the character would complete a marker."""
+        return self._steps[state]
+
+    def step(self, state: int, point: int) -> int | None:
+        """Return the state after a character as it stands, None where it must not stand."""
+        return self._steps[state].get(point, 0)
+
+    def escaped(self, spelled: str, escape: Callable[[str], str]) -> str:
+        r"""Return the spelling of a text, between its quotes, in which no marker stands; escapes in it begin with a backslash.
+
+        >>> markers_of(["<|end|>"]).escaped(r"\n<|end|>", lambda char: f"\\u{ord(char):04x}")
+        '\\n<|end|\\u003e'
+        """
+        state, found = 0, []
+        for part in _ESCAPE.finditer(spelled):
+            after = self.step(state, ord(part[1])) if part[1] else 0
+            found.append(part[0] if after is not None else escape(part[0]))
+            state = after or 0
+        return "".join(found)
+
+
+def markers_of(texts: Iterable[str]) -> Markers:
+    """Return the automaton of some markers, the same for the same ones."""
+    every = set(texts)
+    return _markers(tuple(sorted(text for text in every if text and not any(other in text for other in every - {text, ""}))))
+
+
+@lru_cache(maxsize=256)
+def _markers(texts: tuple[str, ...]) -> Markers:
+    return Markers(texts)
+
+
+@cached(256)
+def without(texts: tuple[str, ...]) -> Expr:
+    """Return the texts that hold none of some markers."""
+    return complement(concat(ANY_TEXT, literals(texts), ANY_TEXT))
