@@ -25,7 +25,7 @@ from constrained.engine.spelling import decode, variants
 from constrained.engine.text import TextAt
 from constrained.engine.vocabulary import Vocabulary
 from constrained.errors import LimitExceeded
-from constrained.machine import END, Dispatch, Edges, State, Surface, Text
+from constrained.machine import END, Dispatch, Edges, MarkerSafe, State, Surface, Text
 from constrained.work import Budget, begin, spend, thread
 
 DEAD = 0  # the automaton state without configurations; never final
@@ -40,7 +40,7 @@ class Frame:
 
     __slots__ = ("after", "surface", "record", "parent")
 
-    def __init__(self, after: State | Dispatch, surface: Surface | None, record: bytes | None, parent: Frame | None) -> None:
+    def __init__(self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None) -> None:
         self.after, self.surface, self.record, self.parent = after, surface, record, parent
 
 
@@ -248,7 +248,7 @@ class PlainKernel:
         surface = callee.surface if isinstance(callee, Text) else None
         return self._frame(after, surface, b"" if records else None, frame)
 
-    def _frame(self, after: State | Dispatch, surface: Surface | None, record: bytes | None, parent: Frame | None) -> Frame:
+    def _frame(self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None) -> Frame:
         key = (after, surface, record, parent)
         frame = self._frames.get(key)
         return frame if frame is not None else self._frames.setdefault(key, Frame(after, surface, record, parent))

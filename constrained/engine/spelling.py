@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from constrained.caches import cached
-from constrained.regex.guarded import Guarded
 from constrained.machine import Language, LiteralSet, MarkerSafe, Surface
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of
+from constrained.regex.guarded import Guarded
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
 

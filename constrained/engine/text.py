@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.engine.spelling import SCALARS, HexForm, Ranges, Spelling, clip
 from constrained.machine import Language, LiteralSet
+from constrained.regex.guarded import ESCAPED, Guarded
 
 BODY, UTF8, ESCAPE, HEX, PAIR, PAIR_U, OCTAL, DONE = range(8)
 

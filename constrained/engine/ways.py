@@ -24,11 +24,11 @@ from heapq import heappop, heappush
 from itertools import chain, count, islice
 from typing import TypeAlias
 
-from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.engine.spelling import Spelling, clip, decode, variants
 from constrained.engine.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt, successor
 from constrained.errors import LimitExceeded
-from constrained.machine import Dispatch, Edges, Language, LiteralSet, State, Surface, Text
+from constrained.machine import Dispatch, Edges, Language, LiteralSet, MarkerSafe, State, Surface, Text
+from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.work import place, spend
 
 Way = str  # symbols, see above
@@ -161,7 +161,7 @@ class Ways:
                     heappush(heap, (len(longer) + getattr(target, "short", 0), longer, next(ties), target))
         raise LimitExceeded("no way out is known", where=place(), because="the surface cannot write any text of the language")
 
-    def told(self, at: TextAt, after: Dispatch, record: bytes | None, surface: Surface | None) -> Iterator[tuple[Way, State]]:
+    def told(self, at: TextAt, after: Dispatch, record: bytes | None, surface: Surface | MarkerSafe | None) -> Iterator[tuple[Way, State]]:
         """Yield ways to the end of a text, each with the state that follows this text."""
         if record is None and _set_of(at.language) is not None:
             yield from self._labelled(at, after)

@@ -23,6 +23,7 @@ from ..machine import Language
 from ..schema.embedding import Options
 from .arguments import Arguments
 from .definition import ENTRY, Change, Definition, Payload
+from .markers import avoided, marker_safe, marks
 from .payload.quoted import sorted_properties
 from .prompted import after_prompt
 from .request import Request
@@ -81,6 +82,8 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
     Cost: some 20 µs a tool; schemas are lowered later, when their tool is called.
     """
     rules = shape(generic, definition, request)
+    if request.marker_safe:
+        rules = marker_safe(rules, definition)
     if "tool_call" in rules:
         assert definition.payload is not None
         rules = _bind_tools(rules, definition, definition.payload, request, writing)
@@ -154,11 +157,13 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
     specials = frozenset((*definition.tokens.values(), *definition.markers))
     templates = [join_literals(sequence, specials) for sequence in flatten(rules, "tool_call", slots)]
     options = {
-        "surface": "arguments" if payload.surface == "python" else payload.surface,
-        "spelling": "tagsafe" if payload.tag_safe or payload.surface == "tagged" else "canonical", **asdict(writing),
+        "surface": "arguments" if payload.surface == "python" else payload.surface, "spelling": "canonical", **asdict(writing),
         "tags": tags_of(rules, definition.markers, tuple(definition.tokens.values())) if payload.surface == "tagged" else None,
         "quote": None if payload.quote is None else definition.tokens[payload.quote],
+        "avoid": avoided(definition, marker_safe=request.marker_safe),
     }
+    if options["tags"] is not None and request.marker_safe:
+        options["tags"] = options["tags"]._replace(avoid=marks(definition))  # raw strings do without: nothing is escaped in them
     Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
     if tools is not None:

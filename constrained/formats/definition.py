@@ -96,10 +96,11 @@ class Definition:
     """A format's .toml file.
 
     `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are texts that some
-    tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn.  `variant` is what
-    sets a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
-    `messages` maps the rules of messages to roles; `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have
-    Python's escapes.  `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
+    tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn,
+    `call_markers` those by which readers find calls.  `variant` is what sets a format apart from the one whose grammar it uses.
+    `stops` maps rules that derive whole turns to the tokens that end them, by name.  `messages` maps the rules of messages to roles;
+    `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have Python's escapes.
+    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
     """
 
     title: str
@@ -108,6 +109,7 @@ class Definition:
     tokens: Mapping[str, str]
     markers: tuple[str, ...]
     reserved: tuple[str, ...]
+    call_markers: tuple[str, ...]
     stops: Mapping[str, tuple[str, ...]]
     payload: Payload | None
     repeat: Repeat | None
@@ -123,8 +125,8 @@ class Definition:
 
 
 _KEYS = frozenset(
-    """extends title specification grammar specials markers reserved spellings variant stops payload calls builtins thoughts messages
-    slots escaped reasoning options tool_list""".split()
+    """extends title specification grammar specials markers reserved call_markers spellings variant stops payload calls builtins thoughts
+    messages slots escaped reasoning options tool_list""".split()
 )
 
 
@@ -170,6 +172,7 @@ def _definition(table: dict[str, Any], path: Path) -> Definition:
         tokens=tokens,
         markers=tuple(table.get("markers", ())),
         reserved=tuple(table.get("reserved", ())),
+        call_markers=tuple(table.get("call_markers", ())),
         stops={rule: tuple(names) for rule, names in table["stops"].items()},
         payload=_payload(table["payload"], path) if "payload" in table else None,
         repeat=_repeat(table["calls"], path) if "calls" in table else None,

@@ -115,7 +115,7 @@ class ChatFormat:
         self, tools: object = None, tool_choice: str | Mapping[str, Any] = "auto", parallel_tool_calls: bool | None = None, *,
         max_calls: int | None = None, property_order: str = "schema", whitespace: str = "canonical", closed: bool = True,
         unsupported: str = "raise", formats: str = "assert", reasoning: str | None = None, prompt: str = "",
-        calls_before: int | None = None, **options: object,
+        calls_before: int | None = None, marker_safe: bool = True, **options: object,
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
@@ -127,13 +127,14 @@ class ChatFormat:
         reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
         prompt: what the prompt holds of the turn behind the assistant's header, which the model goes on from.
         calls_before: the calls of earlier turns, where a format numbers them through; None: unknown, any number may come first.
+        marker_safe: no text of the turn spells a special token or what readers find calls by; strings escape it, answers do without.
         options: see `definition.options`.
 
         Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found again by content.
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
         """
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
-        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before}
+        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe}
         key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, formats, thinking)
         return self._recent.found(key, lambda: bind(self.generic, self.definition, make_request(
             self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing))
@@ -145,12 +146,12 @@ class ChatFormat:
     def _request(
         self, tools: object, *, tool_choice: object = "auto", parallel_tool_calls: bool | None = None, max_calls: int | None = None,
         whitespace: str = "", property_order: str = "", closed: bool = True, unsupported: str = "", reasoning: str | None = None,
-        prompt: str = "", calls_before: int | None = None, **options: object,
+        prompt: str = "", calls_before: int | None = None, marker_safe: bool = True, **options: object,
     ) -> Request:
         """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
         return make_request(
             self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, reasoning=reasoning, prompt=prompt,
-            calls_before=calls_before)
+            calls_before=calls_before, marker_safe=marker_safe)
 
     def parse(
         self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, *, strict: bool = False,

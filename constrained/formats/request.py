@@ -23,6 +23,7 @@ class Request:
     `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the name of the tool that must be called, or None.
     `calls`: the most calls, None = no bound.  `options`: values of the format's options.  `reasoning`: one of `REASONING`.
     `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier turns, None = unknown.
+    `marker_safe`: no text spells what readers search for.
     """
 
     tools: tuple[Tool, ...] | None
@@ -33,11 +34,12 @@ class Request:
     reasoning: str = "optional"
     prompt: str = ""
     calls_before: int | None = None
+    marker_safe: bool = True
 
 
 def make_request(
     definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object],
-    *, reasoning: str | None = None, prompt: str = "", calls_before: int | None = None,
+    *, reasoning: str | None = None, prompt: str = "", calls_before: int | None = None, marker_safe: bool = True,
 ) -> Request:
     """Return the request, defaults filled in.
 
@@ -52,7 +54,7 @@ def make_request(
         raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
     return Request(
         read, "required" if only is not None else str(choice), only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
-        calls_before)
+        calls_before, marker_safe)
 
 
 def _thinking(definition: Definition, reasoning: object, prompt: object) -> tuple[str, str]:

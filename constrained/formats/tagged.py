@@ -57,7 +57,7 @@ def tags_of(rules: Alternatives, markers: Collection[str], specials: Collection[
     )
 
 
-def write_members(arguments: Mapping[str, Any], tags: Tags) -> list[tuple[str, bool]]:
+def write_members(arguments: Mapping[str, Any], tags: Tags, avoid: tuple[str, ...]) -> list[tuple[str, bool]]:
     """Return arguments as members between tags, in pieces: a text, and whether it is of the tags.
 
     Raises: ConstrainedError: a string holds what ends it.
@@ -65,7 +65,7 @@ def write_members(arguments: Mapping[str, Any], tags: Tags) -> list[tuple[str, b
     pieces = [(tags.opening, True)]
     for key, value in arguments.items():
         kind = kind_of(value)
-        text = value if kind == "string" else write_json(value, tag_safe=True)
+        text = value if kind == "string" else write_json(value, avoid)
         if kind == "string" and not re.fullmatch(tags.text, text):
             raise ConstrainedError(f"cannot write the parameter {key!r}", because="its text holds what ends a value in this format, where nothing is escaped")
         end = [(part, True) for part in tags.end.split(AGAIN)]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
 from ..errors import SchemaError
+from ..regex import markers_of
 
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
 _STRING_OR_SIGN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"()\[\]{}]+|[()\[\]{}]""", re.S)
 
 
@@ -100,10 +102,10 @@ def _literal(node: ast.expr) -> Any:
     raise ValueError(f"{ast.unparse(node)} has no JSON value")
 
 
-def write_json(value: object, *, tag_safe: bool = False) -> str:
-    """Return the canonical JSON text of a value.
+def write_json(value: object, avoid: tuple[str, ...] = ()) -> str:
+    """Return the canonical JSON text of a value; what would complete one of the texts to avoid in a string is escaped.
 
-    >>> write_json({"a": "</b>"}, tag_safe=True)
+    >>> write_json({"a": "</b>"}, avoid=("</",))
     '{"a": "<\\\\/b>"}'
     """
     try:
@@ -112,17 +114,29 @@ def write_json(value: object, *, tag_safe: bool = False) -> str:
     except (TypeError, ValueError) as error:
         because = re.sub(": -?(nan|inf)$", "", str(error))  # newer Pythons name the number
         raise SchemaError("the arguments are not JSON", because=because) from error
-    return text.replace("</", "<\\/") if tag_safe else text
+    return _avoiding(text, avoid, lambda char: "\\/" if char == "/" else f"\\u{ord(char):04x}")
 
 
-def write_keywords(arguments: Mapping[str, object]) -> str:
-    """Return arguments as Python writes them.
+def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ()) -> str:
+    """Return arguments as Python writes them; avoid: as above.
 
     >>> write_keywords({"a": [1.5, None], "b": "it's"})
     '(a=[1.5, None], b="it\\'s")'
     """
     write_json(arguments)
-    return "(" + ", ".join(f"{name}={json.loads(json.dumps(value))!r}" for name, value in arguments.items()) + ")"
+    written = (f"{name}={_avoiding(repr(json.loads(json.dumps(value))), avoid, _python_escape)}" for name, value in arguments.items())
+    return "(" + ", ".join(written) + ")"
+
+
+def _python_escape(char: str) -> str:
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
+def _avoiding(text: str, avoid: tuple[str, ...], escape: Callable[[str], str]) -> str:
+    if not any(part in text for part in avoid):
+        return text
+    markers = markers_of(avoid)
+    return _STRING.sub(lambda string: string[0][0] + markers.escaped(string[0][1:-1], escape) + string[0][-1], text)
 
 
 def in_schema_order(value: Any, schema: object) -> Any:

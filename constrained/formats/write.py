@@ -15,6 +15,7 @@ from ..grammar import Literal, Pattern, Ref, Special, Symbol
 from ..regex import Expr, matches
 from .bind import id_slot, spell_name
 from .definition import ENTRY, Definition
+from .markers import avoided
 from .message import Message, ToolCall
 from .payload.quoted import sorted_members, write_quoted
 from .rules import Alternatives
@@ -46,10 +47,10 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
     stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
 
-    def leaf(avoided: set[str], symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
+    def leaf(other: set[str], symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
         if not isinstance(symbol, Ref):
             text = fixed(symbol)
-            return [] if text is None or text in avoided else [(said, [(text, True)])]
+            return [] if text is None or text in other else [(said, [(text, True)])]
         rule = symbol.rule
         if rule in slots:
             writes = rule in texts and rule not in said.texts and fits(rules, rule, texts[rule])
@@ -60,11 +61,21 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
         return None
 
     whole = _Said(frozenset(texts), len(calls))
-    for avoided in (stops - {message.stop} if message.stop in stops else set(), set[str]()):
-        pieces = derive(rules, ENTRY, _Said(), partial(leaf, avoided), lambda said: said == whole)
+    for other in (stops - {message.stop} if message.stop in stops else set(), set[str]()):
+        pieces = derive(rules, ENTRY, _Said(), partial(leaf, other), lambda said: said == whole)
         if pieces is not None:
-            return "".join(text for found in pieces for text, _ in found)
+            return _joined([piece for found in pieces for piece in found], definition)
     raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=_reason(message, rules))
+
+
+def _joined(pieces: list[Piece], definition: Definition) -> str:
+    for text, is_structure in pieces:
+        found = None if is_structure else next((name for name in (*definition.tokens.values(), *definition.reserved) if name in text), None)
+        if found is not None:
+            raise ConstrainedError(
+                f"cannot write the turn in the format '{definition.title}'", because=f"one of its texts spells {found!r}, which readers take for the token",
+                instead="render(messages, vocabulary), where text stays text")
+    return "".join(text for text, _ in pieces)
 
 
 def _reason(message: Message, rules: Alternatives) -> str:
@@ -87,12 +98,13 @@ def write_call(rules: Alternatives, definition: Definition, call: ToolCall, sche
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
     arguments = sorted_members(call.arguments) if payload.sorts else in_schema_order(call.arguments, schema)
+    avoid = avoided(definition, marker_safe=True)
     if payload.quote is not None:
         written = write_quoted(arguments, definition.tokens[payload.quote])
     elif payload.surface == "tagged":
-        written = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())))
+        written = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())), avoid)
     else:
-        written = [(write_keywords(arguments) if payload.surface == "python" else write_json(arguments, tag_safe=payload.tag_safe), False)]
+        written = [(write_keywords(arguments, avoid) if payload.surface == "python" else write_json(arguments, avoid), False)]
     texts = {"name": spell_name(call.name, payload), "arguments": ""}
     if definition.repeat is not None and definition.repeat.ids is not None:
         texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)

@@ -81,7 +81,7 @@ class Guarded:
     def mask_key(self, horizon: int) -> Hashable:
         key = self.language.mask_key(horizon)
         if type(key) is type(self.language):
-            return Guarded(key, self.markers, self.raw, self.state)  # type: ignore[arg-type]
+            return Guarded(key, self.markers, self.raw, self.state)
         return Guarded, key, self.markers, self.raw, self.state
 
     @property

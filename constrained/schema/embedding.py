@@ -146,7 +146,7 @@ class EmbeddedSchema:
         self._source = (schema, documents) if key is None else key  # a name instead of the caller's objects, which may change
         surface, self._outer = SURFACES[options.surface]
         ways = options.whitespace, options.spelling, options.max_whitespace, options.avoid
-        inner = surface(*ways) if options.quote is None else quoted(options.quote)
+        inner = surface(*ways) if options.quote is None else quoted(options.quote, options.avoid)
         ordered = options.property_order == "schema"
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
@@ -188,7 +188,7 @@ class EmbeddedSchema:
 
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
         if self.options.quote is not None:
-            check_quoted(schema, self.options.quote)
+            check_quoted(schema, self.options.quote, self.options.avoid)
         formats = "assert" if self.options.formats == "loadable" else self.options.formats
         conj = load(schema, remotes=documents, formats=formats)
         if needs_survey(conj):

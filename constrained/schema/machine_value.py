@@ -116,7 +116,7 @@ class Values:
 
     def string(self, language: Expr) -> State:
         if self.punctuation.quote is not None:
-            return string_between(self.punctuation.quote, language)
+            return string_between(self.punctuation.quote, self.punctuation.avoid, language)
         return Text(self.punctuation.strings, language.literal_set or language)
 
     def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:

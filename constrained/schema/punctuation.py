@@ -105,6 +105,7 @@ class Punctuation:
     objects: Brackets
     arrays: tuple[Brackets, ...]
     quote: str | None = None  # the special token between which strings stand as they are
+    avoid: tuple[str, ...] = ()  # what such strings do not hold
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.machine import END, Bytes, Edges, State, Surface, Text
-from constrained.regex import ANY, Expr, intersect, literals, parse_python, repeat
+from constrained.regex import ANY, Expr, intersect, literals, parse_python, repeat, without
 from constrained.schema.numbers import CANONICAL_NUMBERS
 from constrained.schema.punctuation import Brackets, Keys, Punctuation, Token
 
@@ -38,35 +38,36 @@ class Inner(NamedTuple):
         return Edges(calls=calls, tokens=((self.quote, END),) if self.empty else ())
 
 
-def string_between(quote: str, language: Expr) -> State:
-    """Return the state that reads a string of a language between two special tokens."""
+def string_between(quote: str, avoid: tuple[str, ...], language: Expr) -> State:
+    """Return the state that reads a string of a language between two special tokens; none of the texts to avoid is in it."""
     listed = language.literal_set
     if listed is not None:
-        texts = [text for text in listed.texts if text and quote not in text]
+        texts = [text for text in listed.texts if text and not any(other in text for other in (quote, *avoid))]
         filled = literals(texts).literal_set if texts else None
         return Token(quote, Inner(Text(Surface.RAW, filled) if filled is not None else None, "" in listed.texts, quote))
-    clean = intersect(language, _without(quote))
+    clean = intersect(language, without((quote, *avoid)))
     return Token(quote, Inner(Text(Surface.RAW, intersect(clean, _filled())), bool(clean.accepts), quote))
 
 
 @lru_cache(maxsize=16)
-def quoted(quote: str) -> Punctuation:
-    """Return the punctuation in which strings stand between a special token."""
+def quoted(quote: str, avoid: tuple[str, ...] = ()) -> Punctuation:
+    """Return the punctuation in which strings stand between a special token and hold none of the texts to avoid."""
     return Punctuation(
         null=b"null", false=b"false", true=b"true", strings=Surface.RAW, numbers=CANONICAL_NUMBERS, comma=Bytes(b",", END), gap=None,
         keys=Keys(Surface.RAW, Bytes(b":", END), within=parse_python(NAME)), objects=Brackets(b"{", ord("}")), arrays=(Brackets(b"[", ord("]")),),
-        quote=quote)
+        quote=quote, avoid=avoid)
 
 
-def check_quoted(schema: Any, quote: str) -> None:
+def check_quoted(schema: Any, quote: str, avoid: tuple[str, ...] = ()) -> None:
     """Refuse what cannot be written.
 
     Raises: SchemaError: a listed string holds the quote, or a key cannot stand bare.  UnsupportedSchema: items that must differ.
     """
     for pointer, keyword, value in _keywords(schema, "#"):
-        if keyword in ("enum", "const") and quote in str(value):
+        held = next((text for text in (quote, *avoid) if text in str(value)), None) if keyword in ("enum", "const") else None
+        if held is not None:
             raise SchemaError(
-                f"a value with {quote!r} cannot be written", where=pointer, because="strings stand between these tokens, and nothing is escaped")
+                f"a value with {held!r} cannot be written", where=pointer, because="strings stand between these tokens, and nothing is escaped")
         if keyword == "properties" and isinstance(value, dict):
             for name in value:
                 if not re.fullmatch(NAME, name):
@@ -95,11 +96,6 @@ def _keywords(schema: Any, pointer: str) -> Iterator[tuple[str, str, Any]]:
                 yield place, key, value
                 if key not in _DATA:
                     work.append((value, place))
-
-
-@lru_cache(maxsize=16)
-def _without(quote: str) -> Expr:
-    return parse_python(f"((?!{re.escape(quote)})[\\s\\S])*")
 
 
 @lru_cache(maxsize=1)
