@@ -17,7 +17,7 @@ from machines import nested_values
 import constrained as c
 from constrained.engine.constraint import kernel_class
 from constrained.engine.plain import PlainKernel
-from constrained.machine import Surface
+from constrained.machine import MarkerSafe, Surface
 
 KERNELS = ["plain", "compiled"]
 VOCABULARY = hard_vocabulary()
@@ -364,3 +364,14 @@ def test_equal_masks_are_kept_once():
         masks.add(bitmask.tobytes())
     sizes = matcher._kernel.sizes()
     assert sizes["states"] > 200 and sizes["masks"] == len(masks) < 10
+
+
+@pytest.mark.parametrize("base", [Surface.JSON_CANONICAL, Surface.PYTHON_CANONICAL], ids=lambda surface: surface.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_agree_on_guarded_texts(base, seed):
+    """As above, with markers of one, two and three characters, of which one must be escaped wherever it stands."""
+    surface = MarkerSafe(base, ("a\"", "b", "\u00e9a", "<a>"))
+    compiled = pytest.importorskip("constrained.engine._kernel").Kernel
+    kernels = [kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
+    for walk in range(3):
+        assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 14, 100 * seed + walk)
