@@ -30,6 +30,7 @@ from .compose import renamed
 from .demands import resolved
 from .ir import Grammar, Literal, Ref, Rule, Symbol
 from .lark_errors import LARK_ERRORS, bad_literal, find, find_definition, translated
+from .lark_inline import extracted
 from .lark_sources import Given, Sources, Specials
 from .lark_text import LarkText
 from .surroundings import Demanding
@@ -55,7 +56,7 @@ def read(
     `specials` names the special tokens that the text may use: a string literal of that text is then the token, any other literal is
     text, even if some vocabulary has a token of that spelling.  As a mapping it gives names of declared terminals the tokens they stand
     for.  `declare` gives declared terminals texts instead.  `define` gives rules that the text uses and does not define: grammars of any
-    kind.  What the text ignores may not stand in them nor right before them.
+    kind.  What the text ignores may not stand in them nor right before them.  ``%json`` and ``%regex`` inside the text: see `lark_inline`.
 
     Raises: GrammarError: with line and column, for anything wrong; LimitExceeded: for texts too large to read.
 
@@ -86,9 +87,10 @@ def _read(
     with metered(), working_on("Lark grammar"):
         given = Given(specials, declare)
         try:
-            main = sources.files[0]
+            main, inline = extracted(sources.files[0])
+            sources.files[0] = main
             main.check()
-            parts = _checked(define)
+            parts = {**_checked(define), **inline}
             text = main.text + "".join(f"\n%declare {name}" for name in parts)
             loaded, _ = load_grammar(text, main.name or "<string>", [sources.load], False)  # type: ignore[no-untyped-call]
             return _Reader(loaded, sources.files, start, given, parts).grammar()
