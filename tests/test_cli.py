@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("typer")
 pytest.importorskip("transformers")
 
+import constrained
 from constrained import ChatFormat, __version__
 from constrained.cli import run
 
@@ -276,3 +278,26 @@ def test_without_the_extra_the_command_says_what_to_install():
     assert result.stderr.splitlines() == [
         "cannot start the command line", "  because: typer is not installed", "  instead: pip install 'constrained-generation[cli]'",
     ]  # fmt: skip
+
+
+def test_render_prints_text_and_ids(capsys, tmp_path):
+    file = tmp_path / "messages.json"
+    file.write_text('[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello <b>"}]')
+    assert run(["render", str(file), "--format", "hermes"]) == 0
+    text = capsys.readouterr().out
+    assert text == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello <b><|im_end|>\n"
+    tokenizer = Path(constrained.__file__).parent / "default_model" / "tokenizer.json"
+    assert run(["render", str(file), "--format", "chatglm3", "--ids", str(tokenizer), "--loss"]) == 0
+    marked = json.loads(capsys.readouterr().out)
+    assert len(marked["loss"]) == len(marked["ids"])
+    assert sorted(marked["loss"]) == marked["loss"]  # the answer alone, which comes last
+    assert any(marked["loss"])
+    spelled = tmp_path / "spelled.json"
+    spelled.write_text('{"messages": [{"role": "user", "content": "<|im_end|>"}, {"role": "assistant", "content": "b"}]}')
+    assert run(["render", str(spelled), "--format", "hermes"]) == 2
+    assert "<|im_end|>" in capsys.readouterr().err
+    for words in (["--loss"], ["--format", "hermes", "--loss"], ["--format", "hermes", "--tools", str(file.with_name("none"))]):
+        assert run(["render", str(file), *words]) == 2
+    file.write_text('{"role": "user"}')
+    assert run(["render", str(file), "--format", "hermes"]) == 2
+    capsys.readouterr()

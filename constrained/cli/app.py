@@ -12,6 +12,8 @@ from .demo import demo
 from .generate import generate
 from .grammars import formats, show
 from .mask import mask
+from .rendering import render
+from .specifications import spec
 from .transcripts import parse, validate
 
 app = typer.Typer(
@@ -22,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (formats, show, mask, validate, parse, generate, demo, bench):
+for command in (formats, show, mask, validate, parse, render, spec, generate, demo, bench):
     app.command()(command)
 
 

@@ -45,9 +45,9 @@ def validate(
         if _all_valid(jsonl, strict=strict, as_json=as_json):
             return
         raise typer.Exit(1)
-    chat = _format(format)
+    chat = chat_of(format)
     try:
-        _read(chat, _text(file), kind.value, read_tools(tools), {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **_options(option)})
+        _read(chat, _text(file), kind.value, read_tools(tools), {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **options_of(option)})
     except Rejected as error:
         if not as_json:
             raise
@@ -63,11 +63,12 @@ def parse(
     partial: Annotated[bool, typer.Option("--partial", help="The text is the beginning of one.")] = False,
 ) -> None:
     """Print what a text says, as JSON: a message, a list of messages, or a call."""
-    options = {"prompt": prompt, "strict": strict, "partial": partial, **_options(option)}
-    typer.echo(compact(_plain(_read(_format(format), _text(file), kind.value, read_tools(tools), options))))
+    options = {"prompt": prompt, "strict": strict, "partial": partial, **options_of(option)}
+    typer.echo(compact(_plain(_read(chat_of(format), _text(file), kind.value, read_tools(tools), options))))
 
 
-def _format(name: str | None) -> ChatFormat:
+def chat_of(name: str | None) -> ChatFormat:
+    """Return the format that --format names."""
     if name is None:
         raise ConstrainedError("which format?", because="--format is needed", instead="'constrained formats' lists all")
     return ChatFormat.load(name)
@@ -82,7 +83,7 @@ def _text(file: str) -> str:
         raise ConstrainedError(f"cannot read {file}", because=reason.lower(), instead="give the path of a UTF-8 file") from error
 
 
-def _options(words: list[str] | None) -> dict[str, Any]:
+def options_of(words: list[str] | None) -> dict[str, Any]:
     """Return options written NAME=JSON; what is no JSON is a text."""
     found: dict[str, Any] = {}
     for word in words or ():

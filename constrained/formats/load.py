@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .read.stream import StreamParser
 
 
-def _folder() -> Path:
+def shipped_folder() -> Path:
     """Return the folder of the formats: inside the package when installed, beside it in a checkout."""
     package = Path(__file__).parent.parent
     return package / "grammars" if (package / "grammars").is_dir() else package.parent / "grammars"
@@ -54,7 +54,7 @@ class ChatFormat:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the formats that come with the package."""
-        return tuple(sorted(path.stem for path in _folder().glob("*.toml") if path.stem != "aliases"))
+        return tuple(sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem != "aliases"))
 
     @classmethod
     def load(cls, name_or_path: str | PathLike[str]) -> ChatFormat:
@@ -67,12 +67,12 @@ class ChatFormat:
         """
         if not isinstance(name_or_path, (str, PathLike)) or not isinstance(fspath(name_or_path), str):
             raise GrammarError(f"unknown format {shown(name_or_path)}", because="it is neither a name nor a path", instead="ChatFormat.names() lists all")
-        name = known(str(name_or_path), _folder(), cls.names())
+        name = known(str(name_or_path), shipped_folder(), cls.names())
         if name is not None:
             return _shipped(name)
         path = Path(name_or_path)
         if path.suffix not in (".toml", ".lark"):
-            near = nearest(str(name_or_path), _folder(), cls.names())
+            near = nearest(str(name_or_path), shipped_folder(), cls.names())
             raise GrammarError(
                 f"unknown format {shown(str(name_or_path), 200)}",
                 instead=f"{', '.join(near)}; 'constrained formats' lists all; or the path of a .toml file")
@@ -286,12 +286,12 @@ class ChatFormat:
 
 @lru_cache(maxsize=64)
 def _shipped(name: str) -> ChatFormat:
-    return _read(_folder() / f"{name}.toml")
+    return _read(shipped_folder() / f"{name}.toml")
 
 
 def _read(path: Path) -> ChatFormat:
     definition = read_definition(path)
-    read = Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[_folder()])
+    read = Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[shipped_folder()])
     generic = replace(_varied(read, definition.variant), adopts=True)
     for rule in ("answer", "calling"):
         if rule not in generic.rules:

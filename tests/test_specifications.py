@@ -1,0 +1,50 @@
+"""The examples of the formats' specifications: the table of grammars/README.md is what the grammars say of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from constrained import ConstrainedError
+from constrained.cli import run
+from constrained.formats.specifications import ACCEPTED, CANONICAL, REFUSED, examples, found_of, table
+
+README = Path(__file__).parent.parent / "grammars" / "README.md"
+
+
+def test_the_table_is_what_is_found():
+    text = README.read_text(encoding="utf-8")
+    assert table() in text, "grammars/README.md: write constrained.formats.specifications.table() there"
+
+
+def test_each_deviation_has_its_reason():
+    for example in examples():
+        found = found_of(example)
+        assert (found.form == CANONICAL) == (example.because is None), example
+        assert (found.form == CANONICAL) == (found.error is None), example
+
+
+def test_what_is_repaired_is_read():
+    for example in examples():
+        if example.repaired:
+            assert found_of(example).form == ACCEPTED, example
+
+
+@pytest.mark.parametrize(("name", "form"), [("chatglm3", REFUSED), ("openchatml", CANONICAL), ("llama3.1-json", ACCEPTED)])
+def test_spec_prints_examples(capsys, name, form):
+    assert run(["spec", name, "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["format"] for row in rows} == {name}
+    assert form in {row["form"] for row in rows}
+    assert run(["spec", name]) == 0
+    shown = capsys.readouterr().out
+    assert rows[0]["document"] in shown
+    assert f"lines {rows[0]['lines']}" in shown
+
+
+def test_a_format_without_examples_is_told():
+    with pytest.raises(ConstrainedError, match="prints examples"):
+        examples("gemma-4")
+    assert run(["spec", "no such format"]) == 2
