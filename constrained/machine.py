@@ -74,6 +74,14 @@ class Edges(NamedTuple):
     accepting: bool = False
 
 
+class Widened(NamedTuple):
+    """An entry of the ledger of exactness: where a language is larger, or smaller, than what was asked for."""
+
+    pointer: str  # of a keyword in a schema; or "rule x", "terminal X" of a grammar
+    keyword: str
+    because: str
+
+
 @runtime_checkable
 class State(Protocol):
     """A machine state: hashable; equal states denote the same language; `expand` is called at most once per kernel.

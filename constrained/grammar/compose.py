@@ -121,7 +121,8 @@ def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], ends: Sequence[in
     inside = frozenset(name for at, part in enumerate(parts) for name in part.specials - (part.stops if at in ends else frozenset()))
     widened = tuple(entry for part in parts for entry in part.widened)
     stops = frozenset(name for part in parts for name in part.stops) - inside
-    return Grammar(rules, "start", specials, widened, adopts=all(part.adopts for part in parts), stops=stops)
+    cut = tuple(entry for part in parts for entry in part.cut)
+    return Grammar(rules, "start", specials, widened, adopts=all(part.adopts for part in parts), stops=stops, cut=cut)
 
 
 def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:

@@ -17,6 +17,8 @@ import os
 import re
 from collections import deque
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from lark import Tree
@@ -35,6 +37,7 @@ from .lark_sources import Given, Sources, Specials
 from .lark_text import LarkText
 from .surroundings import Demanding
 from .terminals import Terminals
+from .to_lark import PrintedLark
 
 MAX_SYMBOLS = 1_000_000  # in all alternatives together
 MAX_INSTANCES = 10_000  # of templates
@@ -58,6 +61,8 @@ def read(
     for.  `declare` gives declared terminals texts instead.  `define` gives rules that the text uses and does not define: grammars of any
     kind.  What the text ignores may not stand in them nor right before them.  ``%json`` and ``%regex`` inside the text: see `lark_inline`.
 
+    Of a text that `to_lark` has printed, the grammar lists what that could not say.
+
     Raises: GrammarError: with line and column, for anything wrong; LimitExceeded: for texts too large to read.
 
     >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).specials
@@ -67,7 +72,10 @@ def read(
     """
     if not isinstance(text, str):
         raise GrammarError(f"not a Lark text: {type(text).__name__}", instead="the text itself, or Grammar.from_lark_file(path)")
-    return _read(Sources(LarkText(text)), start, specials, declare, define)
+    grammar = _read(Sources(LarkText(text)), start, specials, declare, define)
+    if isinstance(text, PrintedLark) and (text.widened or text.narrowed):
+        return replace(grammar, widened=(*text.widened, *grammar.widened), cut=text.narrowed)
+    return grammar
 
 
 def read_file(
@@ -148,9 +156,9 @@ class _Reader:
         named = {name: Rule(name, sequences) for name, sequences in rules.items()}
         used = self._specials & {s.text for sequences in rules.values() for sequence in sequences for s in sequence if isinstance(s, Literal)}
         parts = self._parts.values()
-        widened = tuple(entry for part in parts for entry in part.widened)
+        widened, cut = (tuple(entry for part in parts for entry in entries(part)) for entries in (attrgetter("widened"), attrgetter("cut")))
         used = used.union(*(part.specials for part in parts))
-        grammar = Grammar(named, start, used, widened, source=None if parts else self._files[0].text, adopts=False)
+        grammar = Grammar(named, start, used, widened, source=None if parts else self._files[0].text, adopts=False, cut=cut)
         try:
             Facts(grammar)
         except GrammarError as error:

@@ -19,10 +19,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import GrammarError
-from ..machine import Language, State
+from ..machine import Language, State, Widened
 
 if TYPE_CHECKING:
     from .lower import Lowering
+    from .to_lark import PrintedLark
 
 
 class Machine(Protocol):
@@ -40,7 +41,10 @@ class Machine(Protocol):
         ...
 
     def to_lark(self, prefix: str) -> list[str]:
-        """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and "_"."""
+        """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and "_".
+
+        Lines ``// wider: reason`` and ``// narrower: reason`` say where they differ from the machine's language.
+        """
         ...
 
 
@@ -108,6 +112,8 @@ class Grammar:
     a Lark text, which may be a stranger's: there only those among `specials` are.  `stops`: those of the `specials` that end a turn, as a chat
     format says: generation ends with them, although the tokenizer may know other ends.
 
+    `cut`: those entries of `narrowed` that no symbol reports, because the grammar was printed and read again.
+
     Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others send Lark or JSON.
 
     Invariant: `start` and every `Ref` name a rule; rules[name].name == name.
@@ -120,6 +126,7 @@ class Grammar:
     source: str | None = None
     adopts: bool = True
     stops: frozenset[str] = frozenset()
+    cut: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         defined = self.rules
@@ -284,12 +291,10 @@ class Grammar:
         What was asked for stands nowhere: an order of properties, a style of whitespace, closed arguments.  Of a Lark text, terminals whose
         look-ahead makes more demands than can be followed stand here: they end where no longer match is possible.
         """
-        from ..schema.survey import Widened
-
         names = dict.fromkeys(symbol.narrowed for symbol in self.symbols() if isinstance(symbol, Pattern) and symbol.narrowed is not None)
         longest = [Widened(name, "look-ahead", "it makes too many demands, so only the longest match is read, as a lexer does") for name in names]
         found = longest + [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "narrowed", ())]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys([*self.cut, *found]))
 
     @property
     def notes(self) -> tuple[Any, ...]:
@@ -315,11 +320,15 @@ class Grammar:
         """
         return self._lowering.start
 
-    def to_lark(self) -> str:
-        """Return the grammar as one Lark file, which the `lark` library reads with the same meaning."""
+    def to_lark(self, *, exact: bool = False) -> PrintedLark:
+        """Return the grammar as one Lark file, which the `lark` library reads with the same meaning.
+
+        What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the grammar that is read
+        from this text; with `exact` it is an error.
+        """
         from .to_lark import write
 
-        return write(self)
+        return write(self, exact=exact)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -330,7 +339,7 @@ class Grammar:
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts, self.stops)
+        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut)
 
 
 def _texts_of(symbol: Symbol) -> Collection[str]:

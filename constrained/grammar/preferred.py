@@ -19,7 +19,8 @@ Perl, as in R. Cox, Regular Expression Matching: the Virtual Machine Approach (2
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,9 +64,28 @@ def chooses(pattern: str) -> bool:
 @cached(1024)
 def _guarded(pattern: str) -> Node | None:
     items, flags = parsed(pattern)
+    if not flags & re.IGNORECASE and _is_decided(items):
+        return None
     guarding = Guarding(Reader(pattern, flags))
     tree = guarding.pattern(items, flags)
     return tree if guarding.guards else None
+
+
+def _is_decided(items: Iterable[tuple[Any, Any]]) -> bool:
+    """Return whether a sequence plainly leaves a matcher no choice: each alternative begins with a character of its own."""
+    for operator, argument in items:
+        if operator is op.SUBPATTERN and not argument[1]:
+            if not _is_decided(argument[3]):
+                return False
+        elif operator is op.BRANCH:
+            first = [option[0] for option in argument[1] if len(option)]
+            if len(first) < len(argument[1]) or len(set(map(str, first))) < len(first) or any(kind is not op.LITERAL for kind, _ in first):
+                return False
+            if not all(map(_is_decided, argument[1])):
+                return False
+        elif operator not in (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY):
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

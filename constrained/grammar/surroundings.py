@@ -42,6 +42,7 @@ UNMARKED = char_class([(0, MARK_POINT - 1), (MARK_POINT + 1, 0x10FFFF)])
 REST = repeat(UNMARKED, 0, None)  # any rest of the input
 _MAYBE_MARK = optional(MARK)
 MAX_DEMANDS = 40  # different ones that one terminal may make
+MAX_RUN_DEMANDS = 400  # that one of the shape of `guarded_runs` may make: what follows meets them all soon
 _EDGES = (op.AT_BOUNDARY, op.AT_NON_BOUNDARY)
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 
@@ -120,7 +121,7 @@ class _Reading:
         pairs = run.pairs(
             lambda items: self._plain.sequence(items, self.flags), lambda items: through.sequence(items, self.flags),
             UNMARKED, MARK)
-        return None if pairs is None else self.demanding(*pairs, texts=parse_python)
+        return None if pairs is None else self.demanding(*pairs, texts=parse_python, most=MAX_RUN_DEMANDS)
 
     def in_stream(self, *, through: bool = False) -> Expr:
         """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more than the text."""
@@ -136,13 +137,15 @@ class _Reading:
         texts = build(Guarding(self._plain).pattern(self._items, self.flags))
         return concat(intersect(texts, REST), MARK, REST)
 
-    def demanding(self, pairs: Expr, longest: Expr | None = None, texts: Callable[[str], Expr] = preferred) -> Expr | Demanding:
+    def demanding(
+        self, pairs: Expr, longest: Expr | None = None, texts: Callable[[str], Expr] = preferred, most: int = MAX_DEMANDS,
+    ) -> Expr | Demanding:
         """Return the pairs, or just the texts where these demand nothing of the rest; if they demand too much, those of the `longest`.
 
-        texts: returns those of a pattern.
+        texts: returns those of a pattern; most: different demands.
         """
         rows = automaton(pairs, self.alphabet)
-        narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > MAX_DEMANDS
+        narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > most
         if narrowed:
             assert longest is not None
             lexed = automaton(longest, self.alphabet)

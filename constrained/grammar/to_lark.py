@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from ..errors import GrammarError, LimitExceeded
-from ..machine import Language
+from ..machine import Language, Widened
 from ..regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
 from ..regex.show import pattern_text
 from ..work import metered, spend, working_on
@@ -32,13 +33,21 @@ _PART = re.compile(
       |(?P<atom>\\(?:x..|u.{4}|U.{8}|.)|\[\^?\]?(?:\\.|[^]\\])*\]|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_DIFFERS = re.compile("// (wider|narrower): (.*)")
 _CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
-def write(grammar: Grammar) -> str:
+class PrintedLark(str):
+    """A Lark text, and where its language is larger (`widened`) or smaller (`narrowed`) than what it was printed from was asked for."""
+
+    widened: tuple[Any, ...]
+    narrowed: tuple[Any, ...]
+
+
+def write(grammar: Grammar, *, exact: bool = False) -> PrintedLark:
     r"""Return the text of a Lark file.
 
-    Raises: GrammarError: the grammar has no word, or a pattern that Lark cannot express.
+    Raises: GrammarError: the grammar has no word, or a pattern that Lark cannot express; with `exact`, anything that it cannot.
 
     >>> print(write(Grammar.from_lark('start: "a" b?\nb: /x*/ start')), end="")
     start: "a" _start_0
@@ -48,7 +57,15 @@ def write(grammar: Grammar) -> str:
     """
     with metered(), working_on("to_lark"):
         writer = _Writer(grammar)
-        return "\n".join([*writer.rules(), *writer.lines]) + "\n"
+        text = PrintedLark("\n".join([*writer.rules(), *writer.lines]) + "\n")
+    if exact and writer.differs:
+        rule, kind, because = next(iter(writer.differs))
+        raise GrammarError(f"cannot print rule '{rule}' as Lark exactly", because=f"{kind}: {because}", instead="to_lark(), which lists that")
+    text.widened, text.narrowed = (
+        (*ledger, *(Widened(f"rule {rule}", "to_lark", because) for rule, found, because in writer.differs if found == kind))
+        for kind, ledger in (("wider", grammar.widened), ("narrower", grammar.narrowed))
+    )
+    return text
 
 
 class _Writer:
@@ -59,6 +76,7 @@ class _Writer:
         self._tokens = sorted(grammar.specials)
         self._spelled = concat(ANY_TEXT, literals(self._tokens), ANY_TEXT)  # texts that hold the text of a special token
         self.lines: list[str] = []
+        self.differs: dict[tuple[str, str, str], None] = {}  # (rule, "wider" or "narrower", reason)
         self._known: dict[Symbol, str] = {}
         self._taken = {"start"}
         self._names = {grammar.start: "start"}
@@ -98,7 +116,9 @@ class _Writer:
 
     def _embedded(self, symbol: Embedded) -> str:
         name = self._fresh(symbol.name)
-        self.lines += symbol.machine.to_lark(name)
+        lines = symbol.machine.to_lark(name)
+        self.lines += lines
+        self.differs |= {(name, found[1], found[2]): None for line in lines if (found := _DIFFERS.fullmatch(line))}
         return name
 
     def _pattern(self, pattern: Pattern) -> str:

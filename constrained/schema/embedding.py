@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from constrained.errors import LimitExceeded, SchemaError, shown
-from constrained.machine import State
+from constrained.machine import State, Widened
 from constrained.schema.closed import close
 from constrained.schema.conflict import conflict
 from constrained.schema.describe import describe
@@ -33,7 +33,7 @@ from constrained.schema.python_surface import arguments, check_arguments, python
 from constrained.schema.quoted_surface import check_quoted, quoted
 from constrained.schema.recent import Recent, content, values_of
 from constrained.schema.string_formats import NARROWED, WIDENED
-from constrained.schema.survey import Widened, needs_survey, survey, widen
+from constrained.schema.survey import needs_survey, survey, widen
 from constrained.schema.tagged_surface import Members, Tags, check_names
 from constrained.schema.values import Conj
 from constrained.work import metered, place

@@ -48,6 +48,8 @@ def char_class(ranges: Ranges) -> str:
     >>> char_class(((0x30, 0x39), (0x5D, 0x5D)))
     '[0-9\\\\]]'
     """
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return _char(ranges[0][0])
     return "[" + "".join(_char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges) + "]"
 
 

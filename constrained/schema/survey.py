@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from constrained.errors import UnsupportedSchema
+from constrained.machine import Widened
 from constrained.regex import ANY_TEXT, intersect, is_empty
 from constrained.schema.documents import NOTHING, both, ordered
 from constrained.schema.machine_clauses import beyond
@@ -46,14 +47,6 @@ _MOST_COMBINED = 5  # conditions on one part, of which all combinations are look
 _CONDITIONAL = ("if", "then", "else")
 _SUSPECTS = ("uniqueItems", "oneOf", "unevaluatedItems", "unevaluatedProperties", "if", "not", "contains", "patternProperties",
              "dependentSchemas", "dependencies", "anyOf", "allOf", "maxProperties", "maxItems", "pattern", "format")
-
-
-class Widened(NamedTuple):
-    """A keyword that is not enforced."""
-
-    pointer: str  # of the keyword
-    keyword: str
-    because: str
 
 
 def needs_survey(conj: Conj) -> bool:
