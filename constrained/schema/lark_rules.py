@@ -245,8 +245,9 @@ def _parts(way: Way, ranges: Ranges) -> list[str]:
     raw = tuple((low, high) for low, high in ranges if low < ESCAPED)
     escaped = tuple((low - ESCAPED, high - ESCAPED) for low, high in ranges if low >= ESCAPED)
     found = [way.spell(part) for part in way.apart(raw)] if raw else []
-    for low, high in escaped:
-        found.append(fixed(way.escape(low)) if low == high and clip(way.raw, low, high) else way.spell(((low, high),)))
+    forced = tuple(part for part in escaped if part[0] == part[1] and clip(way.raw, *part))  # escaped only because of a marker
+    found += [fixed(way.escape(point)) for point, _ in forced]
+    found += [way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part]
     return found
 def _too_large(size: str, because: str) -> GrammarError:
     return GrammarError(
