@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import platform
 import random
@@ -29,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import constrained
-from constrained import ChatFormat, Constraint, Grammar, Vocabulary, compile
+from constrained import ChatFormat, Constraint, Grammar, Vocabulary, caches, compile
 from constrained.errors import ConstrainedError, LimitExceeded, SchemaError
 
 from . import vocabularies
@@ -37,18 +38,26 @@ from .stranger import schema, tools
 
 TENANTS = 16  # constraints alive at a time
 FORMATS = ("hermes", "llama3.1", "mistral-v3", "qwen3-coder")
+SHORTEST, WIDTH, BUCKETS = 1e-8, 0.02, 1300  # of a histogram: seconds where it begins, two per cent a bucket, up to 2,000 s
 STEADY = 0.05  # memory may differ by from the tenth minute on, up and down
 
 
-@dataclass
 class Times:
-    """Seconds of one kind of call, of a minute."""
+    """How long calls of one kind took in a minute: a histogram, because a list of millions of numbers would be what grows."""
 
-    seconds: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.counts = np.zeros(BUCKETS, np.int64)
+
+    def add(self, seconds: float) -> None:
+        """Count a call."""
+        bucket = int(math.log(max(seconds, SHORTEST) / SHORTEST) / WIDTH)
+        self.counts[min(bucket, BUCKETS - 1)] += 1
 
     def percentiles(self) -> list[float]:
-        """Return p50, p99 and p99.9 in microseconds."""
-        return [round(1e6 * float(value), 1) for value in np.percentile(self.seconds or [0.0], (50, 99, 99.9))]
+        """Return p50, p99 and p99.9 in microseconds, each the middle of a bucket; 0 where nothing was counted."""
+        total, sums = int(self.counts.sum()), np.cumsum(self.counts)
+        at = [int(np.searchsorted(sums, share * total)) for share in (0.5, 0.99, 0.999)]
+        return [round(1e6 * SHORTEST * math.exp((bucket + 0.5) * WIDTH), 1) if total else 0.0 for bucket in at]
 
 
 @dataclass
@@ -108,8 +117,8 @@ def walk(constraint: Constraint, draw: random.Random, minute: Minute) -> None:
         matcher.fill_mask(bitmask)
         between = time.perf_counter()
         matcher.fill_mask(bitmask)
-        minute.first.seconds.append(between - begun)
-        minute.known.seconds.append(time.perf_counter() - between)
+        minute.first.add(between - begun)
+        minute.known.add(time.perf_counter() - between)
         words = np.flatnonzero(bitmask)
         if not len(words):
             minute.errors.append("no token is allowed")
@@ -117,7 +126,7 @@ def walk(constraint: Constraint, draw: random.Random, minute: Minute) -> None:
         token = _drawn(bitmask, words, draw)
         begun = time.perf_counter()
         matcher.advance(token)
-        minute.advanced.seconds.append(time.perf_counter() - begun)
+        minute.advanced.add(time.perf_counter() - begun)
         minute.tokens += 1
         if matcher.is_finished():
             return
@@ -135,7 +144,7 @@ def serve(grammar: Grammar, vocabulary: Vocabulary, draw: random.Random, tenants
     begun = time.perf_counter()
     try:
         constraint = compile(grammar, vocabulary)
-        minute.compiled.seconds.append(time.perf_counter() - begun)
+        minute.compiled.add(time.perf_counter() - begun)
         tenants.append(constraint)
         for walker in (constraint, draw.choice(tenants)):
             walk(walker, draw, minute)
@@ -161,7 +170,8 @@ def soak(vocabulary: Vocabulary, minutes: float, seed: int) -> Iterator[dict[str
             minute.at = at
             for error in minute.errors[:3]:
                 print("  " + error[:300])
-            yield minute.row(total)
+            held = {"held_mb": round(vocabulary.kernels.held() / 1e6, 1), "caches_mb": round(caches.held() / 1e6, 1)}
+            yield minute.row(total) | held
             minute = Minute(at)
         if at >= minutes:
             return

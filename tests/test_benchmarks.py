@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 
+import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
 
-from constrained.benchmarks import always_valid, cliffs, laws, speed, vocabularies, walks
+from constrained.benchmarks import always_valid, cliffs, laws, soak, speed, vocabularies, walks
 from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
 from constrained.benchmarks.engines import Llguidance, Ours, XGrammar
 from constrained.benchmarks.tool_sets import tool_sets
@@ -127,3 +128,11 @@ def test_walks_end_and_are_valid(tmp_path, capsys):
     path.write_text("".join(json.dumps({"id": f"schema {n}", "schema": schema}) + "\n" for n, schema in enumerate(schemas)))
     assert walks.main([str(path), "--vocabulary", "embedded", "--walks", "4", "--tokens", "20"]) == 0
     assert "walks: {'finished': 8}" in capsys.readouterr().out
+
+
+def test_a_histogram_of_times_tells_percentiles_within_two_per_cent():
+    times, seconds = soak.Times(), np.random.default_rng(3).lognormal(-12, 2, 20_000)
+    assert times.percentiles() == [0.0, 0.0, 0.0]
+    for value in seconds:
+        times.add(float(value))
+    np.testing.assert_allclose(times.percentiles(), 1e6 * np.percentile(seconds, (50, 99, 99.9)), rtol=0.03, atol=0.1)
