@@ -54,7 +54,7 @@ class ChatFormat:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the formats that come with the package."""
-        return tuple(sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem != "aliases"))
+        return tuple(sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem not in ("aliases", "recognise")))
 
     @classmethod
     def load(cls, name_or_path: str | PathLike[str]) -> ChatFormat:
@@ -77,6 +77,18 @@ class ChatFormat:
                 f"unknown format {shown(str(name_or_path), 200)}",
                 instead=f"{', '.join(near)}; 'constrained formats' lists all; or the path of a .toml file")
         return _read(path.with_suffix(".toml"))
+
+    @classmethod
+    def for_tokenizer(cls, tokenizer: Any) -> ChatFormat:
+        """Return the format that a tokenizer's model writes, told by its chat template, or by its special tokens where it has none.
+
+        tokenizer: of transformers, tokenizers, tiktoken or mistral-common, or the path of its folder.
+
+        Raises: GrammarError: it cannot be told, or could be several; the message says which.
+        """
+        from .recognise import format_of
+
+        return cls.load(format_of(tokenizer, shipped_folder()))
 
     @property
     def title(self) -> str:
