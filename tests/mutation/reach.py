@@ -22,6 +22,7 @@ FOLDER = "MUTATION_REACH"  # environment: where the files go
 _ROOT = str(Path(__file__).parents[2] / "constrained") + os.sep
 _found: dict[str, tuple[float, list[tuple[str, int]]]] = {}  # test → (seconds, [(file, line), …])
 _entered: set[tuple[str, int]] = set()
+_failed: set[str] = set()
 
 
 def _enter(code: CodeType, offset: int) -> object:
@@ -43,7 +44,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     sys.monitoring.restart_events()
     began = time.perf_counter()
     yield
-    _found[item.nodeid] = (round(time.perf_counter() - began, 4), sorted(_entered))
+    if item.nodeid not in _failed:  # what fails without a mutant would kill every one
+        _found[item.nodeid] = (round(time.perf_counter() - began, 4), sorted(_entered))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _failed.add(report.nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
