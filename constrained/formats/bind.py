@@ -23,7 +23,7 @@ from ..machine import Language
 from ..schema.embedding import Options
 from .arguments import Arguments
 from .definition import ENTRY, Change, Definition, Payload
-from .markers import avoided, marker_safe, marks
+from .markers import avoided, marker_safe, marks, overlapping
 from .payload.quoted import sorted_properties
 from .prompted import after_prompt
 from .request import Request
@@ -163,7 +163,7 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
         "avoid": avoided(definition, marker_safe=request.marker_safe),
     }
     if options["tags"] is not None and request.marker_safe:
-        options["tags"] = options["tags"]._replace(avoid=marks(definition))  # raw strings do without: nothing is escaped in them
+        options["tags"] = options["tags"]._replace(avoid=marks(definition), ends=overlapping(rules, marks(definition)))  # raw strings do without: nothing is escaped in them
     Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
     if tools is not None:

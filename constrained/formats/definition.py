@@ -47,7 +47,8 @@ class Payload:
 
     `surface`: "json" or "python" (keyword arguments).  `name`: "raw", "json" (inside the quotes of a string), "python" (a dotted name).
     `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.  `quote`: of the surface "quoted", the
-    special token around strings, by name; `sorts`: whether members are written in the order of their names.
+    special token around strings, by name; `sorts`: whether members are written in the order of their names.  `avoid`: what strings do not
+    spell besides markers, as a published reader misreads it.
     """
 
     surface: str
@@ -55,6 +56,7 @@ class Payload:
     tag_safe: bool
     quote: str | None = None
     sorts: bool = False
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Definition:
 
     `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are texts that some
     tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn,
-    `call_markers` those by which readers find calls.  `variant` is what sets a format apart from the one whose grammar it uses.
+    `call_markers` those by which readers find calls; `not_answers` patterns of whole texts that readers take for calls.  `variant` is what sets a format apart from the one whose grammar it uses.
     `stops` maps rules that derive whole turns to the tokens that end them, by name.  `messages` maps the rules of messages to roles;
     `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have Python's escapes.
     `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
@@ -110,6 +112,7 @@ class Definition:
     markers: tuple[str, ...]
     reserved: tuple[str, ...]
     call_markers: tuple[str, ...]
+    not_answers: tuple[str, ...]
     stops: Mapping[str, tuple[str, ...]]
     payload: Payload | None
     repeat: Repeat | None
@@ -125,7 +128,7 @@ class Definition:
 
 
 _KEYS = frozenset(
-    """extends title specification grammar specials markers reserved call_markers spellings variant stops payload calls builtins thoughts
+    """extends title specification grammar specials markers reserved call_markers not_answers spellings variant stops payload calls builtins thoughts
     messages slots escaped reasoning options tool_list""".split()
 )
 
@@ -173,6 +176,7 @@ def _definition(table: dict[str, Any], path: Path) -> Definition:
         markers=tuple(table.get("markers", ())),
         reserved=tuple(table.get("reserved", ())),
         call_markers=tuple(table.get("call_markers", ())),
+        not_answers=tuple(table.get("not_answers", ())),
         stops={rule: tuple(names) for rule, names in table["stops"].items()},
         payload=_payload(table["payload"], path) if "payload" in table else None,
         repeat=_repeat(table["calls"], path) if "calls" in table else None,
@@ -195,13 +199,14 @@ def _place(place: str | None) -> str | None:
 
 
 def _payload(table: dict[str, Any], path: Path) -> Payload:
-    _check_keys(table, {"surface", "name", "tag_safe", "quote", "sorts"}, path)
+    _check_keys(table, {"surface", "name", "tag_safe", "quote", "sorts", "avoid"}, path)
     for key, known in (("surface", ("json", "python", "tagged", "quoted")), ("name", ("raw", "json", "python"))):
         if table[key] not in known:
             raise ValueError(f"payload.{key} is {table[key]!r}, not one of {', '.join(known)}")
     if ("quote" in table) != (table["surface"] == "quoted"):
         raise ValueError("payload.quote belongs to the surface 'quoted'")
-    return Payload(table["surface"], table["name"], bool(table.get("tag_safe", False)), table.get("quote"), bool(table.get("sorts", False)))
+    return Payload(table["surface"], table["name"], bool(table.get("tag_safe", False)), table.get("quote"), bool(table.get("sorts", False)),
+        tuple(map(str, table.get("avoid", ()))))
 
 
 def _repeat(table: dict[str, Any], path: Path) -> Repeat:

@@ -14,7 +14,8 @@ import re
 from collections.abc import Collection, Iterable
 
 from ..grammar import Literal, Pattern, Ref, Special, Symbol
-from ..regex import Expr, intersect, markers_of, without
+from ..regex import Expr, complement, intersect, markers_of, parse_python, without
+from ..regex.guarded import Cleared
 from .definition import Definition
 from .rules import Alternatives
 
@@ -32,7 +33,8 @@ def avoided(definition: Definition, *, marker_safe: bool) -> tuple[str, ...]:
     """Return what strings in arguments do not spell."""
     payload = definition.payload
     tags = payload is not None and (payload.tag_safe or payload.surface == "tagged")
-    return markers_of((*(marks(definition) if marker_safe else ()), *([CLOSING] if tags else []))).texts
+    further = (*marks(definition), *(payload.avoid if payload is not None else ())) if marker_safe else ()
+    return markers_of((*further, *([CLOSING] if tags else []))).texts
 
 
 def marks_of_thoughts(definition: Definition, rules: Alternatives) -> tuple[str, ...]:
@@ -44,23 +46,34 @@ def marks_of_thoughts(definition: Definition, rules: Alternatives) -> tuple[str,
 
 
 def marker_safe(rules: Alternatives, definition: Definition) -> Alternatives:
-    """Return the rules in which no text of a turn spells a marker."""
+    """Return the rules in which no text of a turn spells a marker, and no answer or code is as a whole what readers take for a call."""
     thoughts = _reached(rules, definition.thoughts.values())
-    turn = _reached(rules, TURN)
+    whole = _reached(rules, ["content", *(rule for builtin in definition.builtins.values() for rule in builtin.arguments.values())])
     safe = dict(rules)
+    turn = _reached(rules, TURN)
+    ends = overlapping({name: rules[name] for name in turn}, marks(definition))
     for name in turn:
         texts = marks_of_thoughts(definition, rules) if name in thoughts else marks(definition)
-        safe[name] = tuple(tuple(_without(symbol, texts) for symbol in sequence) for sequence in rules[name])
+        patterns = definition.not_answers if name in whole and name not in thoughts else ()
+        safe[name] = tuple(tuple(_without(symbol, texts, ends, patterns) for symbol in sequence) for sequence in rules[name])
     return safe
 
 
-def _without(symbol: Symbol, texts: tuple[str, ...]) -> Symbol:
-    if not isinstance(symbol, Pattern) or not isinstance(symbol.language, Expr) or not texts:
+def _without(symbol: Symbol, texts: tuple[str, ...], ends: tuple[str, ...], patterns: tuple[str, ...]) -> Symbol:
+    if not isinstance(symbol, Pattern) or not texts:
         return symbol
-    language = intersect(symbol.language, without(texts))
-    if language is symbol.language:
-        return symbol
-    return Pattern(language, f"(?#without {' '.join(map(_comment, texts))}){symbol.source}", symbol.narrowed)
+    source = f"(?#without {' '.join(map(_comment, (*texts, *ends, *patterns)))}){symbol.source}"
+    if not isinstance(symbol.language, Expr):
+        markers = markers_of(texts)
+        return Pattern(Cleared(symbol.language, markers, markers.ending(ends) if ends else frozenset()), source, symbol.narrowed)
+    language = intersect(symbol.language, without(texts, ends), *(complement(parse_python(pattern)) for pattern in patterns))
+    return symbol if language is symbol.language else Pattern(language, source, symbol.narrowed)
+
+
+def overlapping(rules: Alternatives, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return beginnings of markers that what stands behind a text in the rules could complete: ``[e~`` before the token ``[e~[``."""
+    firsts = {text[:end] for sequences in rules.values() for sequence in sequences for text in _texts(sequence) for end in range(1, len(text) + 1)}
+    return tuple(sorted({text[:at] for text in texts for at in range(1, len(text)) if text[at:] in firsts}))
 
 
 def _comment(text: str) -> str:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
+from ..caches import cached
 from ..machine import Language, LiteralSet
+from ..work import spend
 from .algebra import repeat
 from .expr import Expr
 from .markers import Markers
@@ -89,6 +91,58 @@ class Guarded:
         """As of expressions: the repeated class of characters and its bounds; None: the language is not of this kind."""
         found = self.language.counted if isinstance(self.language, Expr) and not self.state else None
         return None if found is None else (Endless(found[0], self.markers, self.raw), found[1], found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """The texts of a language of finitely many states that hold no marker, and do not end with a beginning of one among `ends`.
+
+    For languages that are no expressions, which `intersect` knows.  Invariant: some text is left.
+    """
+
+    language: Language
+    markers: Markers
+    ends: frozenset[int]  # states of the markers in which a text must not end
+    state: int = 0
+
+    @property
+    def accepts(self) -> bool:
+        return self.language.accepts and self.state not in self.ends
+
+    def edges(self) -> tuple[tuple[int, int, Cleared], ...]:
+        return tuple([(low, high, target) for low, high, target in self._steps() if _lives(target)])
+
+    def _steps(self) -> Iterator[tuple[int, int, Cleared]]:
+        special = sorted(self.markers.steps(self.state).items())
+        for low, high, target in self.language.edges():
+            plain = Cleared(target, self.markers, self.ends)
+            for point, state in special:
+                if low <= point <= high:
+                    if low < point:
+                        yield low, point - 1, plain
+                    if state is not None:
+                        yield point, point, Cleared(target, self.markers, self.ends, state)
+                    low = point + 1
+            if low <= high:
+                yield low, high, plain
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return self
+
+
+@cached(4096)
+def _lives(language: Cleared) -> bool:
+    """Return whether a language has a text."""
+    seen, work = {language}, [language]
+    while work:
+        at = work.pop()
+        if at.accepts:
+            return True
+        spend(8)
+        new = {target for _, _, target in at._steps()} - seen
+        seen |= new
+        work += new
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from ..caches import cached
 from .algebra import concat, literals
-from .boolean import complement
+from .boolean import complement, intersect
 from .expr import ANY_TEXT, Expr
 
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)|(.)", re.DOTALL)
@@ -56,6 +56,10 @@ class Markers:
         """Return the state after a character as it stands, None where it must not stand."""
         return self._steps[state].get(point, 0)
 
+    def ending(self, ends: tuple[str, ...]) -> frozenset[int]:
+        """Return the states of texts that end with one of some beginnings of markers."""
+        return frozenset(state for state, read in enumerate(self._beginnings) if read.endswith(ends))
+
     def escaped(self, spelled: str, escape: Callable[[str], str]) -> str:
         r"""Return the spelling of a text, between its quotes, in which no marker stands; escapes in it begin with a backslash.
 
@@ -82,6 +86,7 @@ def _markers(texts: tuple[str, ...]) -> Markers:
 
 
 @cached(256)
-def without(texts: tuple[str, ...]) -> Expr:
-    """Return the texts that hold none of some markers."""
-    return complement(concat(ANY_TEXT, literals(texts), ANY_TEXT))
+def without(texts: tuple[str, ...], ends: tuple[str, ...] = ()) -> Expr:
+    """Return the texts that hold none of some markers, and end with none of some texts."""
+    held = complement(concat(ANY_TEXT, literals(texts), ANY_TEXT))
+    return intersect(held, complement(concat(ANY_TEXT, literals(ends)))) if ends else held

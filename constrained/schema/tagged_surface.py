@@ -50,6 +50,7 @@ class Tags(NamedTuple):
     of them, and `bare` in place of `closing` where there is none.  `text`: a Python regular expression of what raw text may be, which keeps
     out what ends a value for readers.
     `markers`: parts of the tags that some tokenizers have as tokens; `specials`: those that are tokens here.
+    `avoid`: what raw text does not hold, as readers search for it, and `ends`: what it does not end with, as more of it may follow.
 
     `end` may hold `AGAIN`, for the name of the member; then only members that the schema names can be written.
 
@@ -66,6 +67,7 @@ class Tags(NamedTuple):
     markers: tuple[str, ...] = ()
     specials: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
 
 
 class Written(NamedTuple):
@@ -100,7 +102,7 @@ class Members:
         self.punctuation = self._punctuation()
         self._end = spelled(tags.end.replace(AGAIN, name), tags.specials, END)
         self._named: dict[str, Members] = {}
-        self._clean = _text(tags.text, tags.avoid)
+        self._clean = _text(tags.text, tags.avoid, tags.ends)
 
     def _punctuation(self) -> Punctuation:
         tags, inner = self._tags, self._values.punctuation
@@ -224,8 +226,8 @@ def _restricted(value: Value, kinds: set[str]) -> Value:
 
 
 @lru_cache(maxsize=64)
-def _text(pattern: str, avoid: tuple[str, ...]) -> Expr:
-    return intersect(parse_python(pattern), without(avoid)) if avoid else parse_python(pattern)
+def _text(pattern: str, avoid: tuple[str, ...], ends: tuple[str, ...]) -> Expr:
+    return intersect(parse_python(pattern), without(avoid, ends)) if avoid else parse_python(pattern)
 
 
 @lru_cache(maxsize=64)

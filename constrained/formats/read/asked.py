@@ -95,8 +95,11 @@ class Asked:
         tools = self.request.tools
         if self.name is not None and tools is not None:
             tools = tuple(tool for tool in tools if tool.name == self.name)
-        grammar = self.chat.entered(self.kind).grammar(tools, **options)
-        wrong = deviation(turn, grammar, self.chat.definition)
+        chat = self.chat.entered(self.kind)
+        wrong = deviation(turn, chat.grammar(tools, **options), self.chat.definition)
+        if wrong is not None and "marker_safe" not in options:  # what is escaped for the sake of other readers is canonical either way
+            plain = deviation(turn, chat.grammar(tools, **options, marker_safe=False), self.chat.definition)
+            wrong = plain and max(wrong, plain, key=lambda found: found.place)
         if wrong is not None:
             place = wrong.place + len(self.prompt.text)
             reading.wrong.append(Wrong(place, wrong.layer, wrong.because, wrong.expected))

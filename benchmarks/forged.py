@@ -1,0 +1,213 @@
+"""Can a generated text be mistaken for something else by whoever reads it as text?
+
+Random walks along the masks of each format, hungry for markers: the vocabulary has the spellings of all special tokens, tags and calls as
+plain tokens, whole and cut in two, and the walk takes one of them whenever it may.  A finished turn is then read by its ids, as text, and by
+the format's published readers (typed again from their sources; llama-models as installed), and all must find the same calls; where no call
+may be, nobody may find one.
+
+    python -m constrained.benchmarks.forged [--walks 250] [--formats hermes,chatglm3] [--seed 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from constrained import ChatFormat, ConstrainedError, Vocabulary, compile
+from constrained.formats.markers import marks
+
+Calls = list[tuple[str, Any]]
+LONGEST = 60  # tokens of a walk, before it is led to its end
+CALLS = ('{"name": "f", "parameters": {}}', '{"name": "f", "arguments": {}}', "[f(x=1)]", "<function=f>{}", 'brave_search.call(query="x")',
+         "tool_call(a=1)", "```python\n", "<tool_call>", "</tool_call>", "'", "}", ">{", '"', "\\", "\n", "<", "</", "é", "北京")
+TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {
+    "text": {"type": "string"}, "kind": {"enum": ["a", "b</x>"]}, "most": {"type": "string", "maxLength": 12}}, "required": ["text"]}}}]
+
+
+@dataclass
+class Outcome:
+    """What became of one format's walks."""
+
+    walks: int = 0
+    calls: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+# -- readers ------------------------------------------------------------------------------------------------------------------------
+
+
+def llama_models(text: str) -> Calls:
+    """llama-models, ``ChatFormat.decode_assistant_message_from_content``, without its tokenizer."""
+    from llama_models.llama3.tool_utils import ToolUtils
+
+    body = text.strip(" ")
+    python_tag = body.startswith("<|python_tag|>")
+    body = body.removeprefix("<|python_tag|>").removesuffix("<|eot_id|>").removesuffix("<|eom_id|>")
+    custom = ToolUtils.maybe_extract_custom_tool_call(body)
+    if custom is not None:
+        return [custom]
+    search = ToolUtils.maybe_extract_builtin_tool_call(body)
+    if search is not None:
+        return [(search[0], {"query": search[1]})]
+    return [("code_interpreter", {"code": body})] if python_tag else []
+
+
+def hermes(text: str) -> Calls:
+    """The expression of vLLM's parser for Hermes, and `json.loads`."""
+    found = re.findall(r"<tool_call>(.*?)</tool_call>|<tool_call>(.*)", text.removesuffix("<|im_end|>"), re.DOTALL)
+    read = [json.loads(whole or rest) for whole, rest in found]
+    return [(call["name"], call["arguments"]) for call in read]
+
+
+def internlm2(text: str, start: str = "<|action_start|>", end: str = "<|action_end|>", plugin: str = "<|plugin|>") -> Calls:
+    """The steps of vLLM's and lmdeploy's parsers, for one action or more."""
+    calls = []
+    for part in text.split(start)[1:]:
+        kind, _, action = part.partition(plugin)
+        if not kind.strip():
+            read = json.loads(action[action.find("{") :].partition(end)[0])
+            calls.append((read["name"], read.get("parameters", read.get("arguments"))))
+        else:
+            code = part.partition(end)[0].partition("\n")[2].strip()
+            calls.append(("interpreter", {"code": code.removeprefix("```python\n").removesuffix("\n```")}))
+    return calls
+
+
+def chatglm3(text: str) -> Calls:
+    """The official ``process_response``: metadata up to a line break, the lines of the fence; literals in place of its `eval`."""
+    calls = []
+    for response in re.sub(r"(<\|user\|>|<\|observation\|>|</s>)$", "", text).split("<|assistant|>"):
+        metadata, _, content = response.partition("\n")
+        if metadata.strip():
+            body = "\n".join(content.split("\n")[1:-1])
+            if metadata.strip() == "interpreter":
+                calls.append(("interpreter", {"code": body}))
+            else:
+                call = ast.parse(body, mode="eval").body
+                assert isinstance(call, ast.Call)
+                calls.append((metadata.strip(), {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}))
+    return calls
+
+
+def openchatml(text: str) -> Calls:
+    """No parser is published: what stands behind each token, or between the tags of the prose, as JSON."""
+    calls = []
+    for part in re.split(r"<\|function_call\|>|<tool_call>", text)[1:]:
+        read, _ = json.JSONDecoder().raw_decode(part.lstrip())
+        calls.append((read["name"], read["arguments"]))
+    return calls
+
+
+READERS: dict[str, Callable[[str], Calls]] = {
+    "llama3.1-function": llama_models, "llama3.1-json": llama_models, "llama3.1-builtin": llama_models, "pythonic": llama_models, "hermes": hermes,
+    "internlm2": internlm2, "chatglm3": chatglm3, "openchatml": openchatml,
+    "internlm2-legacy": lambda text: internlm2(text, "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_141]"),
+}
+
+
+# -- walks --------------------------------------------------------------------------------------------------------------------------
+
+
+def vocabulary_of(chat: ChatFormat) -> tuple[Vocabulary, set[int]]:
+    """Return bytes, special tokens and the spellings of markers as plain tokens, and which tokens these are."""
+    names = list(dict.fromkeys((*chat.tokens.values(), *chat.definition.reserved)))
+    spelled = [text for mark in (*marks(chat.definition), *names, *chat.definition.markers, *CALLS) for text in (mark, mark[: len(mark) // 2], mark[-1])]
+    plain = [text for text in dict.fromkeys(text.encode() for text in spelled) if len(text) > 1]
+    tokens = [*(bytes([byte]) for byte in range(256)), *plain]
+    special = {name: len(tokens) + index for index, name in enumerate(names)}
+    return Vocabulary([*tokens, *[None] * len(names)], special=special), set(range(256, len(tokens)))
+
+
+def walk(matcher: Any, hungry: set[int], vocabulary: Vocabulary, rng: random.Random) -> list[int]:
+    """Return the ids of a turn, stop token included where the grammar has one."""
+    bitmask, ids = np.zeros((1, (vocabulary.size + 31) // 32), np.int32), list[int]()
+    while len(ids) < LONGEST:
+        matcher.fill_mask(bitmask)
+        allowed = np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")[: vocabulary.size]).tolist()
+        wanted = [token for token in allowed if token in hungry or token >= vocabulary.size - len(vocabulary.special)]
+        if not allowed:
+            break
+        token = rng.choice(wanted if wanted and rng.random() < 0.7 else allowed)
+        matcher.advance(token)
+        ids.append(token)
+        if matcher.is_accepting() and rng.random() < 0.3:
+            return ids
+    return [*ids, *matcher.shortest_completion()]
+
+
+def check_format(name: str, walks: int, seed: int) -> Outcome:
+    """Walk under each tool choice, and compare what readers find."""
+    outcome, chat, rng = Outcome(), ChatFormat.load(name), random.Random(f"{name} {seed}")
+    vocabulary, hungry = vocabulary_of(chat)
+    tools = TOOLS if chat.definition.payload is not None else None
+    grammars = [(choice, compile(chat.grammar(tools, tool_choice=choice), vocabulary)) for choice in ("auto", "none", "required")]
+    for number in range(walks):
+        choice, constraint = grammars[number % 3]
+        ids = walk(constraint.matcher(), hungry, vocabulary, rng)
+        outcome.walks += 1
+        for because in _wrong(chat, name, ids, vocabulary, tools, choice, outcome):
+            outcome.failures.append(f"{name} {choice}: {because}\n  {_spelled(ids, vocabulary)!r}")
+    return outcome
+
+
+def _spelled(ids: list[int], vocabulary: Vocabulary) -> str:
+    names = {token: name for name, token in vocabulary.special.items()}
+    return b"".join(names[token].encode() if token in names else vocabulary.tokens[token] or b"" for token in ids).decode()
+
+
+def _wrong(chat: ChatFormat, name: str, ids: list[int], vocabulary: Vocabulary, tools: Any, choice: str, outcome: Outcome) -> Iterator[str]:
+    text = _spelled(ids, vocabulary)
+    names = [*chat.tokens.values(), *chat.definition.reserved]
+    spelled = re.findall("|".join(map(re.escape, sorted(names, key=len, reverse=True))), text)
+    meant = sum(token in vocabulary.special.values() for token in ids)
+    if len([each for each in spelled if not each.isalnum()]) != meant:
+        yield f"{len(spelled)} special tokens can be read, {meant} were generated"
+        return
+    try:
+        by_text, by_ids = chat.parse(text, tools), chat.parse(ids, tools, vocabulary)
+    except ConstrainedError as error:
+        yield f"it is not read: {error}"
+        return
+    calls = [(call.name, call.arguments) for call in by_text.tool_calls]
+    outcome.calls += len(calls)
+    if (by_text.content, calls, by_text.thoughts) != (by_ids.content, [(call.name, call.arguments) for call in by_ids.tool_calls], by_ids.thoughts):
+        yield f"as text it says {by_text}, as ids {by_ids}"
+    if bool(calls) != (choice == "required") and choice != "auto":
+        yield f"{len(calls)} calls where tool_choice is {choice!r}"
+    if name in READERS:
+        try:
+            found = READERS[name](text)
+        except Exception as error:  # whatever a published reader stumbles over
+            found = [(type(error).__name__, str(error))]
+        if found != calls:
+            yield f"the published reader finds {found}, not {calls}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0], prog="constrained.benchmarks.forged")
+    parser.add_argument("--walks", type=int, default=250)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--formats", default=",".join(ChatFormat.names()))
+    options = parser.parse_args(arguments)
+    total = failed = 0
+    for name in options.formats.split(","):
+        outcome = check_format(name, options.walks, options.seed)
+        total, failed = total + outcome.walks, failed + len(outcome.failures)
+        print(f"{name:24} {outcome.walks:6} walks {outcome.calls:6} calls {len(outcome.failures):4} mistaken", flush=True)
+        for failure in outcome.failures[:5]:
+            print("   ", failure)
+    print(f"{total:,} walks, {failed} mistaken")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
