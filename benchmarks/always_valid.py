@@ -3,8 +3,9 @@
 The embedded model, whose weights are random, writes under every format's grammar: greedy, sampled at temperature 1 and 5, with four
 beams, and in left-padded batches.  Every finished text must be read by the format's parser; every call's arguments must be valid for
 `jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`, and calls
-between tags by regular expressions as published readers have them.  A generation that the length limit cut is a beginning of a word, which
-the matcher confirms, and is counted apart.
+between tags by regular expressions as published readers have them.  As text, by its ids and for
+the published readers (`forged`) a turn says the same.  A generation that the length limit cut is a beginning of a word, which the matcher
+confirms, and is counted apart.
 
     python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3]
 """
@@ -29,6 +30,7 @@ import torch
 from constrained import ChatFormat, ConstrainedError, Constraint, Rejected, Vocabulary, compile
 from constrained.default_model import load
 
+from .forged import differences
 from .tool_sets import tool_sets
 
 MODES: dict[str, dict[str, Any]] = {
@@ -114,6 +116,7 @@ def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, 
     text = vocabulary.decode(ids).decode(errors="replace")
     try:
         message = chat.parse(text, tools=tools)
+        outcome.failures += [f"{because}: {text!r}" for because in differences(chat, chat.name, text, ids, vocabulary, tools)]
         for call in message.tool_calls:
             outcome.calls += 1
             _check_call(text, call.name, call.arguments, tools)

@@ -163,7 +163,8 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
         "avoid": avoided(definition, marker_safe=request.marker_safe),
     }
     if options["tags"] is not None and request.marker_safe:
-        options["tags"] = options["tags"]._replace(avoid=marks(definition), ends=overlapping(rules, marks(definition)))  # raw strings do without: nothing is escaped in them
+        mark = marks(definition)  # raw strings do without, as nothing is escaped in them
+        options["tags"] = options["tags"]._replace(avoid=mark, ends=overlapping(rules, mark))
     Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
     if tools is not None:

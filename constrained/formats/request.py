@@ -50,6 +50,8 @@ def make_request(
     if choice == "required" and read == ():
         raise GrammarError("tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'")
     reasoning, prompt = _thinking(definition, reasoning, prompt)
+    if not isinstance(marker_safe, bool):
+        raise GrammarError(f"marker_safe is {marker_safe!r}", instead="True or False")
     if calls_before is not None and (isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0):
         raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
     return Request(

@@ -1,0 +1,101 @@
+"""No forged calls: what a finished text spells is what was generated, whoever reads it; see benchmarks/forged.py for the long run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from constrained.benchmarks import forged
+
+from constrained import ChatFormat, ConstrainedError, GrammarError, Rejected, Vocabulary, compile
+from constrained.formats import Message, ToolCall
+from constrained.formats.markers import marks
+
+NAMES = ChatFormat.names()
+SPECIFIED = tuple(forged.READERS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hungry_walks_forge_nothing(name):
+    if name.startswith(("llama3.1", "pythonic")):
+        pytest.importorskip("llama_models")
+    outcome = forged.check_format(name, 18 if name in SPECIFIED else 3, seed=0)
+    assert outcome.walks and not outcome.failures, outcome.failures[0]
+
+
+def generates(name, text, stop, **options):
+    """Return whether a turn can be generated, its text as plain bytes; the stop token is one."""
+    chat = ChatFormat.load(name)
+    names = sorted(chat.tokens.values())
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(names)})
+    tools = forged.TOOLS if chat.definition.payload is not None else None
+    matcher = compile(chat.grammar(tools, **options), vocabulary).matcher()
+    start = "<|python_tag|>"
+    ids = [vocabulary.special[start]] if text.startswith(start) else []
+    try:
+        for token in (*ids, *text.removeprefix(start if ids else "").encode(), vocabulary.special[stop]):
+            matcher.advance(token)
+    except Rejected:
+        return False
+    return matcher.is_accepting()
+
+
+LLAMA = ("llama3.1-function", "llama3.1-json", "llama3.1-builtin", "pythonic")
+CALLS = (
+    '{"name": "look_up", "parameters": {}}', ' {"type": "function", "name": "f", "parameters": {}}', '{"n\\u0061me": "f", "parameters": {}}', "[f(x=1)]",
+    "# why\n( [ # so\n f # or\n (x=1)])", '<function=f>{"a": 1}', 'Ask brave_search.call(query="x")', "a<|eot_id|>b", "<|python_tag|>")
+ANSWERS = ("Hello", "See [a link](https://x)", "# Title\n\n[1] says", "a < b, <b>c</b>", "if x: y()", "<|eot_id", "<func")
+
+
+@pytest.mark.parametrize("name", LLAMA)
+def test_answers_of_llama_are_calls_in_no_profile(name):
+    for text in ANSWERS:
+        assert generates(name, text, "<|eot_id|>"), text
+        assert not forged.llama_models(text) if pytest.importorskip("llama_models") else True
+    for text in CALLS:
+        assert not generates(name, text, "<|eot_id|>", tool_choice="none"), text
+    assert generates(name, "a<|eot_id|>b", "<|eot_id|>", marker_safe=False)
+
+
+def test_code_is_no_call_of_another_profile():
+    for code, taken in (("print(1)", True), ("[f(x=1)]", False), ('<function=f>{"a": 1}', False), ('{"name": "f"}', False)):
+        assert generates("llama3.1-builtin", f"<|python_tag|>{code}", "<|eom_id|>") == taken, code
+
+
+ESCAPED = [  # format, the string, its spelling
+    ("llama3.1-function", "it's } or >{", r'"it\u0027s \u007d or >\u007b"'), ("llama3.1-function", "</a> <function=", r'"<\/a> <function\u003d"'),
+    ("llama3.1-json", "<|eot_id|> <|eot", r'"<|eot_id|\u003e <|eot"'), ("hermes", "</x <tool_call>", r'"<\/x <tool_call\u003e"'),
+    ("internlm2", "[UNUSED_TOKEN_146] [x]", r'"[UNUSED_TOKEN_146\u005d [x]"'), ("openchatml", "[EOS]", r'"[EOS\u005d"'),
+    ("pythonic", "<|eot_id|> it's", r'''"<|eot_id|\x3e it's"'''), ("chatglm3", "<|user|>", r"'<|user|\x3e'"), ("deepseek-r1", "<｜end▁of▁sentence｜>", r'"<｜end▁of▁sentence｜\u003e"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "string", "spelled"), ESCAPED, ids=lambda part: part[:20])
+def test_strings_escape_what_would_complete_a_marker(name, string, spelled):
+    chat = ChatFormat.load(name)
+    message = Message("", [ToolCall("look_up", {"text": string})])
+    text = chat.write(message, forged.TOOLS)
+    assert spelled in text
+    assert chat.parse(text, forged.TOOLS, strict=True).tool_calls[0].arguments == {"text": string}
+    assert not any(mark in spelled for mark in marks(chat.definition))
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3-coder", "gemma-4"])
+def test_names_and_constants_with_markers(name):
+    """A name of a property and an enumerated text may hold a marker where strings are escaped; elsewhere they are refused or left out."""
+    schema = {"type": "object", "properties": {"k": {"enum": ["<|im_end|>", "<turn|>", "b"]}}, "required": ["k"]}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    chat = ChatFormat.load(name)
+    if name == "gemma-4":
+        with pytest.raises(ConstrainedError, match="cannot be written"):
+            compile(chat.grammar(tools), forged.vocabulary_of(chat)[0]).matcher().shortest_completion()
+        return
+    text = chat.write(Message("", [ToolCall("f", {"k": "b"})]), tools)
+    assert json.dumps(chat.parse(text, tools, strict=True).tool_calls[0].arguments) == '{"k": "b"}'
+
+
+def test_a_message_that_spells_a_token_is_not_written():
+    with pytest.raises(ConstrainedError, match=r"spells '<\|im_end\|>'"):
+        ChatFormat.load("internlm2").write(Message("a<|im_end|>b"))
+    with pytest.raises(GrammarError, match="marker_safe"):
+        ChatFormat.load("hermes").grammar(marker_safe="no")
