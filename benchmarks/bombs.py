@@ -14,6 +14,7 @@ Cost: 0.1 s a row.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -198,6 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     vocabulary = vocabularies.llama3() or vocabularies.embedded()
     _ = vocabulary.trie
+    gc.freeze()  # what a collection looks at, a forked process copies
     bombs = list(read(only="" if options.update else options.only))
     chosen = bombs if options.sample is None else sample(bombs, options.sample, options.seed)
     failed, updated = 0, []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fuzz import schemas
+from fuzz import logic, schemas
 
 from constrained import Grammar, LimitExceeded, UnsupportedSchema, compile
 from constrained.work import Budget, metered
@@ -16,6 +16,10 @@ def test_random_schemas_are_compiled_and_walked_or_refused():
     outcomes = schemas.run(400, 1)
     assert outcomes["works"] > 150
     assert outcomes["refused"] > 80
+
+
+def test_what_compiles_does_not_fail_in_a_mask():
+    assert logic.run(80, 1)["works"] > 50
 
 
 def _many(count, schema):

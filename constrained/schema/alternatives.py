@@ -40,6 +40,7 @@ def scalars_of(conj: Conj) -> Scalars:
         for literal in literals:
             found = found & _solve(Request(literal, SCALAR))
         return found
+    spend(4 + len(literals) // 2)
     # PERF: the conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their beginnings.
     begun: dict[Literal, Any] = literals[0].node.document.memo.setdefault("begun", {})
     known: Scalars | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from constrained.caches import cached
 from constrained.regex import ANY_TEXT, Expr
 from constrained.schema import texts
 from constrained.schema.documents import NOTHING
@@ -15,6 +16,8 @@ from constrained.schema.values import Absent, Present
 if TYPE_CHECKING:
     from constrained.schema.documents import Node
 
+_FEW_NAMES = 16  # keys of a pattern that are named one by one
+
 
 def properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
     named, below = draft.named, node.below
@@ -24,7 +27,7 @@ def properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
 
 def pattern_properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
     draft.regions += tuple(
-        (Keys(False, languages=(texts.of_pattern(pattern),)), conj)
+        (Keys(False, *_matching(pattern)), conj)
         for pattern, schema in value.items() if (conj := node.below(schema, "patternProperties", pattern))
     )
 
@@ -37,8 +40,16 @@ def additional_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
 
 
 def _mentioned(node: Node) -> tuple[frozenset[str], tuple[Expr, ...]]:
-    patterns = node.schema.get("patternProperties", ())
-    return frozenset(node.schema.get("properties", ())), tuple(texts.of_pattern(pattern) for pattern in patterns)
+    matching = [_matching(pattern) for pattern in node.schema.get("patternProperties", ())]
+    return frozenset(node.schema.get("properties", ())).union(*(names for names, _ in matching)), tuple(part for _, languages in matching for part in languages)
+
+
+@cached(4096)
+def _matching(pattern: str) -> tuple[frozenset[str], tuple[Expr, ...]]:
+    """Return the keys that a pattern finds: by name if they are few, as with ``^name$``, else as a language."""
+    language = texts.of_pattern(pattern)
+    few = texts.listed(language, _FEW_NAMES)
+    return (frozenset(), (language,)) if few is None else (frozenset(few), ())
 
 
 def evaluated(node: Node) -> Keys:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from constrained import regex
+from constrained.caches import cached
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.regex import ANY_TEXT, NEVER, Expr
 from constrained.schema.check import MOST_COUNTED
@@ -21,6 +22,7 @@ Cells: TypeAlias = tuple[tuple[Expr, Conj], ...]
 
 _SPELLED_OUT = 64  # a cell with no more keys than this becomes named keys
 _MOST_CELLS = 500
+_LONGEST_BEGINNING = 40  # characters
 
 
 def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
@@ -110,25 +112,30 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
 
     What lies outside all of them comes last; it is built once, so disjoint languages cost little.
     """
-    found: list[tuple[Expr, frozenset[Expr]]] = []
+    found: list[tuple[Expr, frozenset[Expr], str]] = []  # with the characters that all its texts begin with
     covered: list[Expr] = []
     for language in languages:
-        pieces: list[tuple[Expr, frozenset[Expr]]] = []
-        met = False
-        spend(20 * len(found))
-        for old, members in found:
+        pieces: list[tuple[Expr, frozenset[Expr], str]] = []
+        met, beginning = False, _beginning(language)
+        spend(len(found))
+        for piece in found:
+            old, members, begins = piece
+            if not begins.startswith(beginning[: len(begins)]):
+                pieces.append(piece)
+                continue
+            spend(20)
             inside = regex.intersect(old, language)
             if regex.is_empty(inside):
-                pieces.append((old, members))
+                pieces.append(piece)
                 continue
             met = True
-            pieces.append((inside, members | {language}))
+            pieces.append((inside, members | {language}, max(begins, beginning, key=len)))
             outside = regex.intersect(old, regex.complement(language))
             if not regex.is_empty(outside):
-                pieces.append((outside, members))
+                pieces.append((outside, members, begins))
         rest = regex.intersect(language, regex.complement(regex.union(*covered))) if met else language
         if not regex.is_empty(rest):
-            pieces.append((rest, frozenset((language,))))
+            pieces.append((rest, frozenset((language,)), beginning))
         covered.append(language)
         found = pieces
         if len(found) > _MOST_CELLS:
@@ -138,7 +145,24 @@ def _pieces(languages: Iterable[Expr], node: Node) -> list[tuple[Expr, frozenset
                 instead='use fewer overlapping patterns in "patternProperties"',
             )
     beyond = regex.complement(regex.union(*covered))
-    return found if regex.is_empty(beyond) else [*found, (beyond, frozenset())]
+    parts = [(language, members) for language, members, _ in found]
+    return parts if regex.is_empty(beyond) else [*parts, (beyond, frozenset())]
+
+
+@cached(4096)
+def _beginning(language: Expr) -> str:
+    """Return the first characters of a language's texts, as far as all have them in common.
+
+    >>> _beginning(regex.parse_ecma("^ab[cd]"))
+    'ab'
+    """
+    text = ""
+    while len(text) < _LONGEST_BEGINNING and not language.accepts:
+        edges = language.edges()
+        if len(edges) != 1 or edges[0][0] != edges[0][1]:
+            break
+        text, language = text + chr(edges[0][0]), edges[0][2]
+    return text
 
 
 def _has_other(language: Expr, names: dict[str, None]) -> bool:

@@ -129,7 +129,7 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     if left == ALL_NUMBERS:
         return right
     left_points, left_ranges = _split(left)
-    spend((len(left) + len(right)) // 2)
+    spend(4 + (len(left) + len(right)) // 2)
     right_points, right_ranges = _split(right)
     known = set(right_points)
     found = [constant(value) for value in left_points if value in known or any(contains(r, value) for r in right_ranges)]
@@ -137,12 +137,19 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     found += [constant(value) for value in right_points if value not in known and any(contains(r, value) for r in left_ranges)]
     spend(len(left_points) * len(right_ranges) + len(right_points) * len(left_ranges))
     for one in left_ranges:
-        spend(sum([12 + len(one.not_multiples) + len(other.not_multiples) for other in right_ranges]))
-        for other in right_ranges:
+        near = [other for other in right_ranges if not _are_apart(one, other)]
+        spend(len(right_ranges) + sum([12 + len(one.not_multiples) + len(other.not_multiples) for other in near]))
+        for other in near:
             met = normal(_meet(one, other))
             if met is not None:
                 found.append(met)
     return tuple(found)
+
+
+def _are_apart(one: NumberRange, other: NumberRange) -> bool:
+    """Say whether one range ends before the other begins."""
+    return (one.high is not None and other.low is not None and one.high < other.low) or (
+        other.high is not None and one.low is not None and other.high < one.low)
 
 
 def _split(numbers: Numbers) -> tuple[list[Fraction], list[NumberRange]]:

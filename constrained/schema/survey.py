@@ -227,13 +227,22 @@ def _combined(base: Conj, claims: tuple[Conj, ...], counted: list[Conj], leads: 
     found = {base: None}
     few = len(conditions) <= _MOST_COMBINED
     for condition, is_counted in conditions:
-        for conj in tuple(found) if few else (base, *(both(base, other) for other, _ in conditions)):
+        for conj in tuple(found) if few else _alone(base, conditions):
             spend(2)
             outside = both(conj, negation(condition)) if is_counted else beyond(values, conj, condition)
             for joined in (both(conj, condition), outside):
                 if joined is not None and joined not in found and joined != NOTHING and not values.never(joined):
                     found[joined] = None
     yield from found
+
+
+def _alone(base: Conj, conditions: list[tuple[Conj, bool]]) -> Iterator[Conj]:
+    """Yield a part of which nothing is said, and with one condition that holds or does not."""
+    yield base
+    for condition, _ in conditions:
+        yield both(base, condition)
+        if len(condition) == 1:
+            yield both(base, negation(condition))
 
 
 def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widened, ...]]:
