@@ -22,6 +22,7 @@ import jsonschema
 
 from constrained import Grammar, compile
 from constrained.errors import ConstrainedError, LimitExceeded, UnsupportedSchema
+
 from .schemas import _walk, vocabulary
 
 WALKS = 4
