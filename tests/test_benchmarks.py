@@ -136,3 +136,14 @@ def test_a_histogram_of_times_tells_percentiles_within_two_per_cent():
     for value in seconds:
         times.add(float(value))
     np.testing.assert_allclose(times.percentiles(), 1e6 * np.percentile(seconds, (50, 99, 99.9)), rtol=0.03, atol=0.1)
+
+
+@pytest.mark.parametrize("key", ["qwen_3", "harmony", "deepseek_v4", "cohere", "kimi_k3"])
+def test_calls_are_those_of_xgrammars_tags(key, capsys):
+    pytest.importorskip("xgrammar")
+    from constrained.benchmarks import model_tags
+
+    assert model_tags.main([key, "--calls", "15", "--seed", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "both accept" in told
+    assert "both refuse 5" in told

@@ -138,3 +138,30 @@ def test_what_cannot_be_rendered_is_refused(messages):
 def test_a_special_token_that_is_missing_is_named():
     with pytest.raises(VocabularyError, match="im_start"):
         ChatFormat.load("hermes").render([Message("a", role="user")], Vocabulary([bytes([byte]) for byte in range(256)]))
+
+
+@pytest.mark.parametrize("version", ["v3-spm", "v7-spm", "v3-tekken"])
+def test_ids_are_those_of_mistral_common(version):
+    mistral = pytest.importorskip("mistral_common.tokens.tokenizers.mistral").MistralTokenizer
+    from mistral_common.protocol.instruct import messages as said
+    from mistral_common.protocol.instruct import tool_calls as tools
+    from mistral_common.protocol.instruct.request import ChatCompletionRequest
+
+    tokenizer = mistral.v7() if version == "v7-spm" else mistral.v3(is_tekken=version == "v3-tekken")
+    chat, vocabulary = ChatFormat.for_tokenizer(tokenizer), Vocabulary.from_tokenizer(tokenizer)
+    assert chat.name == f"mistral-{version}"
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    calls = [tools.ToolCall(id=f"abcdefgh{at}", function=tools.FunctionCall(name="weather", arguments=json.dumps({"city": city}))) for at, city in enumerate(["Oslo", "北京"])]
+    request = ChatCompletionRequest(
+        tools=[tools.Tool(function=tools.Function(name="weather", description="d", parameters=schema))],
+        messages=[
+            said.UserMessage(content="Weather in Oslo & Xi'an?"), said.AssistantMessage(content=None, tool_calls=calls),
+            said.ToolMessage(content="7", tool_call_id="abcdefgh0", name="weather"), said.ToolMessage(content="8 °C", tool_call_id="abcdefgh1", name="weather"),
+            said.AssistantMessage(content="7 and 8."), said.UserMessage(content="Thanks"),
+        ])  # fmt: skip
+    encoded = tokenizer.encode_chat_completion(request).tokens
+    read = chat.parse(encoded, None, vocabulary, kind="conversation")
+    assert [(message.role, message.content) for message in read if message.role not in ("tools", "system")] == [
+        ("user", "Weather in Oslo & Xi'an?"), ("assistant", ""), ("tool", "7"), ("tool", "8 °C"), ("assistant", "7 and 8."), ("user", "Thanks")]
+    assert [(call.arguments["city"], call.id) for call in read[1].tool_calls] == [("Oslo", "abcdefgh0"), ("北京", "abcdefgh1")]
+    assert chat.render(read, vocabulary) == encoded
