@@ -167,3 +167,29 @@ def test_a_soft_close_opens_nothing_near_the_end(tiny_vocabulary):
             matcher.advance(bracket)
         opened.append(len(matcher.tokens))
     assert opened == [6, 3]
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "string"}, {"type": "string", "maxLength": 3}, {"type": "string", "pattern": "^[a-zé€]*$"}, {"type": "string", "pattern": "^[^\\u0000-\\u00ff]*$"},
+    {"type": "object", "additionalProperties": {"type": "string"}}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}, True])
+def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
+    """What the walk leaves out, because only characters lie below that lead back, leads where each token leads by itself."""
+    constraint, picks = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), tiny_vocabulary), random.Random(1)
+    known, row = constraint.completions(), np.zeros((1, tiny_vocabulary.words), np.int32)
+    matcher, state = constraint.matcher(), known.start
+    for _ in range(6):
+        matcher.fill_mask(row)
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).astype(np.int32)
+        found = known.successors(state, lambda allowed=allowed: allowed)
+        by_token = dict(zip(found.tokens.tolist(), (found.states[place] for place in found.after.tolist()), strict=True))
+        ways = {token: known.length(after) for token in allowed.tolist() if (after := known.after(state, token)) != 0}
+        assert {token: known.length(after) for token, after in by_token.items()} == ways
+        if not by_token:
+            break
+        matcher.advance(token := picks.choice([*by_token]))
+        state = known.after(state, token)
+
+
+def test_unfinished_tokens():
+    vocabulary = c.Vocabulary([b"a", "é".encode(), b"\xc3", b"a\xe2\x82", "a€".encode(), b"\xf0\x9f\x98", b"\x80", b"\xc3a"])
+    assert vocabulary.unfinished.tolist() == [2, 3, 5]

@@ -6,8 +6,8 @@ then those of its frames (`ways`).  A way is spelled in as few tokens as its byt
 end the word: another way, longer in bytes, may be shorter in tokens.
 
 For a mask it takes the ways out behind every token.  `Completions.beyond` walks the trie level by level, all nodes of a level at once, and
-so learns which few states the tokens lead to; then each state is asked once.  Cost: 50-200 ms for 128,000 tokens, once for each state; what
-is kept is the longest way out behind any token, and as long as that fits, no token has to be looked at.
+so learns which few states the tokens lead to; then each state is asked once.  Where only bytes lie below a node that lead back to its state
+(`kinds`), nobody walks.  What is kept is the longest way out behind any token, and as long as that fits, no token has to be looked at.
 
 Tests: tests/test_budget.py.
 """
@@ -28,11 +28,13 @@ from constrained.engine.ways import Way, Ways, order, symbols
 from constrained.machine import Dispatch, State, Text
 from constrained.work import spend
 
+from .kinds import BITS
 from .spelling import variants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from constrained.engine.trie import TokenTrie
     from constrained.engine.vocabulary import Vocabulary
 
     Allowed = Callable[[], npt.NDArray[np.int32]]  # the tokens that may come next, as the plain mask says
@@ -41,6 +43,7 @@ ENDLESS = 1 << 30  # length of a way that is not known
 _KEPT = 16  # states whose tokens are kept with where they lead
 _MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
 _MOST_ENDS = 20_000
+ASCII_KINDS = [(bit, bytes(byte for byte in range(128) if int(BITS[byte]) == bit)) for bit in sorted({int(BITS[byte]) for byte in range(128)})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Completions:
         self._tokens: dict[int, tuple[int, ...] | None] = {}
         self._ends: dict[Way, tuple[int, int, int]] = {}  # of ways: the fewest tokens that spell it, the first of these, and its bytes
         self._longest: dict[int, int] = {}
+        self._looping: dict[int, int] = {}
         self._successors: OrderedDict[int, Successors] = OrderedDict()
 
     def is_full(self) -> bool:
@@ -232,37 +236,79 @@ class Completions:
     def _walked(self, state: int, allowed: Allowed) -> Successors:
         """Return what `after` says of all tokens that may come next.
 
-        The trie is walked a level at a time.  Invariant: `at[node]` is the place in `states` of the state at a node, 0: DEAD.
+        The trie is walked a level at a time, from `frontier`, the nodes of a level that have nodes below and are alive; `above` are their
+        states, as places in `states`.  Invariant: `at[node]` is the place of the state at a node, 0: DEAD.
         """
-        levels, parents, owners = self._vocabulary.levels
+        levels, _, owners = self._vocabulary.levels
         trie, states, places = self._vocabulary.trie, [DEAD, state], {DEAD: 0, state: 1}
-        at = np.zeros(trie.nodes, np.int32)
+        whole = np.zeros(trie.nodes + 1, np.int32)  # differences of what is at nodes of subtrees that lead to one state
+        marked: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = []
+        loops = np.array([0, self._loops(state)], np.uint64)
+        frontier, above = np.zeros(0, np.int32), np.ones(0, np.int32)
         for depth, level in enumerate(levels):
-            above = np.ones(len(level), np.int32) if depth == 0 else at[parents[level]]
-            alive = above > 0
-            nodes, keys = level[alive], above[alive].astype(np.int64) * 256 + trie.byte[level[alive]]
+            nodes, before = (level, np.ones(len(level), np.int32)) if depth == 0 else _below(trie, level, frontier, above)
             if not len(nodes):
                 break
             spend(20 + len(nodes) // 200)
-            table = np.zeros(len(states) * 256, np.int32)
-            table[keys] = 1
-            for key in np.flatnonzero(table).tolist():
-                after = self.tracker.look_byte(states[key >> 8], key & 255)
-                table[key] = places.setdefault(after, len(states))
-                if table[key] == len(states):
-                    states.append(after)
-            at[nodes] = table[keys]
+            reached = self._stepped(before.astype(np.int64) * 256 + trie.byte[nodes], states, places)
+            alive = reached > 0
+            nodes, reached = nodes[alive], reached[alive]
+            loops = np.append(loops, np.array([self._loops(after) for after in states[len(loops) :]], np.uint64))
+            same = (trie.below[nodes] & ~loops[reached]) == 0
+            whole[nodes[same]] += reached[same]
+            np.subtract.at(whole, trie.end[nodes[same]], reached[same])
+            frontier, above = nodes[~same], reached[~same]
+            marked.append((frontier, above))
+        at = np.cumsum(whole[:-1], dtype=np.int32)
+        for nodes, reached in marked:
+            at[nodes] = reached
         leads = np.zeros(self._vocabulary.size, np.int32)  # by token
         leads[trie.ids] = at[owners]
-        tokens = allowed()
-        for token in tokens[leads[tokens] == 0].tolist():
-            after = self.tracker.step_token(state, token)
+        tokens, odd = allowed(), self._vocabulary.unfinished  # these may lie in a subtree of whole characters
+        for token in (*tokens[leads[tokens] == 0].tolist(), *odd[leads[odd] > 0].tolist()):
+            after = self.after(state, token)
             leads[token] = places.setdefault(after, len(states))
             if leads[token] == len(states):
                 states.append(after)
         tokens = tokens[leads[tokens] > 0]
-        kept, indices = np.unique(leads[tokens], return_inverse=True)
-        return Successors([states[place] for place in kept.tolist()], tokens, indices.astype(np.int32))
+        kept = np.flatnonzero(np.bincount(leads[tokens], minlength=len(states)))
+        order = np.zeros(len(states), np.int32)
+        order[kept] = np.arange(len(kept))
+        return Successors([states[place] for place in kept.tolist()], tokens, order[leads[tokens]])
+
+    def _stepped(self, keys: npt.NDArray[np.int64], states: list[int], places: dict[int, int]) -> npt.NDArray[np.int32]:
+        """Return the places of the states after (place of a state) · 256 + byte; new states are appended."""
+        table = np.zeros(len(states) * 256, np.int32)
+        table[keys] = 1
+        for key in np.flatnonzero(table).tolist():
+            after = self.tracker.look_byte(states[key >> 8], key & 255)
+            table[key] = places.setdefault(after, len(states))
+            if table[key] == len(states):
+                states.append(after)
+        return table[keys]
+
+    def _loops(self, state: int) -> int:
+        """Return the kinds of characters that lead from a state back to it, as bits; none where "a" does not, to save the trouble."""
+        if state in self._looping:
+            return self._looping[state]
+        found = 0
+        if state != DEAD and self.tracker.look_byte(state, ord("a")) == state:
+            for bit, data in ASCII_KINDS:
+                if all(self.tracker.look_byte(state, byte) == state for byte in data):
+                    found |= bit
+            found |= self.tracker.looping_kinds(state)
+        self._looping[state] = found
+        return found
+
+
+def _below(
+    trie: TokenTrie, level: npt.NDArray[np.int32], frontier: npt.NDArray[np.int32], above: npt.NDArray[np.int32],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the nodes of a level below some nodes of the one before, and what is known of their parents."""
+    first, last = np.searchsorted(level, frontier + 1), np.searchsorted(level, trie.end[frontier])
+    counts = last - first
+    starts = np.cumsum(counts) - counts
+    return level[np.repeat(first - starts, counts) + np.arange(counts.sum())], np.repeat(above, counts)
 
 
 def _joined(first: Way | None, rest: Way | None) -> Way | None:

@@ -15,18 +15,21 @@ Tests: tests/test_budget.py, on vocabularies whose tokens begin and end keys and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from constrained.engine.kinds import BITS, INSIDE, LEADS
 from constrained.engine.plain import Config, Frame, PlainKernel
-from constrained.engine.spelling import decode
-from constrained.engine.text import BODY, PAIR, PAIR_U, UTF8, TextAt
+from constrained.engine.spelling import SCALARS, clip, decode
+from constrained.engine.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt
 from constrained.engine.vocabulary import Vocabulary
 from constrained.engine.ways import Ways
-from constrained.machine import Dispatch, State, Surface, Text
+from constrained.machine import Dispatch, Language, State, Surface, Text
 
 SOME = "\uffff some text"  # stands for a text that was forgotten
 FORGOTTEN = b"\xff"  # a record that stands for any: no text begins with this byte
 MOST_CANDIDATES = 64
 _CONTINUING = bytes(range(0x80, 0xC0))
+_PLAIN = {1: 0x20, 2: 0x1, 3: 0x1}  # by bytes to come: first bits of characters after which any continuation may come: U+0800, U+1000, U+40000
 
 
 class Lookahead(PlainKernel):
@@ -36,6 +39,9 @@ class Lookahead(PlainKernel):
         super().__init__(vocabulary, specials=specials, max_configurations=max_configurations, max_bytes=max_bytes)
         self._ways = ways
         self._looks: dict[tuple[int, int], int] = {}
+        self._reading: dict[State | TextAt, bool] = {}
+        self._alike: dict[TextAt, TextAt] = {}
+        self._singles: dict[Config, int] = {}  # the states of single readings
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
 
@@ -43,12 +49,61 @@ class Lookahead(PlainKernel):
         """Return the state after one byte, as far as it has to be told from others; DEAD also where a second text would be forgotten."""
         known = self._looks.get((state, byte))
         if known is None:
-            moved = [self._forgot(config) for config in self._moved(state, byte)]
-            known = self._looks[state, byte] = self._close(moved)
+            moved = [self._forgot((self._merged(machine), frame)) for machine, frame in self._moved(state, byte)]
+            known = self._looks[state, byte] = self._alone(moved[0]) if len(moved) == 1 else self._close(moved)
+        return known
+
+    def _alone(self, config: Config) -> int:
+        """Return the state of one reading; inside texts most bytes lead to the same few."""
+        known = self._singles.get(config)
+        if known is None:
+            known = self._singles[config] = self._close([config])
         return known
 
     def cached_bytes(self) -> int:
-        return super().cached_bytes() + 200 * len(self._looks)
+        return super().cached_bytes() + 200 * (len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles))
+
+    def _reads(self, machine: State | TextAt) -> bool:
+        """As the twin says, without trying all bytes: no position inside a text is dead, so inside a character or quotes something follows."""
+        if isinstance(machine, TextAt) and (machine.place != BODY or machine.spelling.closing >= 0):
+            return machine.place != DONE
+        known = self._reading.get(machine)
+        if known is None:
+            known = self._reading[machine] = super()._reads(machine)
+        return known
+
+    def _merged(self, machine: State | TextAt) -> State | TextAt:
+        """Return a position that goes on alike: inside a character, which one it is matters only where some lead elsewhere than others."""
+        if not isinstance(machine, TextAt) or machine.place != UTF8:
+            return machine
+        found = self._alike.get(machine)
+        if found is None:
+            other = replace(machine, value=_PLAIN[machine.left])
+            target = _only_target(machine)
+            same = target is not None and target == _only_target(other)
+            found = self._alike[machine] = other if same else machine
+        return found
+
+    def looping_kinds(self, state: int) -> int:
+        """Return the kinds of characters beyond ASCII that lead from a state back to it, as bits; see `kinds`.
+
+        Invariant: "a" leads back to it.  Known of states of one text, beside which nothing reads "a" or bytes beyond ASCII.
+        """
+        configs = self.configurations(state)
+        reading = [config for config in configs if isinstance(config[0], TextAt) or any(
+            high >= 0x80 or low <= ord("a") <= high for low, high, _ in self._expand(config[0]).ranges)]
+        if len(reading) != 1:
+            return 0
+        ((machine, frame),) = reading
+        if not isinstance(machine, TextAt) or machine.place != BODY or (frame is not None and frame.record not in (None, FORGOTTEN)):
+            return 0
+        edges = [(low, high) for low, high, target in machine.language.edges() if target == machine.language]
+        found = 0
+        for low, high in LEADS:
+            points = clip(SCALARS, low, high)
+            if clip(machine.spelling.raw, low, high) == points and all(any(a <= first and last <= b for a, b in edges) for first, last in points):
+                found |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
+        return found
 
     def _forgot(self, config: Config) -> Config:
         """Return a reading without what it remembers of a text that is under way, if nothing will ask."""
@@ -92,3 +147,12 @@ class Lookahead(PlainKernel):
             assert isinstance(frame.after, Dispatch)
             return frame.after.after_text(SOME)
         return super()._returned(machine, frame)
+
+
+def _only_target(at: TextAt) -> Language | None:
+    """Return where all characters lead that a position inside UTF-8 may become; None where they are not all allowed, or lead apart."""
+    points = at.pending()
+    if at.value == 0 or len(points) != 1 or points[0][1] - points[0][0] + 1 != 1 << 6 * at.left:
+        return None
+    (low, high), = points
+    return next((target for first, last, target in at.language.edges() if first <= low and high <= last), None)

@@ -58,12 +58,12 @@ class TextAt:
 
     def live(self) -> TextAt | None:
         """Return this position if the language can go on from it."""
-        points = self._pending()
+        points = self.pending()
         if self.place != UTF8 and self.spelling.guarded:
             points = tuple((low + ESCAPED, high + ESCAPED) for low, high in points)
         return self if reaches(self.language, points) else None
 
-    def _pending(self) -> Ranges:
+    def pending(self) -> Ranges:
         """Return the code points that the started character can still become."""
         if self.place == UTF8:
             low, high = self.value << 6 * self.left, ((self.value + 1) << 6 * self.left) - 1

@@ -123,6 +123,11 @@ class Vocabulary:
             parents[level] = above[np.searchsorted(above, level) - 1]
         return nodes, parents, np.repeat(np.arange(trie.nodes, dtype=np.int32), np.diff(trie.first))
 
+    @cached_property
+    def unfinished(self) -> npt.NDArray[np.int32]:
+        """The tokens whose texts end inside a character, ascending."""
+        return np.array([token for token, text in enumerate(self.tokens) if text and text[-1] >= 0x80 and _is_unfinished(text)], np.int32)
+
     def decode(self, ids: Iterable[int]) -> bytes:
         """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give nothing.
 
@@ -341,3 +346,13 @@ def _spelled(tokens: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt
     firsts = np.zeros(len(tokens) + 1, np.int32)
     np.cumsum(np.fromiter((len(text or b"") for text in tokens), np.int64, len(tokens)), out=firsts[1:])
     return firsts, np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)
+
+
+def _is_unfinished(text: bytes) -> bool:
+    """Return whether a text ends with the beginning of a character, as far as its leading byte says."""
+    for behind, byte in enumerate(reversed(text[-3:]), 1):
+        if byte >= 0xC0:
+            return behind < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+        if byte < 0x80:
+            return False
+    return False

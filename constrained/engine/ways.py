@@ -397,6 +397,8 @@ def _characters(at: TextAt) -> list[tuple[Way, TextAt]]:
     """
     if at.place in (BODY, DONE):
         return [("", at)]
+    if at.place == UTF8:
+        return _raw_characters(at)
     found: dict[TextAt, Way] = {}
     level: dict[TextAt, Way] = {at: ""}
     while level and not found:
@@ -404,11 +406,27 @@ def _characters(at: TextAt) -> list[tuple[Way, TextAt]]:
         for position, way in level.items():
             spend(8)
             for byte in _NEXT.get(position.place, range(256)):
-                after = position.step(byte) if len(found) < _AT_ONCE and len(further) < _AT_ONCE else None
+                if max(len(found), len(further)) >= _AT_ONCE:
+                    break
+                after = position.step(byte)
                 if after is not None:
                     (found if after.place in (BODY, DONE) else further).setdefault(after, way + chr(byte))
         level = further
     return [(way, position) for position, way in found.items()]
+
+
+def _raw_characters(at: TextAt) -> list[tuple[Way, TextAt]]:
+    """Return how the character that UTF-8 has begun may go on: for each edge of the language its first one."""
+    least = {(2, 0): 0x800, (3, 0): 0x10000}.get((at.left, at.value), 0)  # shorter forms have to be used below
+    found: dict[Language, int] = {}
+    spend(8)
+    for first, last, target in at.language.edges():
+        for low, high in at.pending():
+            point = max(first, low, least)
+            if point <= min(last, high) and point < found.get(target, point + 1):
+                found[target] = point
+    chosen = sorted(found.items(), key=lambda entry: entry[1])[:_AT_ONCE]
+    return [(symbols(chr(point).encode()[-at.left :]), TextAt(at.spelling, target)) for target, point in chosen]
 
 
 __all__ = ["Way", "Ways", "order", "symbols"]
