@@ -309,6 +309,9 @@ def _named(grammar: Grammar) -> str | None:
     if not isinstance(start, str):
         return None
     alternatives = grammar.rules[start].alternatives
+    sources = {source for symbol in grammar.symbols() if isinstance(source := getattr(symbol, "source", None), str)}
+    if len(grammar.rules) == 1 and len(sources) == 1:
+        return f"pattern {sources.pop()!r:.200}"
     return "#" if len(alternatives) == 1 and [type(symbol).__name__ for symbol in alternatives[0]] == ["Embedded"] else f"rule {start}"
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from ..caches import cached
 from ..errors import LimitExceeded
-from ..work import metered, place, spend
+from ..work import current, metered, place, spend
 from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
 from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts, single
 from .lasting import lasting
 from .saturate import has_length
+from .show import short_text
 
 if TYPE_CHECKING:
     from .look import Step
@@ -65,10 +66,17 @@ def public_edges(expr: Expr) -> RawEdges:
 
 
 def _placed(error: LimitExceeded, expr: Expr) -> LimitExceeded:
-    """Return an error that names the expression if it names no place."""
-    if error.where is not None:
+    """Return an error that says what was being read if it names no place.
+
+    Of a constraint, the place is what its author wrote (`Budget.whole`): the expression is only what was left of that.
+    """
+    budget = current()
+    if error.where is not None or "what is left to read" in str(error.because):
         return error
-    return LimitExceeded(error.what, where=f"pattern {expr!r}", because=error.because, instead=error.instead)
+    if budget is None or budget.whole is None:
+        return LimitExceeded(error.what, where=f"pattern {expr!r}", because=error.because, instead=error.instead)
+    because = f"{error.because}; what is left to read is {short_text(expr, 60)}"
+    return LimitExceeded(error.what, where=budget.whole, because=because, instead=error.instead)
 
 
 def pruned(expr: Expr) -> Expr:
