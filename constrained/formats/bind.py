@@ -63,7 +63,8 @@ def shape(generic: Grammar, definition: Definition, request: Request) -> Alterna
     _choose(rules, definition, request)
     rules = prune(rules, ENTRY)
     if not rules:
-        raise GrammarError(f"no turn fits tool_choice {request.only or request.choice!r}", because="no tool that it allows is on offer")
+        asked = " or ".join(map(repr, request.only or (request.choice,)))
+        raise GrammarError(f"no turn fits tool_choice {asked}", because="no tool that it allows is on offer")
     return rules
 
 
@@ -82,6 +83,8 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
     Cost: some 20 µs a tool; schemas are lowered later, when their tool is called.
     """
     rules = shape(generic, definition, request)
+    if "tool_call" in rules and definition.payload is not None and request.tools is not None:
+        check_names(rules, definition, definition.payload, request.tools)
     if request.marker_safe:
         rules = marker_safe(rules, definition)
     if "tool_call" in rules:
@@ -138,17 +141,18 @@ def _choose(rules: Alternatives, definition: Definition, request: Request) -> No
         rules["calling"] = ()
     elif request.choice == "required":
         rules["answer"] = ()
-    if request.only is not None:
-        rules["answer"] = ()
-        for name, builtin in definition.builtins.items():
-            if name != request.only:
-                rules[builtin.rule] = ()
+    if "preface" in rules and not (request.choice != "required" if request.preface is None else request.preface):
+        rules["preface"] = ()
+    allowed = request.only
+    for name, builtin in definition.builtins.items():
+        if allowed is not None and name not in allowed:
+            rules[builtin.rule] = ()
     if definition.payload is None:
         offered = None if request.tools is None else {tool.name for tool in request.tools}
         for name, builtin in definition.builtins.items():
             if offered is not None and name not in offered:
                 rules[builtin.rule] = ()
-    elif request.tools == () or request.only in definition.builtins:
+    elif request.tools == () or allowed is not None and not any(tool.name in allowed for tool in request.tools or ()):
         rules["tool_call"] = ()
 
 
@@ -167,10 +171,8 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
         options["tags"] = options["tags"]._replace(avoid=mark, ends=overlapping(rules, mark))
     Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
-    if tools is not None:
-        check_names(rules, definition, payload, tools)
-        if request.only is not None:
-            tools = tuple(tool for tool in tools if tool.name == request.only)
+    if tools is not None and request.only is not None:
+        tools = tuple(tool for tool in tools if tool.name in request.only)
     if definition.repeat is not None and definition.repeat.all is not None:
         rules[definition.repeat.all] = ((Embedded("calls", _calls(rules, templates, definition, payload, request, options)),),)
         return prune(rules, ENTRY)
@@ -216,7 +218,7 @@ def _calls(
         names = pattern.language
         machines: tuple[Arguments, ...] = (_arguments(ANY_OBJECT, options, "any tool"),)
     else:
-        offered = [tool for tool in request.tools if request.only in (None, tool.name)]
+        offered = [tool for tool in request.tools if request.only is None or tool.name in request.only]
         named = sorted((spell_name(tool.name, payload), tool) for tool in offered)
         names = tuple(name for name, _ in named)
         machines = tuple(_arguments(written_schema(tool, payload), options, f"tool {tool.name!r}") for _, tool in named)

@@ -124,15 +124,16 @@ class ChatFormat:
         return ChatFormat(self.name, definition, _respelled(self.generic, {old[name]: text for name, text in spellings.items()}))
 
     def grammar(
-        self, tools: object = None, tool_choice: str | Mapping[str, Any] = "auto", parallel_tool_calls: bool | None = None, *,
+        self, tools: object = None, tool_choice: str | Mapping[str, Any] | None = "auto", parallel_tool_calls: bool | None = None, *,
         max_calls: int | None = None, property_order: str = "schema", whitespace: str = "canonical", closed: bool = True,
         unsupported: str = "raise", formats: str = "assert", reasoning: str | None = None, prompt: str = "",
-        calls_before: int | None = None, marker_safe: bool = True, **options: object,
+        calls_before: int | None = None, marker_safe: bool = True, preface: bool | None = None, **options: object,
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
         tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of its own only,
-        the names of those that are offered.  tool_choice: "auto"; "required" and "none"; or a name (OpenAI's object too).
+        the names of those that are offered.  tool_choice: "auto"; "required" and "none"; a name; and what other interfaces write, see `choices`.
+        preface: whether text may stand before a call; None: only where no call is required.
         parallel_tool_calls, max_calls: one call or several, where the format has room for several; default: what the format prescribes.
         property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; arguments are one line of canonical text in the order of
         the schema, and objects with declared properties have no others.
@@ -146,7 +147,7 @@ class ChatFormat:
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
         """
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
-        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe}
+        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe, "preface": preface}
         key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, formats, thinking)
         return self._recent.found(key, lambda: bind(self.generic, self.definition, make_request(
             self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing))
@@ -158,12 +159,12 @@ class ChatFormat:
     def _request(
         self, tools: object, *, tool_choice: object = "auto", parallel_tool_calls: bool | None = None, max_calls: int | None = None,
         whitespace: str = "", property_order: str = "", closed: bool = True, unsupported: str = "", reasoning: str | None = None,
-        prompt: str = "", calls_before: int | None = None, marker_safe: bool = True, **options: object,
+        prompt: str = "", calls_before: int | None = None, marker_safe: bool = True, preface: bool | None = True, **options: object,
     ) -> Request:
         """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
         return make_request(
             self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, reasoning=reasoning, prompt=prompt,
-            calls_before=calls_before, marker_safe=marker_safe)
+            calls_before=calls_before, marker_safe=marker_safe, preface=preface)
 
     def parse(
         self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, *, strict: bool = False,

@@ -5,14 +5,14 @@ Tool choice and parallel calls have the words of OpenAI's interface; their meani
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import GrammarError, SchemaError
+from .choices import read_choice
 from .definition import Definition
 from .tools import Tool, read_tools
 
-CHOICES = ("auto", "required", "none")
 REASONING = ("none", "optional", "required", "prefilled")
 
 
@@ -20,43 +20,47 @@ REASONING = ("none", "optional", "required", "prefilled")
 class Request:
     """What a turn may hold.
 
-    `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the name of the tool that must be called, or None.
+    `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the names of the tools that may be called, None: all.
     `calls`: the most calls, None = no bound.  `options`: values of the format's options.  `reasoning`: one of `REASONING`.
     `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier turns, None = unknown.
-    `marker_safe`: no text spells what readers search for.
+    `marker_safe`: no text spells what readers search for.  `preface`: text may stand before calls; None: where no call is asked for.
     """
 
     tools: tuple[Tool, ...] | None
     choice: str
-    only: str | None
+    only: tuple[str, ...] | None
     calls: int | None
     options: Mapping[str, object]
     reasoning: str = "optional"
     prompt: str = ""
     calls_before: int | None = None
     marker_safe: bool = True
+    preface: bool | None = None
 
 
 def make_request(
     definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object],
     *, reasoning: str | None = None, prompt: str = "", calls_before: int | None = None, marker_safe: bool = True,
+    preface: bool | None = None,
 ) -> Request:
     """Return the request, defaults filled in.
 
     Raises: SchemaError: a tool is wrong.  GrammarError: the choice or the number of calls is.
     """
     read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
-    only = _only(choice, read, definition)
-    if choice == "required" and read == ():
+    word, only = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
+    if word == "required" and only is None and read == () and not definition.builtins:
         raise GrammarError("tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'")
     reasoning, prompt = _thinking(definition, reasoning, prompt)
+    if preface is not None and not isinstance(preface, bool):
+        raise GrammarError(f"preface is {preface!r}", instead="True, False or None")
     if not isinstance(marker_safe, bool):
         raise GrammarError(f"marker_safe is {marker_safe!r}", instead="True or False")
     if calls_before is not None and (isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0):
         raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
     return Request(
-        read, "required" if only is not None else str(choice), only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
-        calls_before, marker_safe)
+        read, word, only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
+        calls_before, marker_safe, preface)
 
 
 def _thinking(definition: Definition, reasoning: object, prompt: object) -> tuple[str, str]:
@@ -86,19 +90,6 @@ def _own_tools(tools: object, definition: Definition) -> tuple[Tool, ...]:
                 instead=f"some of: {', '.join(definition.builtins)}",
             )
     return read
-
-
-def _only(choice: object, tools: Iterable[Tool] | None, definition: Definition) -> str | None:
-    """Return the tool that a choice names, None for one of `CHOICES`."""
-    if isinstance(choice, str) and choice in CHOICES:
-        return None
-    function = choice.get("function", choice) if isinstance(choice, Mapping) else None
-    name = function.get("name") if isinstance(function, Mapping) else choice
-    offered = [*(tool.name for tool in tools or ()), *definition.builtins]
-    if isinstance(name, str) and name in offered:
-        return name
-    shown = ", ".join((*CHOICES, *dict.fromkeys(offered[:20]), *(["…"] if len(offered) > 20 else [])))
-    raise GrammarError(f"unknown tool_choice {name!r}", instead=f"one of: {shown}")
 
 
 def _calls(definition: Definition, parallel: bool | None, max_calls: int | None) -> int | None:

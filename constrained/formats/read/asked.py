@@ -28,7 +28,7 @@ Kind = Literal["assistant_turn", "conversation", "tool_call"]
 
 _PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
 
-_GENERATING = ("property_order", "whitespace", "unsupported", "formats", "reasoning", "calls_before", "marker_safe")
+_GENERATING = ("property_order", "whitespace", "unsupported", "formats", "reasoning", "calls_before", "marker_safe", "preface")
 
 
 class Asked:
@@ -106,7 +106,7 @@ class Asked:
 
     def _check_choice(self, reading: Reading, *, partial: bool) -> None:
         choice, only = self.request.choice, self.request.only
-        if self.kind != "assistant_turn" or reading.wrong or not reading.messages or choice == "auto":
+        if self.kind != "assistant_turn" or reading.wrong or not reading.messages or choice == "auto" and only is None:
             return
         calls = reading.messages[-1].calls
         if choice == "none" and calls:
@@ -114,8 +114,9 @@ class Asked:
         elif choice == "required" and not calls and not partial:
             reading.wrong.append(Wrong(len(self.prompt.text), "structure", "tool_choice asks for a call", "a call"))
         for call in calls:
-            if only is not None and (call.builtin or call.name) != only and call.complete:
-                reading.wrong.append(Wrong(call.place, "tool", f"tool_choice is {only!r}", repr(only)))
+            if only is not None and (call.builtin or call.name) not in only and call.complete:
+                allowed = " or ".join(map(repr, only))
+                reading.wrong.append(Wrong(call.place, "tool", f"tool_choice is {allowed}", allowed))
 
     def _rejected(self, wrong: list[Wrong], text: str, *, all_errors: bool) -> Rejected:
         first, *others = (rejected(entry, text, len(self.prompt.text), self.kind, self.chat.name) for entry in wrong)

@@ -1,0 +1,88 @@
+"""What a turn may hold follows the request: choices of tools in every interface's words, the interpreter, text before calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from constrained import ChatFormat, GrammarError, Rejected, Vocabulary, compile
+from constrained.formats.choices import Choice, read_choice
+
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}} for name in ("add", "sub")]
+
+WORDS = [
+    (None, Choice("auto")), ("auto", Choice("auto")), ("any", Choice("required")), ("required", Choice("required")), ("none", Choice("none")),
+    ("ANY", Choice("required")), ("add", Choice("required", ("add",))),
+    ({"type": "function", "function": {"name": "add"}}, Choice("required", ("add",))), ({"type": "function", "name": "add"}, Choice("required", ("add",))),
+    ({"type": "tool", "name": "add"}, Choice("required", ("add",))), ({"type": "any"}, Choice("required")), ({"type": "auto"}, Choice("auto")),
+    ({"type": "none"}, Choice("none")), ({"type": "any", "disable_parallel_tool_use": True}, Choice("required")),
+    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "add"}]}, Choice("auto", ("add",))),
+    ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "sub"}}]}}, Choice("required", ("sub",))),
+    ({"function_calling_config": {"mode": "ANY", "allowed_function_names": ["add"]}}, Choice("required", ("add",))),
+    ({"functionCallingConfig": {"mode": "NONE"}}, Choice("none")), ({"mode": "ANY", "allowed_function_names": ["sub"]}, Choice("required", ("sub",))),
+    ({"mode": "AUTO"}, Choice("auto")), ({"tool": {"name": "add"}}, Choice("required", ("add",))), ({"any": {}}, Choice("required")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("choice", "meant"), WORDS, ids=lambda part: str(part)[:50])
+def test_choices_of_every_interface(choice, meant):
+    assert read_choice(choice, ["add", "sub"]) == meant
+    ChatFormat.load("hermes").grammar(TOOLS, choice)
+
+
+@pytest.mark.parametrize("choice", [
+    "sum", 7, {}, {"type": "tool"}, {"type": "tool", "name": "sum"}, {"type": "allowed_tools", "mode": "auto", "tools": []}, {"type": "some"}, {"name": 3},
+    {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["sum"]}}, {"mode": "SOME"}, ["add"]])
+def test_other_choices_are_errors(choice):
+    with pytest.raises(GrammarError, match="unknown tool_choice"):
+        read_choice(choice, ["add", "sub"])
+
+
+def takes(chat, text, tools=TOOLS, **options):
+    """Return whether a text, without its stop token, begins a turn."""
+    names = sorted({*chat.tokens.values()})
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(names)})
+    matcher = compile(chat.grammar(tools, **options), vocabulary).matcher()
+    tokens = [part for part in _split(text, names) if part]
+    try:
+        for part in tokens:
+            for token in [vocabulary.special[part]] if part in names else part.encode():
+                matcher.advance(token)
+    except Rejected:
+        return False
+    return True
+
+
+def _split(text, names):
+    for name in names:
+        text = text.replace(name, f"\0{name}\0")
+    return text.split("\0")
+
+
+@pytest.mark.parametrize("name", [name for name in ChatFormat.names() if ChatFormat.load(name).definition.payload])
+def test_allowed_tools_and_required(name):
+    chat = ChatFormat.load(name)
+    for choice in ("required", "any", {"type": "tool", "name": "add"}):
+        call = chat.write_call("add", {}, TOOLS)
+        assert takes(chat, call[: call.index("add") + 3], tool_choice=choice, reasoning="none" if chat.definition.reasoning else None)
+    call = chat.write_call("sub", {}, TOOLS)
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [{"name": "add"}]}
+    assert not takes(chat, call[: call.index("sub") + 3], tool_choice=allowed)
+    assert takes(chat, call[: call.index("sub") + 3])
+
+
+PREFACED = [("hermes", "I will."), ("internlm2", "I will."), ("openchatml", "I will."), ("chatglm3", "\nI will."), ("mistral-v11", "I will.")]
+
+
+@pytest.mark.parametrize(("name", "text"), PREFACED)
+def test_required_starts_the_call_at_once(name, text):
+    chat = ChatFormat.load(name)
+    assert not takes(chat, text, tool_choice="required")
+    assert takes(chat, text, tool_choice="required", preface=True)
+    assert takes(chat, text)
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_every_format_has_answers(name):
+    chat = ChatFormat.load(name)
+    assert chat.generic.rules["answer"].alternatives
+    assert takes(chat, "", tools=None, tool_choice="none")
