@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks import bombs, vocabularies
+from benchmarks import bombs, calibration, vocabularies
 from benchmarks.bomb_inputs import Bomb, read
 from constrained import work
 
@@ -48,3 +48,8 @@ def test_the_table() -> None:
     assert len(BOMBS) >= 200
     assert [name for name, count in Counter(bomb.id for bomb in BOMBS).items() if count > 1] == []
     assert len(SLICE) >= 60
+
+
+def test_the_inputs_of_the_calibration_are_rows() -> None:
+    names = [name for names in calibration.KINDS.values() for name in names]
+    assert len(names) >= 40 and {*names} <= {bomb.id for bomb in BOMBS}
