@@ -13,10 +13,7 @@ from constrained import ChatFormat, ConstrainedError, Vocabulary, VocabularyErro
 from constrained.formats import Message, ToolCall
 from constrained.formats.read.inputs import split_ids
 
-GAPS = {"openchatml": "texts of assistants are structured"}
-NAMES = [pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=GAPS[name])) if name in GAPS else name for name in ChatFormat.names()]
-# A conversation of these formats names who answers a call, or nests results in calls, in ways of its own.
-NO_RESULTS = {"internlm2", "internlm2-legacy", "openchatml"}
+NAMES = ChatFormat.names()
 
 
 def _vocabulary(chat):
@@ -29,10 +26,8 @@ def _messages(name):
     own = chat.definition.payload is None
     call = ToolCall("brave_search", {"query": "x"}) if own else ToolCall("f", {"a": "x"})
     messages = [Message("Hi", role="user"), Message("Hello!"), Message("Weather?", role="user")]
-    if name in NO_RESULTS:
-        return messages[:2]
     roles = set(chat.definition.messages.values())
-    role = next(role for role in ("tool", "observation", "ipython") if role in roles)
+    role = next(role for role in ("tool", "observation", "ipython", "environment") if role in roles)
     return [*messages, Message("", [call]), Message("7 degrees", role=role), Message("It is 7.")]
 
 

@@ -12,6 +12,7 @@ Tested in tests/test_render.py: what is rendered is read back as the same messag
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from ..errors import ConstrainedError, shown
 from ..grammar import Literal, Ref, Special, Symbol
 from .definition import Definition
 from .message import Message, ToolCall
-from .read.assemble import Slots
+from .read.assemble import ACCEPTED, Slots
 from .rules import Alternatives, right_recursive
 from .search import derive
 from .tools import Tool, read_tools
@@ -37,11 +38,12 @@ _UNNEEDED = {"speaker", "answered"}  # of a result: the format may leave it out
 
 
 class _Said(NamedTuple):
-    """How much has been written: the message, its texts, the number of its calls."""
+    """How much has been written: the message, its texts, the number of its calls, and whether its stop token."""
 
     message: int = -1
     texts: frozenset[str] = frozenset()
     calls: int = 0
+    stopped: bool = False
 
 
 def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
@@ -127,15 +129,18 @@ def write_conversation(
         if not isinstance(symbol, Ref):
             text = fixed(symbol)
             stop = messages[said.message].stop if said.message >= 0 else None
-            refused = text is None or stop in slots.stops and text in slots.stops and text != stop
-            return [] if refused else [(said, [(str(text), True)])]
+            refused = text is None or not said.stopped and stop in slots.stops and text in slots.stops and text != stop
+            return [] if refused else [(said._replace(stopped=True) if text == stop else said, [(str(text), True)])]
         rule, what = symbol.rule, slots.meaning(symbol.rule)
         if what in _TEXTS or what in slots.thoughts:
             mine, part = texts[said.message] if said.message >= 0 else {}, _TEXTS.get(what, what)
             text = mine.get(part, "")
             text = write_json(text)[1:-1] if what == "string_content" else text
-            writes = part in mine and part not in said.texts and fits(rules, rule, text)
-            return [(said._replace(texts=said.texts | {part}), [(text, False)])] if writes else []
+            listed = _listed(rules, rule)
+            if listed and part in mine:
+                text = _chosen(text, listed, messages[said.message], definition)
+            writes = part in mine and part not in said.texts and (text in listed if listed else fits(rules, rule, text))
+            return [(said._replace(texts=said.texts | {part}), [(text, bool(listed))])] if writes else []
         if what in call_rules:
             writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == what
             return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []
@@ -148,6 +153,21 @@ def write_conversation(
             f"the format '{definition.title}' has no such conversation", because=f"of {len(messages)} messages by {named}: their order, a "
             "missing part, or a text that readers would take for something else", instead="'constrained show' prints its grammar")
     return [piece for pieces in found for piece in pieces]
+
+
+def _listed(rules: Alternatives, rule: str) -> list[str]:
+    """Return the texts that a rule lists, if it is such a list."""
+    texts = [fixed(sequence[0]) for sequence in rules.get(rule, ()) if len(sequence) == 1]
+    return [text for text in texts if text is not None] if len(texts) == len(rules.get(rule, ())) and None not in texts else []
+
+
+def _chosen(text: str, listed: Sequence[str], message: Message, definition: Definition) -> str:
+    """Return which of listed speakers a message means: a token, also by its bare name; of a result, the one of the tool that was called."""
+    names = {spelled: re.sub(r"\W", "", name) for name, spelled in definition.tokens.items()}
+    for one in listed:
+        if text in (one, names.get(one, one)):
+            return one
+    return listed[0] if message.role in RESULTS else text
 
 
 def _texts(message: Message, definition: Definition) -> dict[str, str]:
@@ -177,8 +197,11 @@ def learned(
     rules: Alternatives, definition: Definition, marks: Sequence[tuple[bool, str, int]], tokens: Sequence[tuple[int, int, str]], text: str
 ) -> list[Span]:
     """Return what a model learns of a text; marks: (whether it begins, rule, place), tokens: as in `Turn.marks`."""
-    stops = Slots.of(definition).stops
-    headers = {rule: _headers(rules, rule) for rule, role in definition.messages.items() if role == "assistant"}
+    slots = Slots.of(definition)
+    stops = slots.stops
+    mine = [rule for rule, role in definition.messages.items() if role == "assistant"]
+    headers = {rule: _headers(rules, rule if rule in rules else ACCEPTED + rule) for rule in mine}
+    openings = {rule for rule in mine if _is_opening(rules, rule if rule in rules else ACCEPTED + rule, slots)}
     events = [(place, begins, rule) for begins, rule, place in marks if rule in definition.messages]
     spans: list[Span] = []
     for index, (place, begins, rule) in enumerate(events):
@@ -188,7 +211,8 @@ def learned(
         header = next((one for one in sorted(headers[rule], key=len, reverse=True) if text.startswith(one, place)), header)
         start = place + len(header)
         end = next(at for at, opens, other in events[index:] if not opens and other == rule)
-        if end <= start:  # the rule is the header alone
+        if rule in openings:
+            start = end
             end = next((at for at, opens, _ in events[index + 1 :] if opens), len(text))
         inside = [token for token in tokens if start <= token[0] < end and token[2] in stops]
         behind = next((token for token in tokens if token[0] == end and token[2] in stops), None)
@@ -198,6 +222,22 @@ def learned(
             end = inside[-1][1]
         spans.append((start, end))
     return spans
+
+
+def _is_opening(rules: Alternatives, rule: str, slots: Slots) -> bool:
+    """Return whether a rule of a message is its header alone, without what the message says."""
+    work, seen = [rule], {rule}
+    said = {"content", "string_content", "tool_call", *slots.thoughts, *slots.builtins}
+    while work:
+        for sequence in rules.get(work.pop(), ()):
+            for symbol in sequence:
+                if isinstance(symbol, Ref):
+                    if slots.meaning(symbol.rule) in said:
+                        return False
+                    if symbol.rule not in seen:
+                        seen.add(symbol.rule)
+                        work.append(symbol.rule)
+    return True
 
 
 def _headers(rules: Alternatives, rule: str) -> set[str]:
