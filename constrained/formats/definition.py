@@ -101,8 +101,8 @@ class Definition:
     tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn,
     `call_markers` those by which readers find calls; `not_answers` patterns of whole texts that readers take for calls.  `variant` is what
     sets a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
-    `messages` maps the rules of messages to roles;
-    `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have Python's escapes.
+    `messages` maps the rules of messages to roles; `slots` maps rules to those that they stand for when a text is read; texts of `escaped`
+    rules have Python's escapes.
     `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
     """
 
