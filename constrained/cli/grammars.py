@@ -12,6 +12,7 @@ from rich.table import Table
 from ..errors import ConstrainedError
 from ..formats import ChatFormat
 from ..grammar import Embedded
+from ..integrations.exports import export
 from ..schema.embedding import EmbeddedSchema
 from .console import console
 from .inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption
@@ -34,6 +35,9 @@ class Target(StrEnum):
     """What `show` can print."""
 
     LARK = "lark"
+    LLGUIDANCE = "llguidance"
+    XGRAMMAR = "xgrammar"
+    GBNF = "gbnf"
     VALUES = "values"
 
 
@@ -60,13 +64,20 @@ def show(
     tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
     profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
     unsupported: UnsupportedOption = Unsupported.RAISE,
-    to: Annotated[Target | None, typer.Option("--to", help="lark: a grammar file (default of a format); values: what is enforced (of a schema).")] = None,
+    to: Annotated[Target | None, typer.Option("--to", help=(
+        "lark: a grammar file (default of a format); llguidance, xgrammar, gbnf: for these engines; values: what is enforced (of a schema)."))] = None,
 ) -> None:
     """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions are worked out."""
     if to is Target.VALUES and schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
     asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
     grammar = asked.grammar()
+    if to in (Target.LLGUIDANCE, Target.XGRAMMAR, Target.GBNF):
+        text = export(grammar, to.value)
+        typer.echo(text, nl=False)
+        for note in text.notes:
+            typer.echo(f"note: {note}", err=True)
+        return
     if schema is None or to is Target.LARK:
         typer.echo(grammar.to_lark())
         return
