@@ -86,3 +86,25 @@ def test_every_format_has_answers(name):
     chat = ChatFormat.load(name)
     assert chat.generic.rules["answer"].alternatives
     assert takes(chat, "", tools=None, tool_choice="none")
+
+
+INTERPRETED = [
+    ("internlm2", "<|action_start|><|interpreter|>", TOOLS, "interpreter"), ("chatglm3", "interpreter\n", TOOLS, "interpreter"),
+    ("llama3.1-builtin", "<|python_tag|>print(1)", None, "code_interpreter"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "tools", "own"), INTERPRETED)
+def test_the_interpreter_is_offered_first(name, text, tools, own):
+    chat = ChatFormat.load(name)
+    begins = text if name != "chatglm3" else text + "```python\nprint"
+    listed = list(tools or ["brave_search"])
+    for offer in (own, {"type": "code_interpreter"}):
+        assert takes(chat, begins, [*listed, offer]), offer
+    assert takes(chat, begins, tools, interpreter=True)
+    assert takes(chat, begins, tools, tool_choice=own)
+    assert not takes(chat, begins, tools)
+    assert not takes(chat, begins, [*listed, own], interpreter=False)
+    assert chat.parse(chat.write(chat.parse({
+        "internlm2": "<|action_start|><|interpreter|>\n```python\n1\n```<|action_end|><|im_end|>", "chatglm3": "interpreter\n```python\n1\n```<|observation|>",
+        "llama3.1-builtin": "<|python_tag|>1<|eom_id|>"}[name])), strict=True).tool_calls[0].name == own

@@ -16,6 +16,7 @@ from constrained.formats import Message, ToolCall
 from constrained.formats.arguments import is_plain
 from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.read.strict import deviation
+from constrained.formats.request import read_options
 from constrained.formats.search import derive
 from constrained.grammar import Embedded, Literal, Ref
 from constrained.schema import embed
@@ -39,6 +40,11 @@ def _tools(row):
     if "own_tools" in row:
         return row["own_tools"]
     return [TOOLS[name] for name in row["tools"]] if "tools" in row else None
+
+
+def _options(chat, row):
+    """Return the options of a row; a turn that is read may be the interpreter's."""
+    return read_options(chat.definition, row.get("options", {}))
 
 
 def _calls(text):
@@ -72,7 +78,7 @@ def _accepts(grammar, vocabulary, chat, text, kernel):
 @pytest.mark.parametrize(("name", "row"), TURNS, ids=_id)
 def test_turn(name, row, kernel):
     chat = ChatFormat.load(name)
-    grammar = chat.grammar(_tools(row), **row.get("options", {}))
+    grammar = chat.grammar(_tools(row), **_options(chat, row))
     assert _accepts(grammar, _vocabulary(chat), chat, row["text"], kernel) == ("refused" not in row)
 
 

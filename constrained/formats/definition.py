@@ -32,13 +32,15 @@ class Option:
     """A choice that the caller makes.
 
     Either one of the `values`, or, where there are `members`, a list of some of them (None: unknown, nothing changes):
-    members[name] = (change where the list has the name, change where it has not).
+    members[name] = (change where the list has the name, change where it has not).  `generated`: the value where a turn is generated and
+    nothing is said; `default`: where one is read.
     """
 
     about: str
     default: object
     values: Mapping[str | bool, Change]
     members: Mapping[str, tuple[Change, Change]]
+    generated: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +237,12 @@ def _option(table: dict[str, Any], name: str, path: Path) -> Option:
         return Option(about, None, {}, members)
     words = {"true": True, "false": False}
     values: dict[str | bool, Change] = {
-        words.get(key, key): _change(value, path) for key, value in table.items() if key not in ("about", "default")
+        words.get(key, key): _change(value, path) for key, value in table.items() if key not in ("about", "default", "generated")
     }
-    if table["default"] not in values:
+    generated = table.get("generated", table["default"])
+    if table["default"] not in values or generated not in values:
         raise ValueError(f"the default of option {name!r} is none of its values")
-    return Option(about, table["default"], values, {})
+    return Option(about, table["default"], values, {}, generated)
 
 
 def _change(table: dict[str, Any], path: Path) -> Change:

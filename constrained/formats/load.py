@@ -23,7 +23,7 @@ from .aliases import known, nearest
 from .bind import Writing, bind, shape
 from .definition import ENTRY, Change, Definition, read_definition
 from .message import Message, ToolCall
-from .request import Request, make_request
+from .request import Request, generating, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,6 +146,7 @@ class ChatFormat:
         Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found again by content.
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
         """
+        tools, options = generating(self.definition, tools, tool_choice, options)
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
         thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe, "preface": preface}
         key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, formats, thinking)

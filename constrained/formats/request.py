@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import GrammarError, SchemaError
 from .choices import read_choice
@@ -61,6 +62,34 @@ def make_request(
     return Request(
         read, word, only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
         calls_before, marker_safe, preface)
+
+
+def generating(definition: Definition, tools: object, choice: object, options: Mapping[str, object]) -> tuple[object, dict[str, object]]:
+    """Return the tools without those that an option offers, and the options of a turn to be generated, defaults filled in.
+
+    The interpreter is offered by its name among the tools, by ``{"type": "code_interpreter"}``, by the tool choice or by the option.
+    """
+    found = {name: option.generated for name, option in definition.options.items() if option.generated != option.default}
+    for name in found:
+        own = {tool: builtin for tool, builtin in definition.builtins.items() if builtin.rule in definition.options[name].values[False].drop}
+        listed = tools if isinstance(tools, (list, tuple)) else []
+        meant = [tool for tool in listed if (tool if isinstance(tool, str) else _type(tool)) in (*own, "code_interpreter")]
+        if meant or isinstance(choice, str) and choice in own:
+            found[name] = True
+        if meant and definition.payload is not None:
+            tools = [tool for tool in listed if not any(tool is other for other in meant)]
+        elif meant:
+            tools = [tool if isinstance(tool, str) or tool not in meant else next(iter(own)) for tool in listed]
+    return tools, {**found, **options}
+
+
+def read_options(definition: Definition, options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the options under which what may be generated is what may be read."""
+    return {**{name: option.default for name, option in definition.options.items() if option.generated != option.default}, **options}
+
+
+def _type(tool: object) -> object:
+    return tool.get("type") if isinstance(tool, Mapping) else None
 
 
 def _thinking(definition: Definition, reasoning: object, prompt: object) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from ...errors import GrammarError, Rejected, VocabularyError
 from ...schema.recent import content
 from ...work import MAX_WORK, Budget, current, metered
 from ..message import Message
-from ..request import Request, make_request
+from ..request import Request, make_request, read_options
 from .inputs import Turn, certain, split_ids, split_text
 from .question import KINDS, Question, ask, offered
 from .reading import Reading, Terms, messages_of, read
@@ -92,7 +92,7 @@ class Asked:
         options = self._canonical
         if self.chat.definition.repeat is None:
             options = {key: value for key, value in options.items() if key not in ("max_calls", "parallel_tool_calls")}
-        tools = self.request.tools
+        tools, options = self.request.tools, read_options(self.chat.definition, options)
         if self.name is not None and tools is not None:
             tools = tuple(tool for tool in tools if tool.name == self.name)
         chat = self.chat.entered(self.kind)
