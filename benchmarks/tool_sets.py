@@ -67,7 +67,7 @@ def tool_sets(format: str) -> dict[str, ToolSet]:
     if definition.payload is None:
         own, question = list(definition.builtins), {"query": "how far is the moon?"}
         return {
-            "all its own": ToolSet(None, own[-1], {"code": "print(1 + 1)\n"}),
+            "all its own": ToolSet(own, own[-1], {"code": "print(1 + 1)\n"}),
             "the first of its own": ToolSet(own[:1], own[0], question),
             "the others": ToolSet(own[1:], own[1], question),
         }

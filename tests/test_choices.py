@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from constrained import ChatFormat, GrammarError, Rejected, Vocabulary, compile
+from constrained.formats import Message
 from constrained.formats.choices import Choice, read_choice
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}} for name in ("add", "sub")]
@@ -108,3 +109,19 @@ def test_the_interpreter_is_offered_first(name, text, tools, own):
     assert chat.parse(chat.write(chat.parse({
         "internlm2": "<|action_start|><|interpreter|>\n```python\n1\n```<|action_end|><|im_end|>", "chatglm3": "interpreter\n```python\n1\n```<|observation|>",
         "llama3.1-builtin": "<|python_tag|>1<|eom_id|>"}[name])), strict=True).tool_calls[0].name == own
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_answers_fit_a_response_schema_beside_tools(name):
+    chat, schema = ChatFormat.load(name), {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+    tools = TOOLS if chat.definition.payload else None
+    options = {"reasoning": "none"} if chat.definition.reasoning else {}
+    answer = chat.write(Message("ANSWER"), tools, **options)
+    before = answer[: answer.index("ANSWER")]
+    assert takes(chat, before + '{"n": 1}' + answer[answer.index("ANSWER") + 6 :], tools, response_schema=schema, **options)
+    assert not takes(chat, before + "no", tools, response_schema=schema, **options)
+    assert not takes(chat, before + '{"m', tools, response_schema=schema, **options)
+    if tools:
+        call = chat.write_call("add", {}, tools, **options)
+        assert takes(chat, call, tools, response_schema=schema, tool_choice="required", **options)
+        assert takes(chat, call, tools, response_schema=schema, **options)

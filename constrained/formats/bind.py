@@ -20,14 +20,14 @@ from typing import Any
 from ..errors import GrammarError, SchemaError
 from ..grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
 from ..machine import Language
-from ..schema.embedding import Options
+from ..schema.embedding import EmbeddedSchema, Options, embed
 from .arguments import Arguments
 from .definition import ENTRY, Change, Definition, Payload
 from .markers import avoided, marker_safe, marks, overlapping
 from .payload.quoted import sorted_properties
 from .prompted import after_prompt
 from .request import Request
-from .rules import Alternatives, alternatives_of, flatten, join_literals, prune, repeat_at_most
+from .rules import Alternatives, alternatives_of, answering, flatten, join_literals, prune, repeat_at_most
 from .sequence import Calls
 from .tagged import tags_of
 from .tools import Tool
@@ -85,6 +85,8 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
     rules = shape(generic, definition, request)
     if "tool_call" in rules and definition.payload is not None and request.tools is not None:
         check_names(rules, definition, definition.payload, request.tools)
+    if request.response is not None and "answer" in rules:
+        rules = prune(answering(rules, Embedded("response", _response(request, definition, writing))), ENTRY)
     if request.marker_safe:
         rules = marker_safe(rules, definition)
     if "tool_call" in rules:
@@ -95,6 +97,12 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
         rules = prune(after_prompt(rules, ENTRY, request.prompt, specials), ENTRY)
     stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
     return _grammar(rules, generic, stops)
+
+
+def _response(request: Request, definition: Definition, writing: Writing) -> EmbeddedSchema:
+    """Return the machine of answers: one line of JSON that fits the schema, which may leave its objects open."""
+    avoid = avoided(definition, marker_safe=request.marker_safe)
+    return embed(request.response, spelling="canonical", **{**asdict(writing), "closed": False}, avoid=avoid)
 
 
 def _grammar(rules: Alternatives, generic: Grammar, stops: set[str]) -> Grammar:
@@ -141,8 +149,11 @@ def _choose(rules: Alternatives, definition: Definition, request: Request) -> No
         rules["calling"] = ()
     elif request.choice == "required":
         rules["answer"] = ()
-    if "preface" in rules and not (request.choice != "required" if request.preface is None else request.preface):
-        rules["preface"] = ()
+    free = request.choice != "required" and request.response is None
+    if not (free if request.preface is None else request.preface):
+        for name in rules:
+            if re.fullmatch(r"preface(_[0-9]+)?", name):  # with a number: what is left of it under a look-ahead
+                rules[name] = ()
     allowed = request.only
     for name, builtin in definition.builtins.items():
         if allowed is not None and name not in allowed:

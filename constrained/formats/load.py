@@ -127,13 +127,15 @@ class ChatFormat:
         self, tools: object = None, tool_choice: str | Mapping[str, Any] | None = "auto", parallel_tool_calls: bool | None = None, *,
         max_calls: int | None = None, property_order: str = "schema", whitespace: str = "canonical", closed: bool = True,
         unsupported: str = "raise", formats: str = "assert", reasoning: str | None = None, prompt: str = "",
-        calls_before: int | None = None, marker_safe: bool = True, preface: bool | None = None, **options: object,
+        calls_before: int | None = None, marker_safe: bool = True, preface: bool | None = None,
+        response_schema: Any = None, **options: object,
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
         tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of its own only,
         the names of those that are offered.  tool_choice: "auto"; "required" and "none"; a name; and what other interfaces write, see `choices`.
-        preface: whether text may stand before a call; None: only where no call is required.
+        response_schema: a JSON Schema that an answer fits, as one line of JSON; calls are as they are.
+        preface: whether text may stand before a call; None: only where no call and no schema is asked for.
         parallel_tool_calls, max_calls: one call or several, where the format has room for several; default: what the format prescribes.
         property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; arguments are one line of canonical text in the order of
         the schema, and objects with declared properties have no others.
@@ -148,7 +150,8 @@ class ChatFormat:
         """
         tools, options = generating(self.definition, tools, tool_choice, options)
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
-        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe, "preface": preface}
+        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe, "preface": preface,
+                                    "response": response_schema}
         key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, formats, thinking)
         return self._recent.found(key, lambda: bind(self.generic, self.definition, make_request(
             self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing))

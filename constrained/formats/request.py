@@ -25,6 +25,7 @@ class Request:
     `calls`: the most calls, None = no bound.  `options`: values of the format's options.  `reasoning`: one of `REASONING`.
     `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier turns, None = unknown.
     `marker_safe`: no text spells what readers search for.  `preface`: text may stand before calls; None: where no call is asked for.
+    `response`: a JSON Schema that answers fit, None: any text.
     """
 
     tools: tuple[Tool, ...] | None
@@ -37,12 +38,13 @@ class Request:
     calls_before: int | None = None
     marker_safe: bool = True
     preface: bool | None = None
+    response: Any = None
 
 
 def make_request(
     definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object],
     *, reasoning: str | None = None, prompt: str = "", calls_before: int | None = None, marker_safe: bool = True,
-    preface: bool | None = None,
+    preface: bool | None = None, response: Any = None,
 ) -> Request:
     """Return the request, defaults filled in.
 
@@ -61,7 +63,7 @@ def make_request(
         raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
     return Request(
         read, word, only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
-        calls_before, marker_safe, preface)
+        calls_before, marker_safe, preface, response)
 
 
 def generating(definition: Definition, tools: object, choice: object, options: Mapping[str, object]) -> tuple[object, dict[str, object]]:

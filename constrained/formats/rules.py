@@ -92,6 +92,20 @@ def _reaching(rules: Alternatives, slots: Collection[str]) -> set[str]:
         found |= new
 
 
+def answering(rules: Alternatives, response: Symbol) -> Alternatives:
+    """Return the rules in which `answer` says `response` in place of ``content``; everything else may still say anything."""
+    reaching, copied = _reaching(rules, {"content"}), dict(rules)
+
+    def copy(sequence: Sequence) -> Sequence:
+        return tuple(response if symbol == Ref("content") else Ref(f"{symbol.rule}, answering")
+                     if isinstance(symbol, Ref) and symbol.rule in reaching else symbol for symbol in sequence)
+
+    for name in reaching:
+        copied[f"{name}, answering"] = tuple(copy(sequence) for sequence in rules[name])
+    copied["answer"] = copied["answer, answering"] if "answer" in reaching else ()
+    return copied
+
+
 def join_literals(sequence: Sequence, specials: Collection[str]) -> Sequence:
     """Return the sequence with neighbouring texts as one; special tokens stay apart."""
     joined: list[Symbol] = []

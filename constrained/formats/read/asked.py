@@ -28,7 +28,7 @@ Kind = Literal["assistant_turn", "conversation", "tool_call"]
 
 _PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
 
-_GENERATING = ("property_order", "whitespace", "unsupported", "formats", "reasoning", "calls_before", "marker_safe", "preface")
+_GENERATING = ("property_order", "whitespace", "unsupported", "formats", "reasoning", "calls_before", "marker_safe", "preface", "response_schema")
 
 
 class Asked:
