@@ -125,3 +125,10 @@ def test_answers_fit_a_response_schema_beside_tools(name):
         call = chat.write_call("add", {}, tools, **options)
         assert takes(chat, call, tools, response_schema=schema, tool_choice="required", **options)
         assert takes(chat, call, tools, response_schema=schema, **options)
+
+
+def test_a_dummy_prefix_stands_before_answers_and_thoughts():
+    chat = ChatFormat.load("chatglm3")
+    for text in ("\n Hello", "\n I will.<|assistant|> add\n ```python\ntool_call()"):
+        assert takes(chat, text, dummy_prefix=True)
+    assert not takes(chat, " add\n", dummy_prefix=False)
