@@ -113,13 +113,16 @@ def read_quoted(text: str, quote: str, *, partial: bool = False) -> Any:
             is_key = False
         elif part == ",":
             is_key = bool(tree.containers) and isinstance(tree.containers[-1], dict)
+        elif is_key and partial and at == len(text):  # more of the key may follow
+            break
         elif is_key:
             key = _string(match, quote, partial=partial) if match["string"] or match["json"] else part
             if key in tree.containers[-1]:
                 raise Fault(place, f"the key {key!r} appears twice", "another key", tree.pointer())
-            if not partial or at < len(text):
-                tree.keys[-1], is_key = key, False
+            tree.keys[-1], is_key = key, False
         elif not partial or at < len(text) or match["string"]:
+            if partial and quote.startswith(text[place:]):  # the text breaks off inside the token
+                break
             tree.put(_value(match, quote, place, tree, partial=partial))
     if partial:
         return tree.root
