@@ -23,6 +23,7 @@ from .aliases import known, nearest
 from .bind import Writing, bind, shape
 from .definition import ENTRY, Change, Definition, read_definition
 from .message import Message, ToolCall
+from .named import check_names_of
 from .request import Request, generating, make_request
 
 if TYPE_CHECKING:
@@ -309,6 +310,7 @@ def _shipped(name: str) -> ChatFormat:
 def _read(path: Path) -> ChatFormat:
     definition = read_definition(path)
     read = Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[shipped_folder()])
+    check_names_of(definition, read.rules, path.name)
     generic = replace(_varied(read, definition.variant), adopts=True)
     for rule in ("answer", "calling"):
         if rule not in generic.rules:
