@@ -41,7 +41,8 @@ MODES: dict[str, dict[str, Any]] = {
     "padded batch": {"do_sample": True, "temperature": 1.0, "top_k": 0},
 }
 PAIRS = (  # a member between tags: its name, its value
-    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", r"<parameter=([^>]+)>\n?(.*?)\n?</parameter>",
+    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", r"<parameter=([^>]+)>\n(.*?)\n</parameter>",
+    r"<parameter=([^>]+)>(.*?)</parameter>",
     r'<parameter name="([^"]*)">(.*?)</parameter>', r'<｜DSML｜ ?parameter name="([^"]*)" string="(?:true|false)">(.*?)</｜DSML｜ ?parameter>',
     r'<\|open\|>argument key="([^"]*)" type="\w+"<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
     r"\]<\]minimax\[>\[<([^/>]+)>(.*?)\]<\]minimax\[>\[</\1>",

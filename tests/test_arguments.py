@@ -50,10 +50,11 @@ TABLES = {
     "data": lambda value: c.Vocabulary([b"a"]).tokenize(value), "vocabulary": lambda value: c.compile(c.Grammar.from_regex("a"), value),
     "grammar": lambda value: c.compile(value, VOCABULARY),
 }
-# What looks wrong and is right: names may be any text that can be written, no stop tokens, a token of any bytes, no encoder.
+# What looks wrong and is right: names may be any text that can be written, no stop tokens, a token of any bytes, no encoder;
+# schemas and types are grammars.
 RIGHT = {
     ("name", "text"), ("name", "long"), ("token", "bytes"), ("token", "none"), ("encode", "none"), ("encode", "class"), ("size", "none"), ("kernel", "none"),
-    ("notes", "bytes"), ("notes", "list"), ("notes", "array"),
+    ("notes", "bytes"), ("notes", "list"), ("notes", "array"), ("grammar", "bool"), ("grammar", "none"), ("grammar", "class"),
 }
 
 

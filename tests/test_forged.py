@@ -59,7 +59,7 @@ def test_answers_of_llama_are_calls_in_no_profile(name):
 
 def test_code_is_no_call_of_another_profile():
     for code, taken in (("print(1)", True), ("[f(x=1)]", False), ('<function=f>{"a": 1}', False), ('{"name": "f"}', False)):
-        assert generates("llama3.1-builtin", f"<|python_tag|>{code}", "<|eom_id|>") == taken, code
+        assert generates("llama3.1-builtin", f"<|python_tag|>{code}", "<|eom_id|>", interpreter=True) == taken, code
 
 
 ESCAPED = [  # format, the string, its spelling

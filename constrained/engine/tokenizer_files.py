@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import VocabularyError
+from ..errors import VocabularyError, shown
 from .tokenizer_json import TokenTable, read_tokenizer_json, table_of
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6  # SentencePiece.Type
@@ -30,12 +30,13 @@ def load_path(path: Path, special: Mapping[str, int]) -> TokenTable:
 
     Raises: VocabularyError: no such file, or no format that is read here.
     """
-    if path.is_dir():
-        return _load_directory(path, special)
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise VocabularyError(f"cannot read tokenizer {str(path)!r}", because=error.strerror or str(error), instead=_ACCEPTED) from error
+        data = None if path.is_dir() else path.read_bytes()
+    except (OSError, ValueError) as error:  # a name that no file system takes is a ValueError
+        because = error.strerror if isinstance(error, OSError) else "no file can have that name"
+        raise VocabularyError(f"cannot read tokenizer {shown(str(path))}", because=because or str(error), instead=_ACCEPTED) from error
+    if data is None:
+        return _load_directory(path, special)
     where = path.name
     if data.lstrip()[:1] == b"{":
         return _read_json(data, where)

@@ -51,6 +51,12 @@ class Arguments:
         tags = self._options.get("tags")
         return frozenset() if tags is None else frozenset(tags.markers)
 
+    @property
+    def specials(self) -> frozenset[str]:
+        """The special token that stands around strings, where one does."""
+        quote = self._options.get("quote")
+        return frozenset() if quote is None else frozenset({quote})
+
     def with_specials(self, names: Collection[str]) -> Arguments | EmbeddedSchema:
         """Return the same arguments with some of the `markers` as special tokens."""
         return self.machine.with_specials(names)

@@ -235,6 +235,8 @@ class _Reader:
         name = str(usage.children[0].name)
         if isinstance(passed := environment.get(name), Ref):
             name = passed.rule  # a template was an argument
+        if name not in self._trees:
+            raise GrammarError(f"'{name}' is used as a template", where=find(self._files, name), because="it is no template, or not always one")
         params, tree = self._trees[name]
         arguments = [self._argument(child, environment) for child in usage.children[1:]]
         if len(params) != len(arguments):

@@ -30,7 +30,7 @@ class Machine(Protocol):
     """A language that another layer lowers and prints itself: JSON text of a schema, for example.
 
     A machine may have `markers`, texts that can be special tokens, and then has ``with_specials(names)``, which returns the same language
-    with some of them as tokens.
+    with some of them as tokens; and `specials`, the names of those that it writes in any case.
     """
 
     @property
@@ -133,7 +133,7 @@ class Grammar:
         for name in (self.start, *(symbol.rule for symbol in self.symbols() if isinstance(symbol, Ref))):
             if name not in defined:
                 raise GrammarError(f"rule '{name}' is used but not defined", instead=f"one of: {', '.join(sorted(defined)) or 'none'}")
-        declared = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}
+        declared = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}.union(*map(_named_within, self.symbols()))
         object.__setattr__(self, "specials", frozenset(self.specials | declared))
         found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in symbol.machine.widened]
         object.__setattr__(self, "widened", (*self.widened, *(entry for entry in found if entry not in self.widened)))
@@ -272,8 +272,9 @@ class Grammar:
         Raises: GrammarError: for tokens that the grammar only declares, which have no spelling.
         """
         for symbol in self.symbols():
-            if isinstance(symbol, Special) and symbol.name in names:
-                raise GrammarError(f"special token {symbol.name!r} has no spelling", because="the grammar only declares it")
+            lost = ({symbol.name} if isinstance(symbol, Special) else _named_within(symbol)) & set(names)
+            if lost:
+                raise GrammarError(f"special token {min(lost)!r} has no spelling", because="the grammar only declares it")
         return replace(self, specials=self.specials - set(names), stops=self.stops - set(names))
 
     # -- asking ---------------------------------------------------------------------------------------------------------
@@ -357,3 +358,8 @@ def _identity(symbol: Symbol) -> object:
     if isinstance(symbol, Embedded):
         return ("embedded", getattr(symbol.machine, "fingerprint", None) or symbol.machine.to_lark("value"))
     return symbol
+
+
+def _named_within(symbol: Symbol) -> frozenset[str]:
+    """Return the special tokens that an embedded machine writes and cannot do without."""
+    return frozenset(getattr(symbol.machine, "specials", ())) if isinstance(symbol, Embedded) else frozenset()

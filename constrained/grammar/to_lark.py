@@ -18,7 +18,7 @@ from ..errors import GrammarError, LimitExceeded
 from ..machine import Language, Widened
 from ..regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
 from ..regex.show import pattern_text
-from ..work import metered, spend, working_on
+from ..work import Budget, metered, spend, working_on
 from .analysis import Facts, filled
 from .demands import same
 from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
@@ -26,6 +26,7 @@ from .preferred import preferred
 
 _WIDTH = 120
 MAX_STATES = 1000  # of a pattern that is printed as rules
+PATTERN_WORK = 300_000  # units for one pattern, after which what is kept out of its texts is left out
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 # Parts of a pattern: those that read a character are atoms.
 _PART = re.compile(
@@ -34,6 +35,7 @@ _PART = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _DIFFERS = re.compile("// (wider|narrower): (.*)")
+_KEPT_OUT = re.compile(r"^\(\?#without [^)]*\)")  # see `formats.markers`
 _CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
@@ -79,13 +81,18 @@ class _Writer:
         self.differs: dict[tuple[str, str, str], None] = {}  # (rule, "wider" or "narrower", reason)
         self._known: dict[Symbol, str] = {}
         self._taken = {"start"}
+        self._at = "start"  # the rule that is being printed
         self._names = {grammar.start: "start"}
         for name in self._rules:
             if name != grammar.start:
                 self._names[name] = self._fresh(name)
 
     def rules(self) -> list[str]:
-        return [self._rule(self._names[name], ([self._symbol(s) for s in sequence] for sequence in self._rules[name])) for name in self._rules]
+        return [self._rule(self._names[name], ([self._placed(name, s) for s in sequence] for sequence in self._rules[name])) for name in self._rules]
+
+    def _placed(self, rule: str, symbol: Symbol) -> str:
+        self._at = rule
+        return self._symbol(symbol)
 
     def _rule(self, name: str, alternatives: Iterable[Iterable[str]]) -> str:
         shown = dict.fromkeys(" ".join(filter(None, parts)) for parts in alternatives)
@@ -122,6 +129,20 @@ class _Writer:
         return name
 
     def _pattern(self, pattern: Pattern) -> str:
+        """Return what reads a pattern; without what its texts must not spell, and saying so, where that is too much to print."""
+        before = len(self.lines)
+        try:
+            with metered(Budget(PATTERN_WORK)):
+                return self._exact_pattern(pattern)
+        except (GrammarError, LimitExceeded):
+            source = _KEPT_OUT.sub("", pattern.source)
+            if source == pattern.source:
+                raise
+        del self.lines[before:]
+        self.differs[self._at, "wider", "texts may spell what is kept out of them: the rules would be too many"] = None
+        return self._exact_pattern(Pattern(preferred(source), source))
+
+    def _exact_pattern(self, pattern: Pattern) -> str:
         language, sources = filled(pattern.language), [pattern.source]
         if pattern.language.accepts and pattern.source.endswith("*"):  # Lark has no terminals that can be empty
             sources.append(pattern.source[:-1] + "+")

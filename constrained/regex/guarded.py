@@ -38,6 +38,10 @@ class Guarded:
     raw: Ranges
     state: int = 0
 
+    def __hash__(self) -> int:
+        """Leave out what is nearly always the same.  PERF: `raw` has hundreds of ranges for repr()."""
+        return hash((self.language, self.state))
+
     @property
     def accepts(self) -> bool:
         return self.language.accepts

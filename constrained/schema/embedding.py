@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
-from constrained.errors import LimitExceeded, SchemaError, shown
+from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.schema.closed import close
 from constrained.schema.conflict import conflict
 from constrained.schema.describe import describe
 from constrained.schema.documents import NOTHING, load
 from constrained.schema.json_surface import json
-from constrained.schema.lark_rules import Rules
+from constrained.schema.lark_rules import MARKERS, Rules
 from constrained.schema.machine_value import Values, common_values
 from constrained.schema.normalise import is_never
 from constrained.schema.notes import Note, notes_of, report
@@ -36,7 +36,7 @@ from constrained.schema.string_formats import NARROWED, WIDENED
 from constrained.schema.survey import needs_survey, survey, widen
 from constrained.schema.tagged_surface import Members, Tags, check_names
 from constrained.schema.values import Conj
-from constrained.work import metered, place
+from constrained.work import Budget, metered, place
 
 Surface: TypeAlias = Callable[[str, str, int, tuple[str, ...]], Punctuation]  # of whitespace, spelling, the longest run of blanks, what to avoid
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
@@ -59,6 +59,8 @@ SURFACES: dict[str, tuple[Surface, Outer | None]] = {
     "quoted": (json, None),  # and a quote
 }
 _CHECKS: dict[str, Callable[[Conj], None]] = {"arguments": check_arguments, "tagged": check_names}
+
+LARK_WORK = 300_000  # units of printing as Lark, after which markers are left out of account
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +218,17 @@ class EmbeddedSchema:
         """The parts of the tags that some tokenizers have as tokens."""
         return frozenset() if self.options.tags is None else frozenset(self.options.tags.markers)
 
+    @property
+    def specials(self) -> frozenset[str]:
+        """The special token that stands around strings, where one does."""
+        return frozenset() if self.options.quote is None else frozenset({self.options.quote})
+
     def with_specials(self, names: Collection[str]) -> EmbeddedSchema:
         """Return the same language with some of the `markers` as special tokens."""
         tags, specials = self.options.tags, tuple(sorted(self.markers & set(names)))
         if tags is None or specials == tags.specials:
             return self
-        schema, documents = self.source
-        options = {field.name: getattr(self.options, field.name) for field in fields(self.options)}
-        return embed(schema, documents=documents, **{**options, "tags": tags._replace(specials=specials)})
+        return self._with(tags=tags._replace(specials=specials))
 
     def describe(self) -> str:
         """Return what is enforced, for people: the normal form, and what `widened` left out."""
@@ -233,9 +238,25 @@ class EmbeddedSchema:
     def to_lark(self, prefix: str) -> list[str]:
         """Return the machine as Lark definitions; the first one defines the rule `prefix`, the others' names start with it and "_".
 
-        Raises: GrammarError: it would take too many.
+        Strings may spell markers where it would take too many rules that they do not; a comment says so.
+
+        Raises: GrammarError: it would take too many all the same.
         """
-        return Rules(prefix).write(self.state())
+        kept = tuple(text for text in self.options.avoid if text in ("</", self.options.quote))
+        tags = self.options.tags and self.options.tags._replace(avoid=(), ends=())
+        if (kept, tags) == (self.options.avoid, self.options.tags):
+            return Rules(prefix).write(self.state())
+        try:
+            with metered(Budget(LARK_WORK)):
+                return Rules(prefix).write(self.state())
+        except (GrammarError, LimitExceeded):
+            unguarded = self._with(avoid=kept, tags=tags)
+        return [*Rules(prefix).write(unguarded.state()), MARKERS]
+
+    def _with(self, **options: Any) -> EmbeddedSchema:
+        """Return the same schema with other options."""
+        schema, documents = self.source
+        return embed(schema, documents=documents, **{**{field.name: getattr(self.options, field.name) for field in fields(self.options)}, **options})
 
     @cached_property
     def fingerprint(self) -> str:

@@ -29,7 +29,17 @@ def clip(ranges: Ranges, low: int, high: int) -> Ranges:
 
 
 def meet(left: Ranges, right: Ranges) -> Ranges:
-    return tuple(part for low, high in right for part in clip(left, low, high))
+    """Return what is in both; both are sorted and disjoint."""
+    found, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if low <= high:
+            found.append((low, high))
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(found)
 
 
 def outside(ranges: Ranges) -> Ranges:
@@ -137,6 +147,10 @@ class Way:
     markers: tuple[str, ...] = ()  # what no text spells
     skipped: str = ""  # a pattern of what may stand before any character and the closing quote and means nothing
 
+    def __hash__(self) -> int:
+        """Leave out long tables: what is left tells nearly all ways apart."""
+        return hash((self.quote, self.markers, self.skipped, self.pairs, self.octal))
+
     def apart(self, ranges: Ranges) -> list[Ranges]:
         """Return the ranges, where they are written as long classes in two parts: beyond ASCII they are the same nearly everywhere."""
         return [part for part in (clip(ranges, 0, 0x7F), clip(ranges, 0x80, 0x10FFFF)) if part] if len(self.raw) > _MANY else [ranges]
@@ -152,6 +166,7 @@ class Way:
             return r"\/" if point == 0x2F else f"\\u{point:04x}"
         return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
+    @lru_cache(maxsize=4096)  # noqa: B019  # the few ways there are live as long as the process
     def spell(self, ranges: Ranges) -> str:
         """Return a pattern of the spellings of the characters in the ranges."""
         parts = []

@@ -23,7 +23,7 @@ from constrained.errors import GrammarError
 from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, MarkerSafe, State, Surface, Text
 from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, markers_of, matches
 from constrained.regex.guarded import ESCAPED, Guarded
-from constrained.schema.lark_characters import Ranges, Way, char_class, clip, fixed, ways
+from constrained.schema.lark_characters import Ranges, Way, char_class, fixed, meet, ways
 from constrained.schema.machine_texts import cut
 from constrained.schema.numbers import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.values import NumberRange
@@ -39,7 +39,7 @@ _INTEGER = r"/0|-?[1-9][0-9]*/"
 _WHOLE = NumberRange(integer=True)
 _REPEATS = "// wider: keys that are not named may come twice, and so may the items of uniqueItems"
 _CANONICAL = "// narrower: numbers with bounds are printed in their canonical spelling"
-_MARKERS = "// wider: strings with bounds may spell markers of the format"
+MARKERS = "// wider: strings may spell markers of the format"
 """Comments, once per embedded schema."""
 
 
@@ -192,7 +192,7 @@ class Rules:
         if way.markers and count == "*":
             return None
         if way.markers:
-            self._notes[_MARKERS] = None
+            self._notes[MARKERS] = None
         spelled = way.loosely(ranges)
         if len(spelled) > _LONG and not way.skipped and way.quote:
             names, quote = [self._pattern(way.loosely(part)) for part in way.apart(ranges)], _Fixed.of(way.quote)
@@ -245,10 +245,11 @@ def _parts(way: Way, ranges: Ranges) -> list[str]:
     raw = tuple((low, high) for low, high in ranges if low < ESCAPED)
     escaped = tuple((low - ESCAPED, high - ESCAPED) for low, high in ranges if low >= ESCAPED)
     found = [way.spell(part) for part in way.apart(raw)] if raw else []
-    forced = tuple(part for part in escaped if part[0] == part[1] and clip(way.raw, *part))  # escaped only because of a marker
-    found += [fixed(way.escape(point)) for point, _ in forced]
-    found += [way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part]
-    return found
+    forced = set(meet(way.raw, tuple(part for part in escaped if part[0] == part[1])))  # escaped only because of a marker
+    found += [fixed(way.escape(point)) for point, _ in sorted(forced)]
+    return found + [way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part]
+
+
 def _too_large(size: str, because: str) -> GrammarError:
     return GrammarError(
         f"schema needs {size}", because=f"{because}; objects in any order have a rule for each set of keys, counted items one for each number",
@@ -279,7 +280,9 @@ def _put_in_place(bodies: dict[str, list[_Sequence]], start: str) -> dict[str, l
 def _by_target(language: Language) -> Iterable[tuple[Language, Ranges]]:
     """Return what follows the first character of a text, and the characters that it follows."""
     found: dict[Language, list[tuple[int, int]]] = {}
-    for low, high, target in language.edges():
+    edges = language.edges()
+    spend(len(edges))
+    for low, high, target in edges:
         found.setdefault(target, []).append((low, high))
     return ((target, tuple(ranges)) for target, ranges in found.items())
 
