@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from constrained.machine import MarkerSafe, Surface
+from constrained.regex.charset import intersect as meet
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]  # inclusive code points, sorted and disjoint
 
@@ -26,20 +27,6 @@ _PYTHON_SHORT = {0x5C: "\\", 0x27: "'", 0x22: '"', 0x07: "a", 0x08: "b", 0x0C: "
 
 def clip(ranges: Ranges, low: int, high: int) -> Ranges:
     return tuple((max(a, low), min(b, high)) for a, b in ranges if a <= high and b >= low)
-
-
-def meet(left: Ranges, right: Ranges) -> Ranges:
-    """Return what is in both; both are sorted and disjoint."""
-    found, i, j = [], 0, 0
-    while i < len(left) and j < len(right):
-        low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
-        if low <= high:
-            found.append((low, high))
-        if left[i][1] < right[j][1]:
-            i += 1
-        else:
-            j += 1
-    return tuple(found)
 
 
 def outside(ranges: Ranges) -> Ranges:

@@ -22,8 +22,9 @@ from typing import TypeAlias
 from constrained.errors import GrammarError
 from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, MarkerSafe, State, Surface, Text
 from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, markers_of, matches
+from constrained.regex.charset import intersect as meet
 from constrained.regex.guarded import ESCAPED, Guarded
-from constrained.schema.lark_characters import Ranges, Way, char_class, fixed, meet, ways
+from constrained.schema.lark_characters import Ranges, Way, char_class, fixed, ways
 from constrained.schema.machine_texts import cut
 from constrained.schema.numbers import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.values import NumberRange
