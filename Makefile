@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(addprefix constrained/engine/*.,pyx pxd pxi))
+BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(addprefix constrained/engine/*/*.,pyx pxd))
 
 .PHONY: demo test exhaustive lint bench sanitize clean
 .DELETE_ON_ERROR:
@@ -31,7 +31,7 @@ sanitize: $(VENV)/.tested
 	$(BIN)/python tests/sanitize.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info constrained/engine/*.c constrained/engine/*.so
+	rm -rf $(VENV) build dist *.egg-info constrained/engine/*/*.c constrained/engine/*/*.so
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

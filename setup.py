@@ -9,14 +9,14 @@ import numpy
 from setuptools import Extension, setup
 
 ENGINE = Path("constrained/engine")
-SHARED = [str(path) for pattern in ("*.pxd", "*.pxi") for path in sorted(ENGINE.glob(pattern))]
+SHARED = [str(path) for path in sorted(ENGINE.rglob("*.pxd"))]
 
 setup(
     ext_modules=[
         Extension(
-            f"constrained.engine.{source.stem}", sources=[str(source)], depends=SHARED, include_dirs=[numpy.get_include()],
+            ".".join(source.with_suffix("").parts), sources=[str(source)], depends=SHARED, include_dirs=[numpy.get_include()],
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")], extra_compile_args=["-O3"], optional=True
         )
-        for source in sorted(ENGINE.glob("*.pyx"))
+        for source in sorted(ENGINE.rglob("*.pyx"))
     ]
 )

@@ -127,7 +127,7 @@ def _refused(matcher: Matcher) -> str:
 @contextmanager
 def memory(after: int) -> Iterator[Callable[[], bool]]:
     """Refuse one allocation of the kernel, after so many more; yield what says whether it was."""
-    from constrained.engine._memory import refuse
+    from constrained.engine.memory._memory import refuse
 
     refuse(after)
     try:

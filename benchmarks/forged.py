@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from constrained import ChatFormat, ConstrainedError, Vocabulary, compile
-from constrained.formats.markers import marks
+from constrained.formats.binding.markers import marks
 
 Calls = list[tuple[str, Any]]
 LONGEST = 60  # tokens of a walk, before it is led to its end

@@ -35,9 +35,10 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from constrained.engine.tokens.vocabulary import Vocabulary
+
     from .engine.constraint import Constraint, compile, logits_processor
     from .engine.matcher import Matcher, fill_masks
-    from .engine.vocabulary import Vocabulary
     from .formats import ChatFormat
     from .grammar import Grammar
     from .integrations.typed import generate
@@ -70,7 +71,7 @@ _HOMES = {
     "Constraint": "engine.constraint",
     "Grammar": "grammar",
     "Matcher": "engine.matcher",
-    "Vocabulary": "engine.vocabulary",
+    "Vocabulary": "engine.tokens.vocabulary",
     "compile": "engine.constraint",
     "fill_masks": "engine.matcher",
     "generate": "integrations.typed",

@@ -8,7 +8,7 @@ compiling a grammar into tables up front, costs time for parts that a generation
 Two alphabets meet here.  A `State` reads bytes (and special tokens); a `Language` reads the code points of a text *value*.
 `Text` joins them: it is the state that reads a text of a language as a surface spells it (quotes, escapes, UTF-8).
 
-This module holds no algorithm; the engine's two kernels (`engine.plain` and the compiled one) give the meaning, and the law of the
+This module holds no algorithm; the engine's two kernels (`engine.twin.automaton` and the compiled one) give the meaning, and the law of the
 mask tests it.  Left out on purpose: nullable callees and left recursion.  Lowering removes both, so that every call reads a byte.
 """
 
@@ -86,7 +86,7 @@ class Widened(NamedTuple):
 class State(Protocol):
     """A machine state: hashable; equal states denote the same language; `expand` is called at most once per kernel.
 
-    It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see `engine.ways`).
+    It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see `engine.budget.shortest_ways`).
     """
 
     def expand(self) -> Edges: ...

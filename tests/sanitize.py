@@ -20,7 +20,7 @@ FLAGS = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-saniti
 SCRIPT = """
 import sys
 from constrained.benchmarks import faults
-from constrained.engine import _kernel
+from constrained.engine.kernel import _kernel
 assert {folder!r} in _kernel.__file__, _kernel.__file__
 for case in faults.CASES:
     print("faults", case, faults.check(case, "memory", every=3), faults.check(case, "interrupt", every=211), flush=True)

@@ -68,7 +68,7 @@ def assert_said(error):
 @pytest.mark.parametrize("call", NO_TOKEN_CALLS)
 def test_wrong_numbers_change_nothing(call, kernel):
     if kernel == "compiled":
-        pytest.importorskip("constrained.engine._kernel")
+        pytest.importorskip("constrained.engine.kernel._kernel")
     matcher = c.compile(c.Grammar.from_regex("[a-c]*"), VOCABULARY, kernel=kernel).matcher()
     matcher.advance(ord("a"))
     row, before = np.zeros((1, VOCABULARY.words), np.int32), matcher.tokens
@@ -86,7 +86,7 @@ def test_wrong_numbers_change_nothing(call, kernel):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_other_peoples_ints_are_ints(kernel):
     if kernel == "compiled":
-        pytest.importorskip("constrained.engine._kernel")
+        pytest.importorskip("constrained.engine.kernel._kernel")
     matcher, row = c.compile(c.Grammar.from_regex("[a-c]*"), VOCABULARY, kernel=kernel).matcher(), np.zeros((2, VOCABULARY.words), np.int32)
     ints = [np.int32, np.uint8, np.int64, lambda value: np.array(value)]
     if "torch" in sys.modules:

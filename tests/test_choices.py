@@ -6,7 +6,7 @@ import pytest
 
 from constrained import ChatFormat, GrammarError, Rejected, Vocabulary, compile
 from constrained.formats import Message
-from constrained.formats.choices import Choice, read_choice
+from constrained.formats.binding.choices import Choice, read_choice
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}} for name in ("add", "sub")]
 

@@ -16,7 +16,7 @@ from machines import nested_values
 
 import constrained as c
 from constrained.engine.constraint import kernel_class
-from constrained.engine.plain import PlainKernel
+from constrained.engine.twin.automaton import PlainKernel
 from constrained.machine import MarkerSafe, Surface
 
 KERNELS = ["plain", "compiled"]
@@ -41,7 +41,7 @@ GRAMMARS = {
 @pytest.fixture(params=KERNELS)
 def kernel(request):
     if request.param == "compiled":
-        pytest.importorskip("constrained.engine._kernel")
+        pytest.importorskip("constrained.engine.kernel._kernel")
     return request.param
 
 
@@ -55,7 +55,7 @@ def test_kernels_agree_on_texts(surface, seed):
     """All surfaces, with counted, patterned, recorded and literal texts, over tokens that cross every boundary."""
     if surface is Surface.RAW:
         pytest.skip("bare texts have no end; the grammars below cover them")
-    compiled = pytest.importorskip("constrained.engine._kernel").Kernel
+    compiled = pytest.importorskip("constrained.engine.kernel._kernel").Kernel
     kernels = [kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
     for walk in range(4):
         assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 14, 100 * seed + walk)
@@ -75,7 +75,7 @@ def vocabulary_of_characters():
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("spelling", ["any", "canonical"])
 def test_kernels_agree_on_characters_that_change_nothing(pattern, surface, spelling):
-    pytest.importorskip("constrained.engine._kernel")
+    pytest.importorskip("constrained.engine.kernel._kernel")
     vocabulary = vocabulary_of_characters()
     grammar = c.Grammar.from_json_schema({"type": "string", "pattern": pattern}, surface=surface, spelling=spelling)
     for seed in range(2):
@@ -86,7 +86,7 @@ def test_kernels_agree_on_characters_that_change_nothing(pattern, surface, spell
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("spelling", ["any", "canonical"])
 def test_kernels_agree_on_listed_texts_beyond_ascii(texts, surface, spelling):
-    pytest.importorskip("constrained.engine._kernel")
+    pytest.importorskip("constrained.engine.kernel._kernel")
     named = {"type": "object", "properties": {key: {"enum": texts} for key in texts}, "additionalProperties": False}
     for number, schema in enumerate(({"enum": texts}, named, {**named, "additionalProperties": True})):
         grammar = c.Grammar.from_json_schema(schema, surface=surface, spelling=spelling)
@@ -97,7 +97,7 @@ def test_kernels_agree_on_listed_texts_beyond_ascii(texts, surface, spelling):
 
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_kernels_agree_on_grammars(name):
-    pytest.importorskip("constrained.engine._kernel")
+    pytest.importorskip("constrained.engine.kernel._kernel")
     constraints = [constraint_of(GRAMMARS[name], kind) for kind in KERNELS]
     for seed in range(5):
         assert_kernels_agree(VOCABULARY, [constraint.place() for constraint in constraints], 12, seed)
@@ -353,7 +353,7 @@ def test_a_rejection_says_what_was_so_when_it_was_raised(kernel):
 
 def test_equal_masks_are_kept_once():
     """Each item of a bounded array leads to a state of its own, but the same tokens may follow."""
-    pytest.importorskip("constrained.engine._kernel")
+    pytest.importorskip("constrained.engine.kernel._kernel")
     vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)  # its own, with no masks of other tests
     schema = {"type": "array", "items": {"type": "integer"}, "maxItems": 1000}
     matcher = c.compile(c.Grammar.from_json_schema(schema), vocabulary, kernel="compiled").matcher()
@@ -371,7 +371,7 @@ def test_equal_masks_are_kept_once():
 def test_kernels_agree_on_guarded_texts(base, seed):
     """As above, with markers of one, two and three characters, of which one must be escaped wherever it stands."""
     surface = MarkerSafe(base, ("a\"", "b", "\u00e9a", "<a>"))
-    compiled = pytest.importorskip("constrained.engine._kernel").Kernel
+    compiled = pytest.importorskip("constrained.engine.kernel._kernel").Kernel
     kernels = [kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
     for walk in range(3):
         assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 14, 100 * seed + walk)

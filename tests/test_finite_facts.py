@@ -17,8 +17,8 @@ from constrained.errors import GrammarError
 from constrained.regex import Expr, char_class, matches, parse_ecma, parse_python
 from constrained.regex.charset import MAX, category, contains
 from constrained.regex.expr import single, step
-from constrained.regex.properties import unicode_property
-from constrained.schema.string_formats import format_expr
+from constrained.regex.syntax.properties import unicode_property
+from constrained.schema.strings.formats import format_expr
 
 TWO = [f"{number:02}" for number in range(100)]
 

@@ -9,7 +9,7 @@ from constrained.benchmarks import forged
 
 from constrained import ChatFormat, ConstrainedError, GrammarError, Rejected, Vocabulary, compile
 from constrained.formats import Message, ToolCall
-from constrained.formats.markers import marks
+from constrained.formats.binding.markers import marks
 
 NAMES = ChatFormat.names()
 SPECIFIED = tuple(forged.READERS)

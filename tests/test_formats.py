@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, Vocabulary, compile
 from constrained.formats import Message, ToolCall
-from constrained.formats.arguments import is_plain
+from constrained.formats.binding.arguments import is_plain
+from constrained.formats.binding.request import read_options
 from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.read.strict import deviation
-from constrained.formats.request import read_options
-from constrained.formats.search import derive
+from constrained.formats.writing.derivation import derive
 from constrained.grammar import Embedded, Literal, Ref
 from constrained.schema import embed
 
@@ -221,7 +221,7 @@ def test_a_damaged_turn_is_read_or_rejected(pair, data):
 
 
 def test_left_recursion_reaches_a_bound(monkeypatch):
-    monkeypatch.setattr("constrained.formats.search.MAX_STEPS", 1000)
+    monkeypatch.setattr("constrained.formats.writing.derivation.MAX_STEPS", 1000)
     rules = {"a": ((Ref("a"), Literal("x")), (Literal("x"),))}
     with pytest.raises(LimitExceeded, match="left-recursive"):
         derive(rules, "a", 0, lambda symbol, place: None if isinstance(symbol, Ref) else [], lambda place: False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("constrained.engine._kernel")
+pytest.importorskip("constrained.engine.kernel._kernel")
 
 from fuzz.operations import Operations
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from constrained.grammar.guarded_runs import guarded_run
-from constrained.grammar.small_alphabet import automaton
-from constrained.grammar.surroundings import MARK, UNMARKED, _Marked, _Reading
+from constrained.grammar.lark.guarded_runs import guarded_run
+from constrained.grammar.lark.lookahead import MARK, UNMARKED, _Marked, _Reading
+from constrained.grammar.lark.small_alphabet import automaton
 from constrained.regex import intersect, union
-from constrained.regex.python_tree import parsed
+from constrained.regex.syntax.python_tree import parsed
 
 GUARDS = ["a", "b", "ab", "[ab]", "a+b", "(?:a|bb)", "a{2}", "ba?", "c", "a?", "", "(?i:A)", "a*b"]
 CHARACTERS = ["[ab]", ".", "[^a]", "a", "[abc]", "(?:b)", "(a)"]

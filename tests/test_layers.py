@@ -92,7 +92,7 @@ def test_the_core_imports_little(path):
     assert {name.split(".")[0] for name in names} <= CORE_MAY_IMPORT
 
 
-@pytest.mark.parametrize("path", [*MODULES, *sorted((ROOT / "engine").glob("*.pyx"))], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*MODULES, *sorted((ROOT / "engine").rglob("*.pyx"))], ids=lambda path: path.name)
 def test_modules_stay_readable(path):
     assert path.read_text(encoding="utf-8").count("\n") <= 500
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from constrained import ChatFormat, Grammar, SchemaError, Vocabulary, compile
-from constrained.schema.string_formats import INEXACT, NARROWED
+from constrained.schema.strings.formats import INEXACT, NARROWED
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 

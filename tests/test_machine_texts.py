@@ -9,7 +9,7 @@ import re
 import pytest
 
 from constrained.regex import ANY_TEXT, Expr, matches, parse_ecma
-from constrained.schema.machine_texts import scarce_from, without_dead_ends
+from constrained.schema.machines.texts import scarce_from, without_dead_ends
 
 LONGEST = 7
 FINITE = ["[ab]", "[ab]{1,2}", "a|b[ab]", "[ab]{0,3}", "a{1,7}", "", "abab?|[ab]b{0,4}", "(a|ab)(b|ba)?"]

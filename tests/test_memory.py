@@ -16,7 +16,7 @@ import constrained as c
 from constrained.engine import matcher as matchers
 from constrained.machine import END, Edges
 
-pytest.importorskip("constrained.engine._kernel")
+pytest.importorskip("constrained.engine.kernel._kernel")
 faults = pytest.importorskip("constrained.benchmarks.faults")
 
 VOCABULARY = hard_vocabulary()

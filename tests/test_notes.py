@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import constrained as c
-from constrained.schema import notes
+from constrained.schema.reading import notes
 
 NOTED = {
     "a typo": ({"type": "object", "propertis": {"a": True}}, ["#/propertis"]),

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from constrained import ChatFormat, Grammar, GrammarError, LimitExceeded
+from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
-from constrained.formats.rules import alternatives_of
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
 GRAMMARS = {

@@ -18,8 +18,9 @@ import pytest
 
 from constrained import caches, regex
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.regex import charset, expr, parse_ecma, parse_python, properties
+from constrained.regex import charset, expr, parse_ecma, parse_python
 from constrained.regex.boolean import complement, intersect
+from constrained.regex.syntax import properties
 from constrained.work import Budget, metered, working_on
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -14,8 +14,8 @@ import pytest
 from value_oracle import belongs
 
 from constrained.errors import SchemaError
-from constrained.schema.documents import load
-from constrained.schema.normalise import is_never, normalise
+from constrained.schema.normal.normalise import is_never, normalise
+from constrained.schema.reading.nodes import load
 
 CORPUS = Path(__file__).parent / "corpus"
 REFERENCES = json.loads((CORPUS / "schema_references.json").read_text("utf-8"))

@@ -11,8 +11,8 @@ import pytest
 
 from constrained import GrammarError
 from constrained.engine.constraint import kernel_class
-from constrained.engine.plain import DEAD
-from constrained.engine.vocabulary import Vocabulary
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.engine.twin.automaton import DEAD
 from constrained.schema import embed
 
 VOCABULARY = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)

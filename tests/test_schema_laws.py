@@ -303,7 +303,7 @@ def masked(schema: Any, **options: Any) -> Any:
 
 
 def test_kernels_have_the_same_masks():
-    pytest.importorskip("constrained.engine._kernel")
+    pytest.importorskip("constrained.engine.kernel._kernel")
     compared = 0
     for number, schema in enumerate(MASKED):
         grammar = masked(schema, **(JSON_OPTIONS[number % 3] if number % 2 else {"surface": "python"}))
@@ -318,7 +318,7 @@ def test_kernels_have_the_same_masks():
 @pytest.mark.parametrize(
     "schema", [*({"type": "array", "uniqueItems": True, **schema} for schema in DISTINCT), *({"type": "object", **schema} for schema in KEYED)], ids=repr)
 def test_one_token_can_tell_what_the_text_before_used_up(schema):
-    pytest.importorskip("constrained.engine._kernel")
+    pytest.importorskip("constrained.engine.kernel._kernel")
     vocabulary = separating_vocabulary()
     for number, options in enumerate(({}, {"whitespace": "compact"}, {"spelling": "canonical"}, {"surface": "python"})):
         grammar = Grammar.from_json_schema(schema, **options)

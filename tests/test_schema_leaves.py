@@ -21,12 +21,14 @@ from constrained import caches
 from constrained.errors import ConstrainedError, SchemaError
 from constrained.formats import ChatFormat
 from constrained.machine import State, Surface
-from constrained.schema import embed, leaves, machine_value
-from constrained.schema.documents import load
-from constrained.schema.json_surface import json as json_surface
-from constrained.schema.leaves import leaf
-from constrained.schema.machine_value import Values, common_values
-from constrained.schema.recent import LARGEST, Recent, content
+from constrained.schema import embed
+from constrained.schema.by_content import LARGEST, Recent, content
+from constrained.schema.machines import value as machine_value
+from constrained.schema.machines.value import Values, common_values
+from constrained.schema.reading import interning as leaves
+from constrained.schema.reading.interning import leaf
+from constrained.schema.reading.nodes import load
+from constrained.schema.surfaces.json import json as json_surface
 
 LISTED = {"type": "array", "items": {"type": "string"}}
 POINT = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}, "required": ["x", "y"]}

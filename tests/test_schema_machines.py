@@ -17,8 +17,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from constrained.engine.constraint import kernel_class
-from constrained.engine.plain import DEAD
-from constrained.engine.vocabulary import Vocabulary
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.engine.twin.automaton import DEAD
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.schema import embed
 
@@ -201,7 +201,7 @@ def test_damaged_json_is_accepted_exactly_if_it_reads_as_a_valid_value(schema: A
 
 @pytest.mark.parametrize("schema", SCHEMAS[1::2], ids=IDS[1::2])
 def test_damaged_python_is_accepted_only_if_it_reads_as_a_valid_value(schema: Any) -> None:
-    """Completeness is left to the other test: some spellings of Python are left out (see `python_surface`)."""
+    """Completeness is left to the other test: some spellings of Python are left out (see `surfaces.python`)."""
     rng, machine = random.Random(2), kernel(schema, surface="python")
     for value in rng.sample(WORLD, 150):
         text = _edits(repr(value), rng, "{}[](),:01.e-a'\"_ \n\\x")

@@ -23,12 +23,12 @@ from jsonschema import Draft202012Validator
 from value_oracle import belongs
 
 from constrained.errors import SchemaError, UnsupportedSchema
-from constrained.schema import dialects
-from constrained.schema.conflict import conflict
-from constrained.schema.describe import describe
-from constrained.schema.documents import load
-from constrained.schema.normalise import is_never, normalise
-from constrained.schema.plainly_live import is_plainly_live
+from constrained.schema.normal.normalise import is_never, normalise
+from constrained.schema.printing.contradictions import conflict
+from constrained.schema.printing.describe import describe
+from constrained.schema.reading import dialects
+from constrained.schema.reading.nodes import load
+from constrained.schema.satisfiability.quick import is_plainly_live
 from constrained.schema.values import negation
 
 WORLD = json.loads((Path(__file__).parent / "corpus" / "schema_world.json").read_text("utf-8"))

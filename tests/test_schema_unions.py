@@ -1,4 +1,4 @@
-"""Unions of many arrays and objects: read together (`machine_listed`, `machine_union`) they allow what they allow apart, token by token."""
+"""Unions of many arrays and objects: read together (`machines.listed`, `machines.union`) they allow what they allow apart, token by token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fuzz.schemas import vocabulary
 
 from constrained import Grammar, caches, compile
-from constrained.schema import machine_value
+from constrained.schema.machines import value as machine_value
 
 WORDS = vocabulary()
 VALUES = [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 1.5, "b": [1, 2]}, {"a": [1, {"b": None}]}, {"a": [1, {"b": True}], "name": ""}, {"b": "x"}, {}, [], [1],

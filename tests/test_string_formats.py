@@ -15,7 +15,7 @@ import pytest
 from constrained import Grammar, Vocabulary, compile
 from constrained.errors import GrammarError, Rejected
 from constrained.regex import Expr, example, is_empty, matches, parse_ecma
-from constrained.schema.string_formats import _FORMATS, INEXACT, NARROWED, format_expr, format_hull
+from constrained.schema.strings.formats import _FORMATS, INEXACT, NARROWED, format_expr, format_hull
 
 EVERY_BYTE = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 TABLE = tomllib.loads((Path(__file__).parent / "corpus" / "formats_string.toml").read_text("utf-8"))

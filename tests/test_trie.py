@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained import Vocabulary
-from constrained.engine.kinds import BITS, INSIDE, LEADS, MALFORMED
-from constrained.engine.trie import TokenTrie, _assembled, _grown
+from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS, MALFORMED
+from constrained.engine.tokens.trie import TokenTrie, _assembled, _grown
 
 ARRAYS = {"byte": np.uint8, "end": np.int32, "depth": np.int32, "first": np.int32, "ids": np.int32}
 TEXTS = st.lists(st.one_of(st.binary(min_size=1, max_size=4), st.text("ab", min_size=1, max_size=9).map(str.encode)), max_size=40)

@@ -13,7 +13,7 @@ import pytest
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, compile
-from constrained.schema.recorded_values import number_key
+from constrained.schema.machines.recorded_values import number_key
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 KERNELS = ["compiled", "plain"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained import Vocabulary, VocabularyError
-from constrained.engine.tokenizer_json import BYTE_LEVEL, read_tokenizer_json
+from constrained.engine.tokens.tokenizer_json import BYTE_LEVEL, read_tokenizer_json
 
 CASES = tomllib.loads(Path(__file__).with_name("corpus").joinpath("errors_vocabulary.toml").read_text())["case"]
 

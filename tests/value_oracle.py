@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from constrained import regex
-from constrained.schema.normalise import is_never, normalise
+from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.values import (
     Absent,
     ArrayShape,

@@ -52,7 +52,7 @@ def _number(text: str) -> int | float:
 def read_python(text: str) -> Any:
     """Read what `ast.literal_eval` reads, as the JSON value it stands for.
 
-    Raises: ValueError: it stands for none, or it is spelled in a way that the surface leaves out (see `python_surface`).
+    Raises: ValueError: it stands for none, or it is spelled in a way that the surface leaves out (see `surfaces.python`).
     """
     if text != text.strip() or "\0" in text:
         raise ValueError("padded")

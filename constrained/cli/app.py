@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
+from constrained.cli.commands.bench import bench
+from constrained.cli.commands.demo import demo
+from constrained.cli.commands.generate import generate
+from constrained.cli.commands.grammars import formats, show
+from constrained.cli.commands.mask import mask
+from constrained.cli.commands.rendering import render
+from constrained.cli.commands.specifications import spec
+from constrained.cli.commands.transcripts import parse, validate
+
 from .. import __version__
-from .bench import bench
-from .demo import demo
-from .generate import generate
-from .grammars import formats, show
-from .mask import mask
-from .rendering import render
-from .specifications import spec
-from .transcripts import parse, validate
 
 app = typer.Typer(
     name="constrained",

@@ -14,7 +14,7 @@ from ..engine.constraint import Constraint
 from ..errors import ConstrainedError
 
 if TYPE_CHECKING:
-    from ..engine.vocabulary import Vocabulary
+    from constrained.engine.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)

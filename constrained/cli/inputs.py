@@ -12,7 +12,7 @@ import typer
 from ..errors import ConstrainedError, SchemaError
 
 if TYPE_CHECKING:
-    from ..engine.vocabulary import Vocabulary
+    from constrained.engine.tokens.vocabulary import Vocabulary
 
 HUB_SECONDS = 1.5  # for the hub to say whether it knows a model
 
@@ -51,7 +51,7 @@ def read_tools(path: str | None) -> list[dict[str, Any]] | None:
 
 def read_vocabulary(tokenizer: str | None) -> Vocabulary:
     """Return the vocabulary of a tokenizer file, a local folder or a hub id; None: the embedded tokenizer."""
-    from ..engine.vocabulary import Vocabulary
+    from constrained.engine.tokens.vocabulary import Vocabulary
 
     if tokenizer is None:
         from ..default_model import WIDTH, load_tokenizer

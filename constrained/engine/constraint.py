@@ -17,13 +17,13 @@ from dataclasses import astuple, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from constrained.engine.bitmask import number
-from constrained.engine.vocabulary import Vocabulary
+from constrained.engine.tokens.bitmask import number
+from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
 from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
-    from constrained.engine.completion import Completions
+    from constrained.engine.budget.completion import Completions
     from constrained.engine.matcher import Matcher
     from constrained.grammar import Grammar
     from constrained.integrations.transformers import GrammarProcessor, MaxNewTokens
@@ -63,20 +63,20 @@ def kernel_class(name: str | None = None) -> Any:
         raise ConstrainedError(f"unknown kernel {shown(name)}", instead='"compiled", "plain", or None for the fastest that is installed')
     if name != "plain":
         try:
-            return importlib.import_module("constrained.engine._kernel").Kernel
+            return importlib.import_module("constrained.engine.kernel._kernel").Kernel
         except Exception as error:  # a numpy of another binary interface raises ValueError, for instance
             because = _why_not_compiled(error)
             if name == "compiled":
                 raise ConstrainedError("the compiled kernel does not load", because=because, instead="install again, with a C compiler") from error
             warnings.warn(f"constrained runs its plain Python engine, 100 times slower: {because}", stacklevel=4)
-    from constrained.engine.plain import PlainKernel
+    from constrained.engine.twin.automaton import PlainKernel
 
     return PlainKernel
 
 
 def _why_not_compiled(error: Exception) -> str:
     """Say whether the compiled kernel is missing, or there and broken."""
-    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("constrained.engine._"):
+    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith(("constrained.engine.kernel._", "constrained.engine.memory._")):
         return f"it was installed without a C compiler ({error.name} is missing)"
     return f"its compiled kernel is there but does not load, {type(error).__name__}: {shown(str(error), 300)}"
 
@@ -217,7 +217,7 @@ class Constraint:
         Raises: LimitExceeded: the budget is smaller than the shortest word that is known, see `min_tokens`.  ConstrainedError: no number.
         """
         if budget is not None:
-            from constrained.engine.budgeted import BudgetedMatcher
+            from constrained.engine.budget.matcher import BudgetedMatcher
 
             return BudgetedMatcher(self, budget, soft_close)
         from constrained.engine.matcher import Matcher
@@ -233,7 +233,7 @@ class Constraint:
 
     def completions(self) -> Completions:
         """Return the ways out of the constraint's states, which its matchers share; fresh ones where the last have grown too large."""
-        from constrained.engine.completion import Completions
+        from constrained.engine.budget.completion import Completions
 
         known = self._completions
         if known is None or known.is_full():

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from constrained.engine.bitmask import as_array, number
-from constrained.engine.plain import DEAD
 from constrained.engine.rejection import checked_token, rejection, token_name
+from constrained.engine.tokens.bitmask import as_array, number
+from constrained.engine.twin.automaton import DEAD
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.work import Preempted, begin, thread
 
@@ -125,10 +125,10 @@ class Matcher:
     def shortest_completion(self) -> list[int]:
         """Return tokens that end the word from here, without the stop token that `generate` adds; empty where it is complete.
 
-        The shortest in bytes, in as few tokens as spell it: an upper bound of the fewest tokens, see `engine.completion`.
+        The shortest in bytes, in as few tokens as spell it: an upper bound of the fewest tokens, see `engine.budget.completion`.
         Raises: LimitExceeded: none is known, or it takes too much work to find.
         """
-        from constrained.engine.budgeted import shortest_completion
+        from constrained.engine.budget.matcher import shortest_completion
 
         return [] if self._path[-1] < 0 else self._worked(lambda: shortest_completion(self.constraint, self.tokens))
 
@@ -365,6 +365,6 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
 @lru_cache(maxsize=1)
 def _compiled_rows() -> Any:
     try:
-        return importlib.import_module("constrained.engine._kernel").fill_rows
+        return importlib.import_module("constrained.engine.kernel._kernel").fill_rows
     except Exception:  # then no matcher has such a kernel either, see `kernel_class`
         return None

@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from constrained.engine.bitmask import number
-from constrained.engine.plain import DEAD
+from constrained.engine.tokens.bitmask import number
+from constrained.engine.twin.automaton import DEAD
 from constrained.errors import LimitExceeded, Rejected, shown
 from constrained.work import Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
-    from constrained.engine.vocabulary import Vocabulary
+    from constrained.engine.tokens.vocabulary import Vocabulary
 
 _MOST_SHOWN = 12  # bytes that a message lists
 _MANY = 40  # bytes from which on it only counts them

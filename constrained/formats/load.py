@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from constrained.formats.binding.bind import Writing, bind, shape
+from constrained.formats.binding.request import Request, generating, make_request
+from constrained.formats.defining.aliases import known, nearest
+from constrained.formats.defining.definition import ENTRY, Change, Definition, read_definition
+from constrained.formats.defining.names import check_names_of
+from constrained.schema.by_content import Recent, content
+
 from ..errors import GrammarError, shown
 from ..grammar import Grammar, Literal, Rule, Symbol
-from ..schema.recent import Recent, content
 from ..work import metered
-from .aliases import known, nearest
-from .bind import Writing, bind, shape
-from .definition import ENTRY, Change, Definition, read_definition
 from .message import Message, ToolCall
-from .named import check_names_of
-from .request import Request, generating, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine.vocabulary import Vocabulary
+    from constrained.engine.tokens.vocabulary import Vocabulary
+
     from .read.asked import Asked
     from .read.question import Question
     from .read.stream import StreamParser
@@ -87,7 +89,7 @@ class ChatFormat:
 
         Raises: GrammarError: it cannot be told, or could be several; the message says which.
         """
-        from .recognise import format_of
+        from constrained.formats.defining.recognise import format_of
 
         return cls.load(format_of(tokenizer, shipped_folder()))
 
@@ -251,7 +253,7 @@ class ChatFormat:
 
         Raises: ConstrainedError: the format has no such conversation.  VocabularyError: a special token is missing.
         """
-        from . import render
+        from constrained.formats.writing import render
 
         return render.ids_of(self, render.render(self, messages, tools, options), vocabulary)[0]
 
@@ -261,7 +263,7 @@ class ChatFormat:
         >>> ChatFormat.load("llama3.1-json").render_text([{"role": "user", "content": "Hi"}], open_ended=True)
         '<|begin_of_text|><|start_header_id|>user<|end_header_id|>\\n\\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\\n\\n'
         """
-        from . import render
+        from constrained.formats.writing import render
 
         return render.text_of(self, render.render(self, messages, tools, options))
 
@@ -272,7 +274,7 @@ class ChatFormat:
 
         mask[i] is of the token ids[i] itself, not of the one before it, which predicts it: models shift labels on their own.
         """
-        from . import render
+        from constrained.formats.writing import render
 
         return np.asarray(render.ids_of(self, render.render(self, messages, tools, options), vocabulary)[1], bool)
 
@@ -280,7 +282,7 @@ class ChatFormat:
         self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None, **options: Any
     ) -> np.ndarray[Any, Any]:
         """Return the ids of `render`, -100 where nothing is learned, (len(ids),) int64: the labels that transformers and TRL expect."""
-        from . import render
+        from constrained.formats.writing import render
 
         return render.labels(*render.ids_of(self, render.render(self, messages, tools, options), vocabulary))
 
@@ -289,7 +291,7 @@ class ChatFormat:
 
         Raises: ConstrainedError: the format has no such turn.
         """
-        from .write import write_turn
+        from constrained.formats.writing.turn import write_turn
 
         if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConstrainedError, Rejected
-from .load import ChatFormat, shipped_folder
+from constrained.errors import ConstrainedError, Rejected
+from constrained.formats.load import ChatFormat, shipped_folder
 
 CANONICAL, ACCEPTED, REFUSED = "canonical", "accepted", "refused"  # forms: which grammar takes an example
 

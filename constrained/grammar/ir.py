@@ -22,8 +22,9 @@ from ..errors import GrammarError
 from ..machine import Language, State, Widened
 
 if TYPE_CHECKING:
+    from constrained.grammar.lark.printer import PrintedLark
+
     from .lower import Lowering
-    from .to_lark import PrintedLark
 
 
 class Machine(Protocol):
@@ -59,13 +60,13 @@ class Literal:
 class Pattern:
     """Any text of a language, in UTF-8.
 
-    `source` is a Python regular expression for people and printers.  Of a part of a terminal (`demands`) it is the terminal's, after a
+    `source` is a Python regular expression for people and printers.  Of a part of a terminal (`lark.trailing_context`) it is the terminal's, after a
     comment that tells the parts apart.  Invariant: equal sources mean equal languages.
     """
 
     language: Language
     source: str
-    narrowed: str | None = None  # the name of the terminal, if it is read as its longest match only; see `surroundings`
+    narrowed: str | None = None  # the name of the terminal, if it is read as its longest match only; see `lark.lookahead`
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class Grammar:
         >>> Grammar.from_lark('start: "a" start "b" |').nullable
         True
         """
-        from .from_lark import read
+        from constrained.grammar.lark.reader import read
 
         return read(text, start, specials, declare, define)
 
@@ -163,7 +164,7 @@ class Grammar:
         define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
         """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
-        from .from_lark import read_file
+        from constrained.grammar.lark.reader import read_file
 
         return read_file(path, start, specials, declare, import_paths, define)
 
@@ -327,7 +328,7 @@ class Grammar:
         What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the grammar that is read
         from this text; with `exact` it is an error.
         """
-        from .to_lark import write
+        from constrained.grammar.lark.printer import write
 
         return write(self, exact=exact)
 

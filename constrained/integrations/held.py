@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from constrained.engine.tokens.vocabulary import Vocabulary
+
 from ..engine.constraint import Constraint
-from ..engine.vocabulary import Vocabulary
 from ..errors import ConstrainedError, GrammarError, VocabularyError, shown
 from ..formats import ChatFormat
 from ..grammar import Grammar

@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from constrained.engine.tokens.vocabulary import Vocabulary
+
 from ..engine.constraint import Constraint, compile
-from ..engine.vocabulary import Vocabulary
 from ..errors import ConstrainedError, LimitExceeded
 from ..formats import ChatFormat
 from ..grammar import Grammar

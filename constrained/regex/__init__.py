@@ -1,19 +1,20 @@
 """Regular expressions: two syntaxes in, one algebra of lazily derived automata out.
 
-    pattern ── python_syntax | ecma_syntax ──► look (assertions) ──► algebra, boolean (nodes) ──► derive, liveness (edges) ──► engine
+    pattern ── syntax.python | syntax.ecma ──► syntax.assertions ──► algebra, boolean (nodes) ──► derive, liveness (edges) ──► engine
 
-`expr` is the node, `charset` and `properties` are its characters, `saturate` makes the keys of masks, `show` prints.
+`expr` is the node, `charset` and `syntax.properties` are its characters, `saturate` makes the keys of masks, `show` prints.
 """
+
+from constrained.regex.syntax.ecma import parse_ecma
+from constrained.regex.syntax.python import parse_python
 
 from .algebra import char_class, concat, literal, literals, optional, repeat, union
 from .boolean import complement, intersect
 from .derive import raw_edges
-from .ecma_syntax import parse_ecma
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
 from .lasting import lasting
 from .liveness import example, is_empty, is_finite, live_edges, public_edges
 from .markers import Markers, markers_of, without
-from .python_syntax import parse_python
 from .saturate import saturated
 from .show import pattern_text, short_text
 

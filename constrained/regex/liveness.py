@@ -22,7 +22,7 @@ from .saturate import has_length
 from .show import short_text
 
 if TYPE_CHECKING:
-    from .look import Step
+    from constrained.regex.syntax.assertions import Step
 
 _QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
 _STATE = 5  # units for a state that a search meets, beside those for its edges

@@ -1,6 +1,6 @@
 """JSON Schema: from documents to normal forms to machines.
 
-documents ── check ──► nodes ── plans, alternatives ──► drafts ── shapes, live ──► Value ── machines ──► states of the engine
+documents ── reading ──► nodes ── keywords ──► drafts ── normal, satisfiability ──► values ── machines, surfaces ──► states of the engine
 """
 
 from constrained.schema.embedding import EmbeddedSchema, embed

@@ -17,24 +17,24 @@ from typing import Any, TypeAlias
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
-from constrained.schema.closed import close
-from constrained.schema.conflict import conflict
-from constrained.schema.describe import describe
-from constrained.schema.documents import NOTHING, load
-from constrained.schema.json_surface import json
-from constrained.schema.lark_rules import MARKERS, Rules
-from constrained.schema.machine_value import Values, common_values
-from constrained.schema.normalise import is_never
-from constrained.schema.notes import Note, notes_of, report
-from constrained.schema.places import pointer_of
+from constrained.schema.by_content import Recent, content, values_of
+from constrained.schema.machines.limits import needs_survey, survey, widen
+from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation
+from constrained.schema.machines.value import Values, common_values
+from constrained.schema.normal.normalise import is_never
 from constrained.schema.practical import bounded_numbers, loadable_formats
-from constrained.schema.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation
-from constrained.schema.python_surface import arguments, check_arguments, python
-from constrained.schema.quoted_surface import check_quoted, quoted
-from constrained.schema.recent import Recent, content, values_of
-from constrained.schema.string_formats import NARROWED, WIDENED
-from constrained.schema.survey import needs_survey, survey, widen
-from constrained.schema.tagged_surface import Members, Tags, check_names
+from constrained.schema.printing.contradictions import conflict
+from constrained.schema.printing.describe import describe
+from constrained.schema.printing.lark_rules import MARKERS, Rules
+from constrained.schema.reading.closing import close
+from constrained.schema.reading.nodes import NOTHING, load
+from constrained.schema.reading.notes import Note, notes_of, report
+from constrained.schema.reading.places import pointer_of
+from constrained.schema.strings.formats import NARROWED, WIDENED
+from constrained.schema.surfaces.json import json
+from constrained.schema.surfaces.python import arguments, check_arguments, python
+from constrained.schema.surfaces.quoted import check_quoted, quoted
+from constrained.schema.surfaces.tagged import Members, Tags, check_names
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered, place
 
@@ -122,7 +122,7 @@ def embed(
     ['value: /0|-?[1-9][0-9]*/']
 
     Cost: 2 µs per subschema; machines are made when a generation gets there.  A schema that comes again is found by content,
-    with all its machines, see `recent`.
+    with all its machines, see `by_content`.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
     if documents is not None and not isinstance(documents, Mapping):

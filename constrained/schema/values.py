@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from constrained.regex import NEVER, Expr
 
 if TYPE_CHECKING:
-    from constrained.schema.documents import Node
+    from constrained.schema.reading.nodes import Node
 
 
 @dataclass(slots=True, eq=False)  # PERF: made twice a node; a frozen one takes three times as long to make

@@ -6,7 +6,7 @@ Half of the texts are small grammars whose terminals begin and end with assertio
 texts that Earley's parser with the complete dynamic lexer takes.  The other half are grammars of the tables and of the library with a piece
 cut out, doubled, moved or replaced: an exception is one of the tree, worded in at most 2 KB.
 
-Left out: assertions inside repeats, of which `surroundings` says where they differ.
+Left out: assertions inside repeats, of which `grammar.lark.lookahead` says where they differ.
 """
 
 from __future__ import annotations

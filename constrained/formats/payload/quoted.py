@@ -16,9 +16,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from constrained.formats.payload.values import write_json
+
 from ...errors import ConstrainedError
 from ...work import spend
-from ..values import write_json
 from .pieces import Fault, Tree, decimal_of, integer_of
 from .raw import json_of
 

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
+from constrained.schema.by_content import Recent, content
+from constrained.schema.normal.normalise import normalise
+from constrained.schema.reading.nodes import load
+from constrained.schema.surfaces.tagged import KINDS, kinds_of
+
 from ...errors import ConstrainedError
 from ...regex import matches
-from ...schema.documents import load
-from ...schema.normalise import normalise
-from ...schema.recent import Recent, content
-from ...schema.tagged_surface import KINDS, kinds_of
 from ...work import spend
 from .json_text import JsonReader
 from .pieces import Fault

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...engine.vocabulary import Vocabulary
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.formats.binding.request import Request, make_request, read_options
+from constrained.schema.by_content import content
+
 from ...errors import GrammarError, Rejected, VocabularyError
-from ...schema.recent import content
 from ...work import MAX_WORK, Budget, current, metered
 from ..message import Message
-from ..request import Request, make_request, read_options
 from .inputs import Turn, certain, split_ids, split_text
 from .question import KINDS, Question, ask, offered
 from .reading import Reading, Terms, messages_of, read

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...schema.tagged_surface import KINDS
-from ..definition import Definition
+from constrained.formats.defining.definition import Definition
+from constrained.schema.surfaces.tagged import KINDS
+
 from ..payload.raw import CROSSED, json_of
 from .machine import TOKEN
 

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...engine.vocabulary import Vocabulary
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.formats.defining.definition import Definition
+
 from ...errors import Rejected
-from ..definition import Definition
 
 Piece = tuple[str, bool]  # (text or name, whether it is a special token)
 

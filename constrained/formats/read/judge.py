@@ -19,14 +19,15 @@ from typing import Any
 import jsonschema
 from jsonschema.exceptions import best_match
 
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.schema.by_content import Recent, content
+from constrained.schema.reading.closing import close
+
 from ...engine.constraint import Constraint, compile
-from ...engine.vocabulary import Vocabulary
 from ...errors import Rejected, SchemaError, UnsupportedSchema
 from ...grammar import Embedded, Grammar, Rule
 from ...regex import matches, parse_ecma
 from ...schema import embed
-from ...schema.closed import close
-from ...schema.recent import Recent, content
 from ...work import spend
 
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from constrained.formats.binding.bind import changes_of
+from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
+from constrained.formats.defining.definition import Definition
+
 from ...errors import GrammarError
 from ...grammar import Grammar, Ref
-from ..bind import changes_of
-from ..definition import Definition
 from ..payload import JsonReader, KeywordsReader
-from ..rules import Alternatives, alternatives_of, prune
 from ..tools import Tool
 from .assemble import ACCEPTED, Slots
 from .machine import Machine

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.formats.defining.definition import ENTRY, Definition
+
 from ...engine.constraint import compile
 from ...engine.matcher import Matcher
-from ...engine.vocabulary import Vocabulary
 from ...errors import GrammarError, Rejected
 from ...grammar import Grammar, Ref, Rule
-from ..definition import ENTRY, Definition
 from .inputs import Turn
 from .rejections import Wrong
 

@@ -1,0 +1,80 @@
+"""`demo`: the same random model, prompt and seed, without and with each chat format's grammar."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from constrained.cli.commands.generate import stop_ids
+from constrained.cli.console import console
+from constrained.cli.generation import Sampling, generate, trace
+from constrained.cli.inputs import JsonOption, read_model
+from constrained.cli.samples import PROMPT, TOOLS
+from constrained.engine.constraint import compile
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.formats import ChatFormat
+
+UNCONSTRAINED_TOKENS = 40
+SHOWN = 170  # characters of an output; the middle of longer ones is left out
+BRIEF = ("interpreter", "text_before_call")  # options that are off here: random code and random prose are long
+
+
+def demo(
+    only: Annotated[list[str] | None, typer.Option("--format", help="Show this one only; may be given more than once.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every format with and without its grammar.
+
+    A model with random weights, the same prompt and the same seed.
+    """
+    model, tokenizer = read_model(None)
+    vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
+    rows = [_row(model, tokenizer, vocabulary, name, seed + number) for number, name in enumerate(only or ChatFormat.names())]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    title = f"A model of random weights is asked: {PROMPT}"
+    table = Table("format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=title)
+    for row in rows:
+        figures = f"{row['name']}\n\nforced {row['forced']} of {row['tokens']}\nmask {row['mask_us']:.1f} µs"
+        table.add_row(figures, _shortened(row["unconstrained"]), f"{_shortened(row['constrained'])}\n\n{_calls(row)}")
+    console().print(table)
+
+
+def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: int) -> dict[str, Any]:
+    chat = ChatFormat.load(name)
+    wanted: dict[str, Any] = {"tool_choice": "required", "parallel_tool_calls": False, "reasoning": "none"}
+    if chat.definition.payload is not None:  # else a format has tools of its own only
+        wanted |= {"tools": TOOLS} | {option: False for option in BRIEF if option in chat.definition.options}
+    constraint = compile(chat.grammar(**wanted), vocabulary)
+    stop = stop_ids(vocabulary, name)
+    free = generate(model, tokenizer, PROMPT, Sampling(seed=seed, max_tokens=UNCONSTRAINED_TOKENS), stop)
+    held = generate(model, tokenizer, PROMPT, Sampling(seed=seed), stop, constraint)
+    finished = held[-1] in stop
+    figures = trace(constraint, vocabulary, held)
+    message = chat.parse(vocabulary.decode(held).decode(), **wanted) if finished else None
+    return {
+        "name": name,
+        "unconstrained": vocabulary.decode(free).decode(errors="replace"),
+        "constrained": vocabulary.decode(held).decode(errors="replace"),
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls] if message else [],
+        "finished": finished,
+        "tokens": figures.tokens,
+        "forced": figures.forced,
+        "mask_us": figures.mask_seconds * 1e6,
+    }
+
+
+def _calls(row: dict[str, Any]) -> str:
+    if not row["finished"]:
+        return "(cut by the length limit: a beginning of a valid text)"
+    return "\n".join("→ " + _shortened(f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}") for call in row["calls"])
+
+
+def _shortened(text: str) -> str:
+    shown = text if len(text) <= SHOWN else f"{text[: SHOWN // 3]} … {text[-SHOWN * 2 // 3 :]}"
+    return "".join(char if char.isprintable() or char == "\n" else "�" for char in shown)

@@ -1,0 +1,80 @@
+"""`generate`: let a model write under a grammar."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from constrained.cli.generation import Sampling, prompt_text
+from constrained.cli.generation import generate as run_model
+from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_model
+from constrained.cli.languages import (
+    Language,
+    LarkOption,
+    OrderOption,
+    ParallelOption,
+    Profile,
+    ProfileOption,
+    RegexOption,
+    TextsOption,
+    Unsupported,
+    UnsupportedOption,
+    WhitespaceOption,
+)
+from constrained.engine.constraint import compile
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError
+from constrained.formats import ChatFormat
+
+
+def generate(
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")] = None,
+    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
+    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
+    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    unsupported: UnsupportedOption = Unsupported.RAISE,
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = "",
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Generations, each with the next seed.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Sample from the most likely tokens of this total probability.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of the first generation.")] = 0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Where a generation is cut.")] = 400,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a model write under a chat format or a schema.
+
+    Prints one text (with --json: one object) per generation, without the token that ends it.
+    """
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
+    grammar = asked.grammar()
+    language_model, tokenizer = read_model(model)
+    vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
+    constraint = compile(grammar, vocabulary)
+    stop = stop_ids(vocabulary, format)
+    text = prompt_text(tokenizer, prompt) or tokenizer.bos_token
+    for turn in range(n):
+        ids = run_model(language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint)
+        row = _row(vocabulary, ids, stop, asked)
+        typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"] + ("" if row["finished"] else "  [cut]"))
+
+
+def stop_ids(vocabulary: Vocabulary, format: str | None) -> list[int]:
+    """Return the ids that end a generation: the tokenizer's own and those of the chat format."""
+    names = [] if format is None else ChatFormat.load(format).stop
+    ids = dict.fromkeys([*(vocabulary.special[name] for name in names if name in vocabulary.special), *vocabulary.stop])
+    if not ids:
+        raise ConstrainedError("the tokenizer has no stop token", instead="give its end-of-sequence token in the tokenizer's configuration")
+    return list(ids)
+
+
+def _row(vocabulary: Vocabulary, ids: list[int], stop: list[int], asked: Language) -> dict[str, Any]:
+    end = next((at for at, token in enumerate(ids) if token in stop), None)
+    text = vocabulary.decode(ids[:end]).decode(errors="backslashreplace")
+    row: dict[str, Any] = {"text": text, "tokens": len(ids), "finished": end is not None}
+    if asked.format is not None and end is not None:
+        whole = vocabulary.decode(ids[: end + 1]).decode(errors="backslashreplace")
+        message = asked.chat().parse(whole, tools=asked.definitions())
+        row["calls"] = [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+    return row

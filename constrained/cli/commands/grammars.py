@@ -1,0 +1,87 @@
+"""`formats` and `show`: which chat formats there are, and what a grammar looks like with tools in it."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from constrained.cli.console import console
+from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption
+from constrained.cli.languages import (
+    Language,
+    LarkOption,
+    OrderOption,
+    ParallelOption,
+    Profile,
+    ProfileOption,
+    RegexOption,
+    TextsOption,
+    Unsupported,
+    UnsupportedOption,
+    WhitespaceOption,
+)
+from constrained.errors import ConstrainedError
+from constrained.formats import ChatFormat
+from constrained.grammar import Embedded
+from constrained.integrations.exports import export
+from constrained.schema.embedding import EmbeddedSchema
+
+
+class Target(StrEnum):
+    """What `show` can print."""
+
+    LARK = "lark"
+    LLGUIDANCE = "llguidance"
+    XGRAMMAR = "xgrammar"
+    GBNF = "gbnf"
+    VALUES = "values"
+
+
+def formats(as_json: JsonOption = False) -> None:
+    """List the chat formats and their special tokens."""
+    rows = [_describe(ChatFormat.load(name)) for name in ChatFormat.names()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    table = Table("format", "specification, special tokens, tokens that end a turn", show_lines=True)
+    for row in rows:
+        lines = (row["title"], row["specification"], "tokens  " + " ".join(row["tokens"]), "stop    " + " ".join(row["stop"]))
+        table.add_row(row["name"], "\n".join(lines))
+    console().print(table)
+
+
+def _describe(chat: ChatFormat) -> dict[str, Any]:
+    tokens, stop = list(chat.tokens.values()), list(chat.stop)
+    return {"name": chat.name, "title": chat.title, "specification": chat.specification, "tokens": tokens, "stop": stop}
+
+
+def show(
+    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
+    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
+    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    unsupported: UnsupportedOption = Unsupported.RAISE,
+    to: Annotated[Target | None, typer.Option("--to", help=(
+        "lark: a grammar file (default of a format); llguidance, xgrammar, gbnf: for these engines; values: what is enforced (of a schema)."))] = None,
+) -> None:
+    """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions are worked out."""
+    if to is Target.VALUES and schema is None:
+        raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
+    grammar = asked.grammar()
+    if to in (Target.LLGUIDANCE, Target.XGRAMMAR, Target.GBNF):
+        text = export(grammar, to.value)
+        typer.echo(text, nl=False)
+        for note in text.notes:
+            typer.echo(f"note: {note}", err=True)
+        return
+    if schema is None or to is Target.LARK:
+        typer.echo(grammar.to_lark())
+        return
+    ((value,),) = grammar.rules[grammar.start].alternatives
+    assert isinstance(value, Embedded)
+    assert isinstance(value.machine, EmbeddedSchema)
+    typer.echo(value.machine.describe())

@@ -1,0 +1,177 @@
+"""`validate` and `parse`: what a chat format's readers say of a text, or of a file of labelled texts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, ToolsOption, read_tools
+from constrained.errors import ConstrainedError, Rejected
+from constrained.formats import ChatFormat, Message, ToolCall
+from constrained.formats.read.judge import compact
+
+
+class Kind(StrEnum):
+    """What a text is."""
+
+    CONVERSATION = "conversation"
+    ASSISTANT_TURN = "assistant_turn"
+    TOOL_CALL = "tool_call"
+
+
+FileArgument = Annotated[str, typer.Argument(help="File in UTF-8, every character of which counts; - reads standard input.")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Only what would be generated, to the letter.")]
+PromptOption = Annotated[str, typer.Option("--prompt", help="What the prompt holds of the turn, behind the assistant's header.")]
+OptionsOption = Annotated[list[str] | None, typer.Option("--option", "-o", help="NAME=JSON, an option of the format or of reading; repeatable.")]
+
+
+def validate(
+    file: FileArgument = "-", format: FormatOption = None,
+    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.CONVERSATION, tools: ToolsOption = None,
+    tool_choice: ChoiceOption = "auto", strict: StrictOption = False, prompt: PromptOption = "", option: OptionsOption = None,
+    jsonl: Annotated[str | None, typer.Option("--jsonl", help="File of texts, one JSON object a line: format, kind, text, tools, options.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say whether a text is one of a chat format's; exit code 1 and the place where it is not."""
+    if jsonl is not None:
+        if _all_valid(jsonl, strict=strict, as_json=as_json):
+            return
+        raise typer.Exit(1)
+    chat = chat_of(format)
+    try:
+        _read(chat, _text(file), kind.value, read_tools(tools), {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **options_of(option)})
+    except Rejected as error:
+        if not as_json:
+            raise
+        typer.echo(compact({"valid": False, "error": _described(error)}))
+        raise typer.Exit(1) from error
+    typer.echo(compact({"valid": True, "error": None}) if as_json else "valid")
+
+
+def parse(
+    file: FileArgument = "-", format: FormatOption = None,
+    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.ASSISTANT_TURN, tools: ToolsOption = None,
+    strict: StrictOption = False, prompt: PromptOption = "", option: OptionsOption = None,
+    partial: Annotated[bool, typer.Option("--partial", help="The text is the beginning of one.")] = False,
+) -> None:
+    """Print what a text says, as JSON: a message, a list of messages, or a call."""
+    options = {"prompt": prompt, "strict": strict, "partial": partial, **options_of(option)}
+    typer.echo(compact(_plain(_read(chat_of(format), _text(file), kind.value, read_tools(tools), options))))
+
+
+def chat_of(name: str | None) -> ChatFormat:
+    """Return the format that --format names."""
+    if name is None:
+        raise ConstrainedError("which format?", because="--format is needed", instead="'constrained formats' lists all")
+    return ChatFormat.load(name)
+
+
+def _text(file: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConstrainedError(f"cannot read {file}", because=reason.lower(), instead="give the path of a UTF-8 file") from error
+
+
+def options_of(words: list[str] | None) -> dict[str, Any]:
+    """Return options written NAME=JSON; what is no JSON is a text."""
+    found: dict[str, Any] = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ConstrainedError(f"--option {word} has no value", instead="--option NAME=JSON")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _read(chat: ChatFormat, text: str, kind: str, tools: Any, options: dict[str, Any]) -> Any:
+    try:
+        return chat.parse(text, tools, kind=kind, **options)
+    except TypeError as error:  # an option by the name of a parameter
+        raise ConstrainedError("an option cannot be used here", because=str(error)) from error
+
+
+# -- files of texts -----------------------------------------------------------------------------------------------------------
+
+
+def _all_valid(path: str, *, strict: bool, as_json: bool) -> bool:
+    rows = list(_rows(path))
+    valid = 0
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+        for row in progress.track(rows, description="texts"):
+            said = _said(row, strict=strict)
+            valid += said["valid"] is True
+            if as_json:
+                typer.echo(compact(said))
+            elif not said["valid"]:
+                typer.echo(f"{said['id']}: {said['error']['message']}")
+    if not as_json:
+        typer.echo(f"{valid} of {len(rows)} texts are valid")
+    return valid == len(rows)
+
+
+def _rows(path: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise ConstrainedError(f"{path} is not JSON", where=f"line {number}", because=str(error)) from error
+            if not isinstance(row, dict) or not isinstance(row.get("text"), str) or not isinstance(row.get("format"), str):
+                raise ConstrainedError(f"{path} holds no text", where=f"line {number}", instead='{"format": …, "kind": …, "text": …}')
+            yield {"id": str(number), **row}
+
+
+def _said(row: dict[str, Any], *, strict: bool) -> dict[str, Any]:
+    """Return what is said of a row: `valid` is None where the question itself is wrong."""
+    options = {**(row.get("options") or {}), "strict": strict}
+    prompt = row.get("prompt") or row.get("gen_prompt")
+    if prompt:
+        options["prompt"] = prompt
+    try:
+        found = _read(ChatFormat.load(row["format"]), row["text"], row.get("kind", "conversation"), row.get("tools"), options)
+    except Rejected as error:
+        return {"id": row["id"], "valid": False, "calls": None, "error": _described(error)}
+    except ConstrainedError as error:
+        return {"id": row["id"], "valid": None, "calls": None, "error": {"message": str(error)}}
+    return {"id": row["id"], "valid": True, "calls": [_plain(call) for call in _calls(found)], "error": None}
+
+
+def _calls(found: Any) -> list[ToolCall]:
+    """Return all calls of what `parse` returned."""
+    if isinstance(found, ToolCall):
+        return [found]
+    return [call for message in (found if isinstance(found, list) else [found]) for call in message.tool_calls]
+
+
+def _plain(found: Any) -> Any:
+    """Return a message, messages or a call as JSON values."""
+    if isinstance(found, list):
+        return [_plain(one) for one in found]
+    if isinstance(found, ToolCall):
+        return {"name": found.name, "arguments": found.arguments} | ({"id": found.id} if found.id is not None else {})
+    assert isinstance(found, Message)
+    said: dict[str, Any] = {"role": found.role, "name": found.name, "content": found.content, "thoughts": found.thoughts or None}
+    said |= {"tool_calls": _plain(found.tool_calls), "stop": found.stop}
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _described(error: Rejected) -> dict[str, Any]:
+    keys = ("layer", "position", "line", "column", "message", "call", "pointer", "expected", "rule", "keyword", "schema_pointer")
+    found = {key: getattr(error, key) for key in keys if getattr(error, key) is not None}
+    if "message" in found:
+        found["message_number"] = found.pop("message")
+    return {"message": str(error), **found}

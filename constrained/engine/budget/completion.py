@@ -1,0 +1,314 @@
+"""The automaton of a constraint → how it gets to its end from each state, in tokens: what a budget asks.
+
+The compiled kernel numbers its states and keeps what they mean to itself, so the states are followed here once more, by the readable twin:
+a state is a set of readings, a reading a machine state and a stack, and the shortest way out of a reading is that of its machine state and
+then those of its frames (`shortest_ways`).  A way is spelled in as few tokens as its bytes allow.  That is an upper bound of the fewest tokens that
+end the word: another way, longer in bytes, may be shorter in tokens.
+
+For a mask it takes the ways out behind every token.  `Completions.beyond` walks the trie level by level, all nodes of a level at once, and
+so learns which few states the tokens lead to; then each state is asked once.  Where only bytes lie below a node that lead back to its state
+(`tokens.byte_classes`), nobody walks.  What is kept is the longest way out behind any token, and as long as that fits, no token has to be looked at.
+
+Tests: tests/test_budget.py.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from constrained.engine.budget.lookahead import FORGOTTEN, SOME, Lookahead
+from constrained.engine.budget.shortest_ways import Way, Ways, order, symbols
+from constrained.engine.tokens.byte_classes import BITS
+from constrained.engine.twin.automaton import DEAD, Config, Frame
+from constrained.engine.twin.spelling import variants
+from constrained.engine.twin.text import TextAt
+from constrained.machine import Dispatch, State, Text
+from constrained.work import spend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from constrained.engine.tokens.trie import TokenTrie
+    from constrained.engine.tokens.vocabulary import Vocabulary
+
+    Allowed = Callable[[], npt.NDArray[np.int32]]  # the tokens that may come next, as the plain mask says
+
+ENDLESS = 1 << 30  # length of a way that is not known
+_KEPT = 16  # states whose tokens are kept with where they lead
+_MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
+_MOST_ENDS = 20_000
+ASCII_KINDS = [(bit, bytes(byte for byte in range(128) if int(BITS[byte]) == bit)) for bit in sorted({int(BITS[byte]) for byte in range(128)})]
+
+
+@dataclass(frozen=True, slots=True)
+class Successors:
+    """Where the tokens that may come next lead."""
+
+    states: list[int]  # without repetitions
+    tokens: npt.NDArray[np.int32]  # (allowed,) ids, stop tokens that the grammar does not name left out
+    after: npt.NDArray[np.int32]  # (allowed,) index into states
+
+
+class Completions:
+    """The ways out of one constraint's states; shared by its matchers, which hold states of `tracker`.
+
+    Invariant: what is kept depends on the state alone, so matchers that share this and matchers that do not get the same answers.
+    Threads: two may compute the same thing twice.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, root: State, *, nullable: bool, max_configurations: int) -> None:
+        self._vocabulary = vocabulary
+        self._ways = Ways(vocabulary.special)
+        self.tracker = Lookahead(
+            vocabulary, self._ways, specials=vocabulary.special, max_configurations=max_configurations, max_bytes=_MOST_BYTES)
+        self.start = self.tracker.start_at(root, nullable)
+        texts = vocabulary.by_text
+        self.bytewise = all(bytes([byte]) in texts for byte in range(256))  # then a way has no more tokens than symbols
+        self._frames: dict[Frame, Way | None] = {}
+        self._known: dict[int, Way | None] = {}
+        self._tokens: dict[int, tuple[int, ...] | None] = {}
+        self._ends: dict[Way, tuple[int, int, int]] = {}  # of ways: the fewest tokens that spell it, the first of these, and its bytes
+        self._longest: dict[int, int] = {}
+        self._looping: dict[int, int] = {}
+        self._successors: OrderedDict[int, Successors] = OrderedDict()
+
+    def is_full(self) -> bool:
+        """Say whether it holds so much that matchers should go on in a fresh one."""
+        held = 200 * (len(self._ways) + len(self._known) + len(self._frames)) + 100 * (len(self._tokens) + len(self._longest))
+        return self.tracker.cached_bytes() + held > _MOST_BYTES
+
+    # -- ways out -----------------------------------------------------------------------------------------------------------
+
+    def way(self, state: int) -> Way | None:
+        """Return the shortest way from a state to the end of a word; None: none is known."""
+        if state not in self._known:
+            if self.tracker.is_final(state):
+                self._known[state] = ""
+            else:
+                found = [way for config in self.tracker.configurations(state) if (way := self._out(config)) is not None]
+                self._known[state] = min(found, key=order, default=None)
+        return self._known[state]
+
+    def length(self, state: int) -> int:
+        """Return the symbols of the shortest way."""
+        way = self.way(state)
+        return ENDLESS if way is None else len(way)
+
+    def tokens(self, state: int) -> tuple[int, ...] | None:
+        """Return the shortest way in as few tokens as spell it; None: none is known, or the vocabulary cannot spell it."""
+        if state not in self._tokens:
+            way = self.way(state)
+            self._tokens[state] = None if way is None else self._spelled(way)
+        return self._tokens[state]
+
+    def fits(self, state: int, most: int) -> bool:
+        """Say whether a word can end within `most` tokens, as far as is known."""
+        length = self.length(state)
+        if self.bytewise and length <= most:
+            return True
+        if length > most * max(self._vocabulary.longest, 1):
+            return False
+        tokens = self.tokens(state)
+        return tokens is not None and len(tokens) <= most
+
+    def _out(self, config: Config) -> Way | None:
+        machine, frame = config
+        spend(2)
+        if isinstance(machine, (TextAt, Text)) and frame is not None and isinstance(frame.after, Dispatch):
+            return _joined(self._told(machine, frame.after, frame), self._behind(frame.parent))
+        inner = self._ways.rest(machine) if isinstance(machine, TextAt) else self._ways.of(machine)
+        return _joined(inner, self._behind(frame))
+
+    def _told(self, machine: TextAt | Text, after: Dispatch, frame: Frame) -> Way | None:
+        """Return the shortest way through a text and the state that follows it."""
+        if frame.record is not None and frame.record.startswith(FORGOTTEN):
+            assert isinstance(machine, TextAt)
+            target = self._like(after, after.after_text(SOME))
+            return None if target is None else _joined(self._ways.rest(machine), self._ways.of(target))
+        places = [("", machine)] if isinstance(machine, TextAt) else [
+            (symbols(spelling.opening), TextAt(spelling, part)) for spelling, part in variants(machine.surface, machine.language) if part is not None]
+        found = []
+        for opening, at in places:
+            record = None if frame.record is None else frame.record + opening.encode("latin-1")
+            for spelled, target in self._ways.told(at, after, record, frame.surface):
+                way = _joined(opening + spelled, self._ways.of(self._like(after, target) or target))
+                if way is not None:
+                    found.append(way)
+        return min(found, key=order, default=None)
+
+    def _like(self, after: Dispatch, target: State | None) -> State | None:
+        """Return the state after any other text, if its way out is that of `target` too; it is the same for all texts."""
+        if target is None or not after.alike:
+            return target
+        other = after.after_text(None)
+        return target if other is None or self._ways.of(other) is None or self._ways.writes(other) else other
+
+    def _behind(self, frame: Frame | None) -> Way | None:
+        """Return the shortest way from the end of a call to the end of the word."""
+        todo = []
+        while frame is not None and frame not in self._frames:
+            todo.append(frame)
+            frame = frame.parent
+        way: Way | None = "" if frame is None else self._frames[frame]
+        for inner in reversed(todo):
+            assert not isinstance(inner.after, Dispatch), "only texts are dispatched upon"
+            spend(1)
+            way = self._frames[inner] = _joined(self._ways.of(inner.after), way)
+        return way
+
+    # -- tokens ---------------------------------------------------------------------------------------------------------------
+
+    def _spelled(self, way: Way) -> tuple[int, ...] | None:
+        """Return the fewest tokens that spell a way: shortest paths from the end.
+
+        PERF: ways have most of their ends in common, so the first token of the rest is kept for each of them.
+        """
+        if len(self._ends) > _MOST_ENDS:
+            self._ends.clear()
+        known, texts, longest = self._ends, self._vocabulary.by_text, self._vocabulary.longest
+        first = next((at for at in range(len(way)) if way[at:] in known), len(way))
+        spend(1 + (len(way) - first))
+        data = bytes([min(ord(symbol), 255) for symbol in way])
+        end = next((at for at in range(first, len(way)) if ord(way[at]) > 255), len(way))  # of the bytes before the next special token
+        for at in range(first - 1, -1, -1):
+            best = (ENDLESS, 0, 0)
+            if ord(way[at]) > 255:
+                end, best = at, (self._count(way[at + 1 :]) + 1, ord(way[at]) - 256, 1)
+            else:
+                for width in range(min(longest, end - at), 0, -1):
+                    token = texts.get(data[at : at + width])
+                    if token is not None and (count := self._count(way[at + width :]) + 1) < best[0]:
+                        best = (count, token, width)
+            known[way[at:]] = best
+        if self._count(way) >= ENDLESS:
+            return None
+        tokens, at = [], 0
+        while at < len(way):
+            _, token, width = known[way[at:]]
+            tokens.append(token)
+            at += width
+        return tuple(tokens)
+
+    def _count(self, way: Way) -> int:
+        return self._ends[way][0] if way else 0
+
+    # -- what a budget forbids ----------------------------------------------------------------------------------------------
+
+    def after(self, state: int, token: int) -> int:
+        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see `lookahead`."""
+        after = state
+        for byte in self._vocabulary.tokens[token] or b"":
+            after = self.tracker.look_byte(after, byte)
+        return after if after not in (DEAD, state) else self.tracker.step_token(state, token)
+
+    def is_near(self, state: int, most: int, allowed: Allowed) -> bool:
+        """Say whether some token that may come next may lead to where no way of at most `most` tokens is known."""
+        if not self.bytewise:
+            return True
+        known = self._longest.get(state)
+        if known is None:
+            known = self._longest[state] = max(map(self.length, self.successors(state, allowed).states), default=0)
+        return known > most
+
+    def beyond(self, state: int, most: int, allowed: Allowed, *, nearer: bool) -> npt.NDArray[np.int32]:
+        """Return the tokens behind which no way out of at most `most` tokens is known; nearer: also those that lead away from the end."""
+        found = self.successors(state, allowed)
+        length = self.length(state) if nearer else ENDLESS
+        out = np.array([not self.fits(after, most) or self.length(after) > length for after in found.states], np.bool_)
+        return found.tokens[out[found.after]] if out.any() else found.tokens[:0]
+
+    def successors(self, state: int, allowed: Allowed) -> Successors:
+        """Return where all tokens lead that may come next."""
+        found = self._successors.get(state)
+        if found is None:
+            found = self._walked(state, allowed)
+            self._successors[state] = found
+            while len(self._successors) > _KEPT:
+                self._successors.popitem(last=False)
+        return found
+
+    def _walked(self, state: int, allowed: Allowed) -> Successors:
+        """Return what `after` says of all tokens that may come next.
+
+        The trie is walked a level at a time, from `frontier`, the nodes of a level that have nodes below and are alive; `above` are their
+        states, as places in `states`.  Invariant: `at[node]` is the place of the state at a node, 0: DEAD.
+        """
+        levels, _, owners = self._vocabulary.levels
+        trie, states, places = self._vocabulary.trie, [DEAD, state], {DEAD: 0, state: 1}
+        whole = np.zeros(trie.nodes + 1, np.int32)  # differences of what is at nodes of subtrees that lead to one state
+        marked: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = []
+        loops = np.array([0, self._loops(state)], np.uint64)
+        frontier, above = np.zeros(0, np.int32), np.ones(0, np.int32)
+        for depth, level in enumerate(levels):
+            nodes, before = (level, np.ones(len(level), np.int32)) if depth == 0 else _below(trie, level, frontier, above)
+            if not len(nodes):
+                break
+            spend(20 + len(nodes) // 200)
+            reached = self._stepped(before.astype(np.int64) * 256 + trie.byte[nodes], states, places)
+            alive = reached > 0
+            nodes, reached = nodes[alive], reached[alive]
+            loops = np.append(loops, np.array([self._loops(after) for after in states[len(loops) :]], np.uint64))
+            same = (trie.below[nodes] & ~loops[reached]) == 0
+            whole[nodes[same]] += reached[same]
+            np.subtract.at(whole, trie.end[nodes[same]], reached[same])
+            frontier, above = nodes[~same], reached[~same]
+            marked.append((frontier, above))
+        at = np.cumsum(whole[:-1], dtype=np.int32)
+        for nodes, reached in marked:
+            at[nodes] = reached
+        leads = np.zeros(self._vocabulary.size, np.int32)  # by token
+        leads[trie.ids] = at[owners]
+        tokens, odd = allowed(), self._vocabulary.unfinished  # these may lie in a subtree of whole characters
+        for token in (*tokens[leads[tokens] == 0].tolist(), *odd[leads[odd] > 0].tolist()):
+            after = self.after(state, token)
+            leads[token] = places.setdefault(after, len(states))
+            if leads[token] == len(states):
+                states.append(after)
+        tokens = tokens[leads[tokens] > 0]
+        kept = np.flatnonzero(np.bincount(leads[tokens], minlength=len(states)))
+        order = np.zeros(len(states), np.int32)
+        order[kept] = np.arange(len(kept))
+        return Successors([states[place] for place in kept.tolist()], tokens, order[leads[tokens]])
+
+    def _stepped(self, keys: npt.NDArray[np.int64], states: list[int], places: dict[int, int]) -> npt.NDArray[np.int32]:
+        """Return the places of the states after (place of a state) · 256 + byte; new states are appended."""
+        table = np.zeros(len(states) * 256, np.int32)
+        table[keys] = 1
+        for key in np.flatnonzero(table).tolist():
+            after = self.tracker.look_byte(states[key >> 8], key & 255)
+            table[key] = places.setdefault(after, len(states))
+            if table[key] == len(states):
+                states.append(after)
+        return table[keys]
+
+    def _loops(self, state: int) -> int:
+        """Return the kinds of characters that lead from a state back to it, as bits; none where "a" does not, to save the trouble."""
+        if state in self._looping:
+            return self._looping[state]
+        found = 0
+        if state != DEAD and self.tracker.look_byte(state, ord("a")) == state:
+            for bit, data in ASCII_KINDS:
+                if all(self.tracker.look_byte(state, byte) == state for byte in data):
+                    found |= bit
+            found |= self.tracker.looping_kinds(state)
+        self._looping[state] = found
+        return found
+
+
+def _below(
+    trie: TokenTrie, level: npt.NDArray[np.int32], frontier: npt.NDArray[np.int32], above: npt.NDArray[np.int32],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the nodes of a level below some nodes of the one before, and what is known of their parents."""
+    first, last = np.searchsorted(level, frontier + 1), np.searchsorted(level, trie.end[frontier])
+    counts = last - first
+    starts = np.cumsum(counts) - counts
+    return level[np.repeat(first - starts, counts) + np.arange(counts.sum())], np.repeat(above, counts)
+
+
+def _joined(first: Way | None, rest: Way | None) -> Way | None:
+    return None if first is None or rest is None else first + rest

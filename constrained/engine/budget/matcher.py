@@ -1,0 +1,247 @@
+"""A matcher whose words have at most n tokens, and which can always finish.
+
+A token is allowed where the plain mask allows it *and* a completion within the tokens that remain after it is known.  Two kinds are known:
+the shortest way out of the state after the token (`completion`), and what is left of the completion that the matcher has kept so far.
+The second makes it a guarantee, although ways out are upper bounds: the next token of the kept completion is always allowed, and what
+follows it fits, because the whole did.
+
+    kept(s0) = C(s0)        kept(s·t) = the shorter of kept(s) without its first token, if that is t, and C(s·t)
+    allowed(s, t)  <=>  plain mask, and (t = kept(s)[0] or |C(s·t)| <= remaining − 1)              C: the shortest way out, in tokens
+
+What it does to the distribution: nothing as long as the longest way out behind any token, in bytes, fits into what remains: the
+mask is then the plain one.  Nearer to the end the tokens that would lead too far are missing, and the model's probabilities of the others are
+scaled up; at the very end one token is left.  So a text may end more abruptly than the model would have ended it.  `soft_close=k` begins
+earlier: when the known completion and k tokens more would use up the budget, no token may lead away from the end, so that strings can be
+brought to an end in the model's words, while nothing new is opened.
+
+Tokens are those of the word: a stop token that the grammar does not name is not counted, one that it names is.
+
+Tests: tests/test_budget.py; benchmarks/always_finished.py.  Source: ours.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from constrained.engine.budget.completion import Completions
+from constrained.engine.matcher import Matcher
+from constrained.engine.rejection import checked_token, token_name
+from constrained.engine.tokens.bitmask import as_array, number
+from constrained.engine.twin.automaton import DEAD
+from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from constrained.engine.constraint import Constraint
+
+Place = tuple[int, "tuple[int, ...] | None"]  # state of the tracker; the completion that is kept, None: the state's own
+
+
+class BudgetedMatcher(Matcher):
+    """A cursor over a constraint with a bound on the tokens of its words; see `Constraint.matcher`.
+
+    Invariant: the completion of each place has no more tokens than remain there.  `_places[i]` is the place after i tokens; places may
+    be missing at the end, where they are computed when they are next asked for.
+    """
+
+    __slots__ = ("budget", "soft_close", "_completions", "_places")
+
+    def __init__(self, constraint: Constraint, budget: int, soft_close: int = 0) -> None:
+        super().__init__(constraint)
+        self.budget, self.soft_close = _checked(budget, "budget"), _checked(soft_close, "soft_close")
+        self._completions = constraint.completions()
+        self._places: list[Place] = []
+        least = self._worked(self._completion)
+        if len(least) > self.budget:
+            raise LimitExceeded(
+                f"a budget of {self.budget:,} tokens is too small", because=f"the shortest word that is known has {len(least):,} tokens",
+                instead=f"{len(least):,} or more, see Constraint.min_tokens",
+            )
+
+    @property
+    def remaining(self) -> int:
+        """How many tokens the word may still have."""
+        return self.budget - len(self._path) // 2
+
+    # -- what may come --------------------------------------------------------------------------------------------------------
+
+    def fill_mask(self, bitmask: Any, row: int = 0) -> None:
+        array = bitmask if type(bitmask) is np.ndarray else as_array(bitmask)
+        super().fill_mask(array, row)
+        if self._path[-1] >= 0:
+            self._worked(partial(self._restrict, array[number(row)]))
+
+    def accepts(self, token: int) -> bool:
+        return super().accepts(token) and self._worked(partial(self._admits, checked_token(self.constraint.vocabulary, token)))
+
+    def forced_tokens(self) -> list[int]:
+        """As `Matcher.forced_tokens`: those that the budget allows."""
+        found, walker = [], self.copy()
+        for token in super().forced_tokens():
+            if not walker.accepts(token):
+                break
+            walker.advance(token)
+            found.append(token)
+        return found
+
+    def explain(self, token: int) -> str:
+        if not super().accepts(token) or self.accepts(token):
+            return super().explain(token)
+        return str(self._refusal(checked_token(self.constraint.vocabulary, token)))
+
+    def shortest_completion(self) -> list[int]:
+        return [] if self._path[-1] < 0 else list(self._worked(self._completion))
+
+    # -- what has come --------------------------------------------------------------------------------------------------------
+
+    def advance(self, token: int) -> None:
+        if self._path[-1] >= 0:
+            known = checked_token(self.constraint.vocabulary, token)
+            if not self._worked(partial(self._admits, known)):
+                raise self._refusal(known)
+        super().advance(token)
+
+    def rollback(self, count: int) -> None:
+        kept = len(self._path) // 2 - number(count)
+        if kept >= 0:
+            del self._places[kept + 1 :]
+        super().rollback(count)
+
+    def copy(self) -> BudgetedMatcher:
+        twin = object.__new__(BudgetedMatcher)
+        twin.constraint, twin._budget, twin._stop = self.constraint, self._budget, self._stop
+        twin.budget, twin.soft_close = self.budget, self.soft_close
+        twin._completions, twin._places = self._completions, self._places.copy()
+        twin._kernel, twin._path = self._kernel, self._path.copy()
+        return twin
+
+    def reset(self) -> None:
+        del self._places[1:]
+        super().reset()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_again, (self.constraint, self.budget, self.soft_close, self.tokens)
+
+    # -- internals ------------------------------------------------------------------------------------------------------------
+
+    def _place(self) -> Place:
+        """Return the present place, after computing those that are missing."""
+        read, places = len(self._path) // 2, self._places
+        if len(places) == read + 1:
+            return places[-1]
+        if self._completions.is_full():
+            self._completions, self._places = self.constraint.completions(), []
+            places = self._places
+        if not places:
+            places.append((self._completions.start, None))
+        for at in range(len(places) - 1, read):
+            places.append(self._after(at))
+        return places[-1]
+
+    def _after(self, at: int) -> Place:
+        """Return the place after the token number `at`."""
+        place, token, known = self._places[at], self._path[2 * at + 1], self._completions
+        after = known.tracker.step_token(place[0], token)
+        if after == DEAD:  # a stop token that the grammar does not name
+            return place
+        if not self._is_near(at):
+            return after, None
+        kept, fresh = self._kept(place), known.tokens(after)
+        if kept and kept[0] == token and (fresh is None or len(fresh) > len(kept) - 1):
+            return after, kept[1:]
+        return after, None
+
+    def _completion(self) -> tuple[int, ...]:
+        return self._kept(self._place())
+
+    def _kept(self, place: Place) -> tuple[int, ...]:
+        return _known_tokens(self._completions, place[0]) if place[1] is None else place[1]
+
+    def _is_near(self, at: int) -> bool:
+        """Say whether the mask may have to be restricted after `at` tokens."""
+        place = self._places[at]
+        return self._completions.is_near(place[0], self.budget - at - 1, partial(self._allowed, at)) or place[1] is not None or self._is_closing(at)
+
+    def _is_closing(self, at: int) -> bool:
+        place, known, remaining = self._places[at], self._completions, self.budget - at
+        if not self.soft_close or (known.bytewise and known.length(place[0]) + self.soft_close <= remaining):
+            return False
+        return len(self._kept(place)) + self.soft_close > remaining
+
+    def _allowed(self, at: int) -> npt.NDArray[np.int32]:
+        """Return the tokens that the grammar allows after `at` tokens."""
+        bits = np.zeros((1, self.constraint.vocabulary.words), np.int32)
+        self._kernel.fill(self._path[2 * at], bits, 0)
+        return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little")).astype(np.int32)
+
+    def _restrict(self, bits: Any) -> None:
+        """Clear the bits of tokens that the budget forbids; (words,) int32."""
+        place, at = self._place(), len(self._path) // 2
+        if not self._is_near(at):
+            return
+        unsigned, kept = bits.view(np.uint32), self._kept(place)
+        forbidden = self._completions.beyond(place[0], self.budget - at - 1, partial(self._allowed, at), nearer=self._is_closing(at))
+        forbidden = forbidden[forbidden != kept[0]] if kept else forbidden
+        np.bitwise_and.at(unsigned, forbidden >> 5, ~(np.uint32(1) << (forbidden & 31).astype(np.uint32)))
+
+    def _admits(self, token: int) -> bool:
+        """Say whether the budget allows a token; what the grammar forbids is not asked about."""
+        place, known, at = self._place(), self._completions, len(self._path) // 2
+        if not self._is_near(at):
+            return True
+        after = known.after(place[0], token)
+        if after <= DEAD or self._kept(place)[:1] == (token,):
+            return True
+        away = self._is_closing(at) and known.length(after) > known.length(place[0])
+        return known.fits(after, self.budget - at - 1) and not away
+
+    def _refusal(self, token: int) -> Rejected:
+        vocabulary = self.constraint.vocabulary
+        closing = self._worked(lambda: self._is_closing(len(self._path) // 2))
+        because = f"the budget leaves {self.remaining:,} tokens, and no way to the end of a word is known that is short enough after it"
+        if closing:
+            because = f"the budget leaves {self.remaining:,} tokens, and soft_close={self.soft_close} allows none that lead away from the end of the word"
+        return Rejected(
+            f"token {token} {token_name(vocabulary, token)} is not allowed", because=because,
+            instead="shortest_completion() shows how the word can end", position=len(self.text()),
+        )
+
+
+def shortest_completion(constraint: Constraint, tokens: Sequence[int]) -> list[int]:
+    """Return tokens that end the word that begins with some tokens, all allowed."""
+    known = constraint.completions()
+    state = known.start
+    for token in tokens:
+        after = known.tracker.step_token(state, token)
+        state = state if after == DEAD else after  # a stop token that the grammar does not name
+    return list(_known_tokens(known, state))
+
+
+def _known_tokens(known: Completions, state: int) -> tuple[int, ...]:
+    tokens = known.tokens(state)
+    if tokens is not None:
+        return tokens
+    if known.way(state) is None:
+        raise LimitExceeded("no way to the end of a word is known", because="the texts that were tried are used up", instead="a matcher without a budget")
+    raise LimitExceeded(
+        "the shortest way to the end of a word cannot be spelled", because="the vocabulary has no tokens for its bytes",
+        instead="a tokenizer with a token for every byte, or a matcher without a budget",
+    )
+
+
+def _checked(value: object, name: str) -> int:
+    if (found := number(value)) < 0:
+        raise ConstrainedError(f"{name} is a number of tokens", because=f"it is {shown(value)}", instead="an int, 0 or more")
+    return found
+
+
+def _read_again(constraint: Constraint, budget: int, soft_close: int, tokens: Sequence[int]) -> BudgetedMatcher:
+    matcher = BudgetedMatcher(constraint, budget, soft_close)
+    for token in tokens:
+        matcher.advance(token)
+    return matcher

@@ -1,0 +1,50 @@
+# cython: language_level=3
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+from constrained.engine.memory._meter cimport Meter
+from constrained.engine.kernel._tables cimport Ints, Map
+
+cdef enum:
+    NONE = -1
+    MIXED = -2
+
+cdef struct LiteralTexts:
+    int count
+    int32_t* offset     # (count + 1,)
+    int32_t* points     # code points of all texts, one after another
+
+cdef struct LanguageAt:
+    int32_t first, last         # edges, or -1: not asked yet
+    int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
+    int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
+    uint64_t leaving            # kinds of bytes that do not lead back to that position, see `InnerWalks.leaving`; 0: not asked yet
+    uint8_t accepts, goes_on    # goes_on: known to have edges, before they are asked for
+    uint8_t labelled            # a guarded set of texts: `low` is the label of the text that ends here
+
+cdef class Languages:
+    cdef Meter meter            # of the kernel
+    cdef long bytes             # that languages and their edges hold, the Python objects behind them included; estimated
+    cdef LanguageAt* languages
+    cdef int language_count, language_room, most    # most: languages that there may be
+    cdef list objects           # Language of each language id, None for literal sets reached by a step
+    cdef dict ids
+    cdef Ints edge_low, edge_high, edge_target
+    cdef Map literal_ids
+    cdef dict wide_ids          # the same for what does not fit its keys: texts of a million characters, millions of texts
+    cdef LiteralTexts* sets
+    cdef int set_count, set_room
+    cdef dict set_ids           # id(tuple) -> (tuple, set)
+    cdef list set_objects       # the tuple of each set
+    cdef int32_t** excluded     # next index that is not excluded, (count + 1,)
+    cdef int excluded_count, excluded_room
+    cdef dict excluded_ids
+
+    cdef int language(self, object language) except -1
+    cdef int literals_of(self, int texts, int32_t* offers) except -1
+    cdef object language_object(self, int language)
+    cdef int expand(self, int language) except -1
+    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1
+    cdef int length(self, int texts, int index) noexcept
+    cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept
+    cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept
+    cdef int literal_range(self, int language, int low, int high) except -3
+    cdef int language_range(self, int language, int low, int high) except -3

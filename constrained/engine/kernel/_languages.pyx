@@ -1,0 +1,251 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Languages of text values in the compiled kernel: states over code points, interned as ints.
+
+Two kinds: those that list their edges when asked (expressions, numbers) and finite sets of texts, searched in sorted code point arrays
+without listing anything; see `machine.Language` and `machine.LiteralSet`, the readable twins.
+"""
+from libc.stdint cimport int32_t, uint64_t, uint8_t
+from libc.stdlib cimport free
+from constrained.engine.memory._memory cimport allotted, enlarged, MOST_ITEMS
+from constrained.engine.memory._meter cimport Meter, ask, work
+from constrained.engine.kernel._tables cimport Ints, Map, ints_put, ints_room, map_get, map_put, map_room, pair
+
+from constrained.errors import LimitExceeded
+from constrained.machine import LiteralSet
+
+cdef enum:
+    ASKED = 256         # ticks that it takes to ask an object for its edges, and to list one of them
+    LISTED = 32
+    LANGUAGE = 1000     # bytes of a language with the Python objects behind it, and of one of its edges
+    EDGE = 150
+
+
+cdef class Languages:
+    """The base of `Texts`, split off for the reader's sake only."""
+
+    def __cinit__(self, Meter meter):
+        self.meter = meter
+        self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
+        self.wide_ids = {}
+        self.most = 1 << 30
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.set_count):
+            free(self.sets[i].offset)
+        for i in range(self.excluded_count):
+            free(self.excluded[i])
+        for pointer in (<size_t>self.edge_low.at, <size_t>self.edge_high.at, <size_t>self.edge_target.at, <size_t>self.literal_ids.at,
+                        <size_t>self.sets, <size_t>self.excluded, <size_t>self.languages):
+            free(<void*><size_t>pointer)
+
+    cdef int language(self, object language) except -1:
+        cdef int known
+        found = self.ids.get(language)
+        if found is not None:
+            return found
+        literal = language if isinstance(language, LiteralSet) else getattr(language, "literal_set", None)
+        if literal is not None:
+            known = self.literal_language(self._texts(literal.texts), self._excluded(literal.texts, literal.excluded), literal.low, literal.high, literal.depth)
+        else:
+            ask(self.meter)
+            accepts, goes_on = bool(language.accepts), bool(getattr(language, "goes_on", False))
+            known = self._new_language()
+            self.languages[known].accepts, self.languages[known].goes_on = accepts, goes_on
+            if getattr(language, "labelled", False):
+                self.languages[known].labelled, self.languages[known].low = True, language.label
+            self.objects[known] = language
+        self.ids[language] = known
+        return known
+
+    def _new_language(self):
+        cdef int fresh = self.language_count
+        if fresh >= self.most:
+            raise LimitExceeded(
+                "a text has too many states", because="its language was taken apart into 100,000 of them between two tokens",
+                instead="simplify the pattern, or drop some of its multiples",
+            )
+        if fresh == self.language_room:
+            self.languages = <LanguageAt*>enlarged(self.languages, &self.language_room, sizeof(LanguageAt), 64)
+        self.objects.append(None)
+        self.language_count += 1
+        self.bytes += LANGUAGE
+        self.languages[fresh].first = -1
+        self.languages[fresh].last = -1
+        self.languages[fresh].texts = -1
+        self.languages[fresh].spelling = -1
+        self.languages[fresh].leaving = 0
+        self.languages[fresh].goes_on = self.languages[fresh].labelled = False
+        return fresh
+
+    def _texts(self, tuple texts):
+        known = self.set_ids.get(id(texts))
+        if known is not None:
+            return known[1]
+        cdef int i = 0, total = 0, count
+        cdef LiteralTexts entry
+        cdef Py_UCS4 character
+        points = sum(map(len, texts))
+        if points + len(texts) >= MOST_ITEMS:
+            raise LimitExceeded("a set of texts is too large", because=f"it has {points:,} characters", instead="fewer or shorter texts, or a pattern")
+        if self.set_count == self.set_room:
+            self.sets = <LiteralTexts*>enlarged(self.sets, &self.set_room, sizeof(LiteralTexts), 1)
+        count = len(texts)
+        entry.count = count
+        entry.offset = <int32_t*>allotted(<size_t>count + 1 + <size_t>points, 4)
+        entry.points = entry.offset + count + 1
+        cdef str text_
+        for text_ in texts:
+            entry.offset[i] = total
+            for character in text_:
+                entry.points[total] = <int32_t>character
+                total += 1
+            i += 1
+        entry.offset[count] = total
+        self.sets[self.set_count] = entry
+        self.set_count += 1         # from here on it is freed with the others, also where the rest fails and it is never found again
+        while len(self.set_objects) < self.set_count:
+            self.set_objects.append(texts)
+        self.set_ids[id(texts)] = (texts, self.set_count - 1)
+        return self.set_count - 1
+
+    def _excluded(self, tuple texts, excluded):
+        """Return the number of a set of excluded texts, given as a bitmask."""
+        key = (id(texts), excluded)
+        known = self.excluded_ids.get(key)
+        if known is None:
+            offers = ~excluded & ((1 << <object>len(texts)) - 1)  # a Python int: a C one has 64 bits
+            raw = offers.to_bytes(len(texts) // 8 + 8, "little")
+            known = self.excluded_ids[key] = self._offered(len(texts), <size_t><const char*>raw)
+        return known
+
+    def _offered(self, int count, size_t bits):
+        """Return the number of the set of texts whose bit is set: for each index the next one in it."""
+        cdef const uint8_t* bit = <const uint8_t*>bits
+        cdef int i, free_at = count
+        cdef int32_t* following
+        if self.excluded_count == self.excluded_room:
+            self.excluded = <int32_t**>enlarged(self.excluded, &self.excluded_room, sizeof(void*), 1)
+        following = <int32_t*>allotted(<size_t>count + 1, 4)
+        following[count] = count
+        for i in range(count - 1, -1, -1):
+            if bit[i >> 3] >> (i & 7) & 1:
+                free_at = i
+            following[i] = free_at
+        self.excluded[self.excluded_count] = following
+        self.excluded_count += 1
+        return self.excluded_count - 1
+
+    cdef int literals_of(self, int texts, int32_t* offers) except -1:
+        """Return the language of some texts of a set, given as bits; the same bits give the same language."""
+        cdef int count = self.sets[texts].count
+        key = (texts, (<const char*>offers)[:4 * ((count + 31) // 32)])
+        known = self.excluded_ids.get(key)
+        if known is None:
+            known = self.excluded_ids[key] = self._offered(count, <size_t>offers)
+        return self.literal_language(texts, known, 0, count, 0)
+
+    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1:
+        cdef uint64_t a = pair(texts, excluded), b = (<uint64_t>low << 42) | (<uint64_t>high << 20) | <uint64_t>depth
+        cdef bint wide = depth >> 20 or high >> 22
+        cdef int known
+        cdef LanguageAt* at
+        if wide:
+            found = self.wide_ids.get((texts, excluded, low, high, depth))
+            known = -1 if found is None else found
+        else:
+            known = map_get(&self.literal_ids, a, b)
+        if known >= 0:
+            return known
+        known = self._new_language()
+        at = &self.languages[known]
+        at.texts, at.excluded, at.low, at.high, at.depth = texts, excluded, low, high, depth
+        at.accepts = self.ends(at, depth, low)
+        if wide:
+            self.wide_ids[texts, excluded, low, high, depth] = known
+        else:
+            map_put(&self.literal_ids, a, b, known)
+        return known
+
+    cdef int length(self, int texts, int index) noexcept:
+        return self.sets[texts].offset[index + 1] - self.sets[texts].offset[index]
+
+    cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept:
+        """Say whether the first of some texts, which agree on `depth` characters, ends there and is not excluded."""
+        cdef const int32_t* offset = self.sets[start.texts].offset
+        return offset[low + 1] - offset[low] == depth and self.excluded[start.excluded][low] == low
+
+    cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept:
+        """Narrow the texts [low, high), which agree on `depth` characters, to those that go on with a code point of [least, most].
+
+        Return whether one of these is not excluded.
+        """
+        cdef LiteralTexts* entry = &self.sets[start.texts]
+        cdef const int32_t* offset = entry.offset
+        cdef const int32_t* points = entry.points + depth
+        cdef int begin = low[0], left, right, middle
+        if offset[begin + 1] - offset[begin] == depth:
+            begin += 1
+        left, right = begin, high[0]
+        while left < right:
+            middle = (left + right) >> 1
+            if points[offset[middle]] < least:
+                left = middle + 1
+            else:
+                right = middle
+        begin, right = left, high[0]
+        while left < right:
+            middle = (left + right) >> 1
+            if points[offset[middle]] <= most:
+                left = middle + 1
+            else:
+                right = middle
+        low[0], high[0] = begin, left
+        return begin < left and self.excluded[start.excluded][begin] < left
+
+    cdef int literal_range(self, int language, int low, int high) except -3:
+        """Return the language after a code point of [low, high]: a target if low == high, else NONE or MIXED."""
+        cdef LanguageAt at = self.languages[language]
+        cdef int begin = at.low, end = at.high
+        if not self.narrow(&at, at.depth, low, high, &begin, &end):
+            return NONE
+        return self.literal_language(at.texts, at.excluded, begin, end, at.depth + 1) if low == high else MIXED
+
+    cdef int expand(self, int language) except -1:
+        cdef int first, known
+        ask(self.meter)
+        first = self.edge_low.size
+        edges = [(low, high, self.language(target)) for low, high, target in self.objects[language].edges()]
+        ints_room(&self.edge_low, len(edges))
+        ints_room(&self.edge_high, len(edges))
+        ints_room(&self.edge_target, len(edges))
+        for low, high, known in edges:
+            ints_put(&self.edge_low, low)
+            ints_put(&self.edge_high, high)
+            ints_put(&self.edge_target, known)
+        self.languages[language].first, self.languages[language].last = first, self.edge_low.size
+        self.bytes += EDGE * (self.edge_low.size - first)
+        work(self.meter, ASKED + LISTED * (self.edge_low.size - first))
+        return 0
+
+    cdef int language_range(self, int language, int low, int high) except -3:
+        """Return the one target of all of [low, high], NONE if none of it continues, else MIXED."""
+        if self.languages[language].texts >= 0:
+            return self.literal_range(language, low, high)
+        if self.languages[language].first < 0:
+            self.expand(language)
+        cdef int left = self.languages[language].first, last = self.languages[language].last, right = last, middle
+        while left < right:
+            middle = (left + right) >> 1
+            if self.edge_high.at[middle] < low:
+                left = middle + 1
+            else:
+                right = middle
+        if left == last or self.edge_low.at[left] > high:
+            return NONE
+        if self.edge_low.at[left] <= low and self.edge_high.at[left] >= high:
+            return self.edge_target.at[left]
+        return MIXED
+
+    cdef object language_object(self, int language):
+        return self.objects[language]

@@ -1,0 +1,80 @@
+"""The kernels of a vocabulary: who shares one, and how much memory they may hold together.
+
+Constraints with the same bounds join one young kernel, so that what one grammar has met is known to the next; a kernel that has grown takes
+no new ones.  A kernel may grow by a lease at a time.  When all of them together reach the bound, those that nobody has used for a while let
+go of what they hold, and whoever comes back to them starts again in another; where all are in use, the one that asks for more is left for
+a fresh one, and goes when the last has left it.
+
+Refused: eviction of single states.  States refer to each other by number, and those of one sequence belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary
+
+from constrained.engine.kernel.mask_store import MaskStore
+
+# New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
+YOUNG_BYTES = 1 << 23
+LEASE = 1 << 23  # bytes that a kernel may grow by before all are counted
+
+
+class Kernels:
+    """The kernels of one vocabulary.
+
+    Invariant: after `join` and `may_grow` the kernels hold no more than the bound and a lease for each thread that works, estimated.
+    """
+
+    def __init__(self) -> None:
+        self.masks = MaskStore()  # what the kernels share
+        self._joined: dict[Hashable, Any] = {}  # by their bounds
+        self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()  # of constraints that had to leave the others
+        self._live: WeakSet[Any] = WeakSet()
+
+    def clear(self) -> None:
+        """Let later constraints start afresh; those that are alive keep what they have."""
+        self._joined.clear()
+        self._own.clear()
+
+    def held(self) -> int:
+        """Return how many bytes all kernels hold, and the masks that they share; an estimate."""
+        kernels: int = sum([kernel.cached_bytes() for kernel in list(self._live)])
+        return kernels + self.masks.held()
+
+    def join(self, key: Hashable, make: Callable[[int], Any], bound: int, *, own: bool) -> Any:
+        """Return the young kernel with this key, or a fresh one of `make(bytes that it may hold)`."""
+        known: Any = self._own if own else self._joined
+        kernel = known.get(key)
+        if kernel is None or kernel.is_full() or kernel.cached_bytes() > YOUNG_BYTES:
+            if bound > LEASE and self.held() > bound - LEASE:
+                self._drop_idle(bound - LEASE, None)
+            kernel = known[key] = make(min(LEASE, bound))
+            self._live.add(kernel)
+        return kernel
+
+    def may_grow(self, kernel: Any, bound: int) -> bool:
+        """Say whether a full kernel may go on, after others had to let go of theirs if need be."""
+        if kernel.is_gone() or bound <= LEASE:
+            return False
+        if self.held() > bound - LEASE:
+            self._drop_idle(bound - LEASE, kernel)
+        if self.held() > bound - LEASE:
+            return False
+        kernel.allow(kernel.cached_bytes() + LEASE)
+        return True
+
+    def _drop_idle(self, most: int, asking: Any) -> None:
+        """Forget the shared masks, and empty kernels that nobody has used since the last time, until all hold no more than `most` bytes.
+
+        A kernel that is used in between gets another chance; it is the second-chance rule of page replacement.
+        """
+        self.masks.clear()
+        for kernel in sorted(self._live, key=_size, reverse=True):
+            if kernel is not asking and not kernel.was_used() and self.held() > most:
+                kernel.drop_all()
+
+
+def _size(kernel: Any) -> int:
+    return int(kernel.cached_bytes())

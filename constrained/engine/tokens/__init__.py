@@ -1,0 +1,1 @@
+"""Vocabularies: tokenizers and their files read into exact bytes per id, the token trie, bitmasks."""

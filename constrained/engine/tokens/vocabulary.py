@@ -1,0 +1,358 @@
+"""What a tokenizer's ids stand for: bytes of text, a named special token, or nothing.
+
+The engine reads bytes, so a tokenizer is reduced to a table: id → bytes.  Everything else that a tokenizer does (splitting, merging,
+normalising) only decides which of several spellings it would choose, never what an id means.  A special token has a name but no
+bytes: that is why text can never spell one, and why a mask can never allow one that the grammar does not name.
+
+Loading the table from the many kinds of tokenizers is in `tokenizers`, walking it in `trie`.
+
+Tests: the tables of four real tokenizers against their own files; a table of wrong uses with their messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from constrained.engine.kernel.registry import Kernels
+from constrained.engine.tokens.bitmask import number
+from constrained.engine.tokens.trie import TokenTrie
+from constrained.errors import VocabularyError, shown
+
+Encoder = Callable[[str], Sequence[int]]  # a tokenizer's own choice of tokens for a text
+_NO_SPECIAL: Mapping[str, int] = MappingProxyType({})
+_MOST = 1 << 24
+_ANCHOR = "\n"  # a text that no tokenizer merges with what follows it, as a rule; the result is checked
+
+
+class Vocabulary:
+    """The table of a tokenizer; frozen; equal and hashed by content.
+
+    Invariants: len(tokens) = size; no text is empty; tokens[i] is None for every i in special.values() and in stop.
+    Texts may repeat (SentencePiece has byte and character tokens for ASCII): all their ids are equally good.
+    Threads: safe.  Pickle: the table travels, the tokenizer's encoder behind `tokenize` does not.
+
+    >>> v = Vocabulary([b"a", b"ab", None], special={"</s>": 2}, stop=[2], size=40)
+    >>> v.words, v.longest, v.decode([1, 0, 2])
+    (2, 2, b'aba</s>')
+    """
+
+    tokens: tuple[bytes | None, ...]  # by id; None = special, unused, or beyond the tokenizer
+    special: Mapping[str, int]  # name → id
+    names: Mapping[int, str]  # id → name, the inverse of special
+    stop: tuple[int, ...]  # ids that end a generation; the first is the one to write where any would do
+    size: int  # width of the model's logits; models pad theirs beyond the tokenizer
+    used: int  # 1 + the highest id that stands for something; logits may not be narrower
+    words: int  # int32 words in one row of a bitmask, ceil(size / 32)
+    longest: int  # bytes of the longest text token
+    trie: TokenTrie  # of all text tokens; 0.1 s for 128,000 of them, which is most of what a vocabulary costs
+    spelled: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]  # all texts one after another, (size + 1,) where each starts; their bytes
+    characters: npt.NDArray[np.int32]  # (tokens,) how many characters begin in the text at the same place of trie.ids
+    by_characters: tuple[npt.NDArray[np.int32], ...]  # trie.ids, fewest characters first; (longest + 1,) how many have at most 0, 1, … characters
+    dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
+    kernels: Kernels  # the automata and masks that constraints over this vocabulary share, and their bound; may be cleared at any time
+    notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
+    _encode: Encoder | None
+
+    def __init__(
+        self, tokens: Sequence[bytes | None], special: Mapping[str, int] = _NO_SPECIAL, stop: Iterable[int] = (), size: int | None = None,
+        *, dummy_prefix: bool = False, notes: Iterable[str] = (), encode: Encoder | None = None,
+    ) -> None:
+        _check_tokens(tokens)
+        names = _checked_special(special, tokens)
+        size = _checked_size(size, max([len(tokens), *(token + 1 for token in names)]))
+        padded = (*tokens, *[None] * (size - len(tokens)))
+        stop = _checked_stop(stop, padded)
+        _check_rest(notes, encode)
+        texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
+        trie, spelled = TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), _spelled(padded)
+        characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
+        self.__dict__.update(
+            tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
+            stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
+            longest=longest,
+            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, kernels=Kernels(),
+            trie=trie, spelled=spelled, characters=characters, by_characters=_by_characters(trie.ids, characters, longest),
+        )
+
+    @classmethod
+    def from_tokenizer(
+        cls, tokenizer: Any, *, size: int | None = None, stop: Iterable[int] | None = None, special: Mapping[str, int] | None = None,
+    ) -> Vocabulary:
+        """Return the exact table of a tokenizer object or file; `tokenizers` lists what is read, and how.
+
+        size: the model's logits width where it is wider than the tokenizer.  stop: replaces the stop ids that the tokenizer declares.
+        special: further special tokens, for files that do not hold them; they take the place of a text with the same id.
+
+        Raises: VocabularyError: not a tokenizer, or one whose tokens have no fixed bytes (WordPiece, for instance).
+        """
+        from constrained.engine.tokens.tokenizers import load
+
+        table = load(tokenizer, special)
+        return cls(
+            table.tokens, table.special, table.stop if stop is None else stop, size,
+            dummy_prefix=table.dummy_prefix, notes=table.notes, encode=table.encode,
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the table in hexadecimal digits; the same in every process (notes and encoder do not count)."""
+        lengths = np.fromiter((-1 if text is None else len(text) for text in self.tokens), np.int32, self.size)
+        rest = json.dumps([sorted(self.special.items()), self.stop, self.dummy_prefix])
+        digest = hashlib.sha256(rest.encode())
+        digest.update(lengths.astype("<i4").tobytes())
+        digest.update(b"".join(filter(None, self.tokens)))
+        return digest.hexdigest()
+
+    @cached_property
+    def levels(self) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """The trie level by level: its nodes by depth; (nodes,) the parent of each, -1: the root; (tokens,) the node of each of trie.ids."""
+        trie = self.trie
+        by_depth = np.argsort(trie.depth, kind="stable").astype(np.int32)
+        nodes = np.split(by_depth, np.cumsum(np.bincount(trie.depth)[1:-1])) if trie.nodes else []
+        parents = np.full(trie.nodes, -1, np.int32)
+        for above, level in pairwise(nodes):
+            parents[level] = above[np.searchsorted(above, level) - 1]
+        return nodes, parents, np.repeat(np.arange(trie.nodes, dtype=np.int32), np.diff(trie.first))
+
+    @cached_property
+    def unfinished(self) -> npt.NDArray[np.int32]:
+        """The tokens whose texts end inside a character, ascending."""
+        return np.array([token for token, text in enumerate(self.tokens) if text and text[-1] >= 0x80 and _is_unfinished(text)], np.int32)
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give nothing.
+
+        Raises: VocabularyError: an id outside 0 … size - 1.
+        """
+        if not isinstance(ids, Iterable):
+            raise VocabularyError("decode takes a list of token ids", because=f"got {_kind(ids)}", instead="[id, …]")
+        return b"".join(map(self._spelling, ids))
+
+    def _spelling(self, token: int) -> bytes:
+        known = number(token)
+        if not 0 <= known < self.size:
+            raise VocabularyError(f"no token {shown(token)}", because=f"ids go from 0 to {self.size - 1}")
+        token = known
+        text = self.tokens[token]
+        return self.names.get(token, "").encode() if text is None else text
+
+    def tokenize(self, data: bytes) -> list[int]:
+        """Return text tokens whose bytes are `data`: the tokenizer's own choice where it is known, else longest match first.
+
+        The tokenizer's encoder works on text and may normalise it or see special tokens in it; its answer counts only if it spells
+        exactly `data` in text tokens.
+
+        Raises: VocabularyError: no sequence of tokens spells `data`, or it is not bytes.
+
+        >>> Vocabulary([b"a", b"ab", b"bc"]).tokenize(b"abc")
+        [0, 2]
+        """
+        if not isinstance(data, bytes):
+            raise VocabularyError("tokenize takes bytes", because=f"got {_kind(data)}", instead="for a text, text.encode()")
+        return self._encoded(data) or self._segmented(data)
+
+    def _encoded(self, data: bytes) -> list[int] | None:
+        """Return the encoder's tokens for `data`, or None where it has none or they spell something else."""
+        if self._encode is None:
+            return None
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+        ids = list(self._encode(text))
+        if self._spells(ids, b" " + data):  # the dummy prefix is only in front of a text: hide `data` behind another one
+            anchor = list(self._encode(_ANCHOR))
+            ids = list(self._encode(_ANCHOR + text))
+            ids = ids[len(anchor) :] if ids[: len(anchor)] == anchor else []
+        return ids if self._spells(ids, data) else None
+
+    def _spells(self, ids: Sequence[int], data: bytes) -> bool:
+        texts = [self.tokens[token] if 0 <= token < self.size else None for token in ids]
+        return None not in texts and b"".join(texts) == data  # type: ignore[arg-type]  # the test before it excludes None
+
+    @cached_property
+    def by_text(self) -> Mapping[bytes, int]:
+        """Text → id; of several the highest: in SentencePiece that is the piece, not the byte that stands in for it."""
+        return {text: token for token, text in enumerate(self.tokens) if text is not None}
+
+    def _segmented(self, data: bytes) -> list[int]:
+        """Return the segmentation that takes the longest token everywhere, with as few steps back as necessary.
+
+        Cost: O(len(data) · longest²) byte comparisons; a position from which the end is out of reach is left once and for all.
+        """
+        ends: list[int] = [0]  # 0, then the end of each token so far
+        hopeless: set[int] = set()
+        while (at := ends[-1]) < len(data):
+            widths = range(min(self.longest, len(data) - at), 0, -1)
+            width = next((w for w in widths if data[at : at + w] in self.by_text and at + w not in hopeless), None)
+            if width is not None:
+                ends.append(at + width)
+            elif at:
+                hopeless.add(ends.pop())
+            else:
+                raise VocabularyError(
+                    f"cannot spell {data[:40]!r} in tokens", because="no sequence of text tokens has these bytes",
+                    instead="use a tokenizer that has a token for every byte",
+                )
+        return [self.by_text[data[start:end]] for start, end in pairwise(ends)]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        texts = sum(text is not None for text in self.tokens)
+        return f"<Vocabulary of {texts} texts, {len(self.special)} special tokens, size {self.size}, stop {list(self.stop)}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Vocabulary is frozen: cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.tokens, dict(self.special), self.stop, self.size, self.dummy_prefix, self.notes)
+
+
+def _rebuild(
+    tokens: Sequence[bytes | None], special: Mapping[str, int], stop: Sequence[int], size: int, dummy_prefix: bool, notes: Sequence[str]
+) -> Vocabulary:
+    return Vocabulary(tokens, special, stop, size, dummy_prefix=dummy_prefix, notes=notes)
+
+
+def _kind(value: object) -> str:
+    """Return a value's type with its article, for messages."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def _check_tokens(tokens: Sequence[bytes | None]) -> None:
+    """Raise unless `tokens` is a list or tuple of non-empty bytes and None.  Cost: 3 ms for 128,000 tokens."""
+    if not isinstance(tokens, (list, tuple)):
+        raise VocabularyError(
+            "a vocabulary takes a list of tokens", because=f"got {_kind(tokens)}",
+            instead="list bytes by id, None for ids without text; Vocabulary.from_tokenizer reads tokenizers and their files",
+        )
+    if not set(map(type, tokens)) <= {bytes, type(None)}:
+        token, text = next((i, t) for i, t in enumerate(tokens) if type(t) not in (bytes, type(None)))
+        raise VocabularyError(
+            "a token is bytes or None", where=f"token {token}", because=f"{shown(text)} is {_kind(text)}",
+            instead="give the bytes that the token stands for; for a text, text.encode()",
+        )
+    if b"" in tokens:
+        raise VocabularyError(
+            "empty token", where=f"token {tokens.index(b'')}", because="a generation could repeat it for ever without a byte of progress",
+            instead="None for ids that stand for no text",
+        )
+
+
+def _checked_id(value: object, what: str) -> int:
+    token = number(value)
+    if token < 0:
+        because = f"{shown(value)} is negative" if isinstance(value, int) and value < 0 else f"{shown(value)} is {_kind(value)}"
+        raise VocabularyError(f"{what} is not a token id", because=because, instead="an int from 0 on")
+    return token
+
+
+def _checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None]) -> dict[int, str]:
+    """Return the special tokens, id → name."""
+    if not isinstance(special, Mapping):
+        raise VocabularyError(
+            "special tokens come as name → id", because=f"got {_kind(special)}", instead='for instance {"<|eot_id|>": 128009}'
+        )
+    names: dict[int, str] = {}
+    for name, value in special.items():
+        if not isinstance(name, str) or not name:
+            raise VocabularyError("a special token has a name", because=f"{shown(name)} is not a non-empty str")
+        if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
+            raise VocabularyError("a special token has a name that can be written", because=f"{shown(name)} holds half of a surrogate pair")
+        token = _checked_id(value, f"the id of special token {shown(name)}")
+        if token >= _MOST:
+            raise VocabularyError(f"the id of special token {shown(name)} is too large", because=f"a mask of more than {_MOST:,} tokens is not supported")
+        if token in names:
+            raise VocabularyError(
+                f"two special tokens with id {token}", because=f"{names[token]!r} and {name!r} share it", instead="keep one name per id"
+            )
+        if token < len(tokens) and tokens[token] is not None:
+            raise VocabularyError(
+                f"special token {name!r} is also text", where=f"token {token}",
+                because=f"the token list has {tokens[token]!r} there, so text could spell it", instead=f"tokens[{token}] = None",
+            )
+        names[token] = name
+    return names
+
+
+def _checked_size(size: int | None, least: int) -> int:
+    if size is not None:
+        if number(size) < 0:
+            raise VocabularyError("size is the number of tokens", because=f"{shown(size)} is {_kind(size)}", instead="the width of the model's logits")
+        size = number(size)
+    if size is not None and size < least:
+        raise VocabularyError(
+            f"size {size} is too small", because=f"the tokenizer has ids up to {least - 1}", instead="the width of the model's logits"
+        )
+    if size is not None and size > _MOST:
+        raise VocabularyError(f"size {shown(size)} is too large", because=f"a mask of more than {_MOST:,} tokens is not supported")
+    if not (size or least):
+        raise VocabularyError("a vocabulary needs tokens", because="the list is empty")
+    return least if size is None else size
+
+
+def _checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[int, ...]:
+    """Return the stop ids without repetitions, in the order given."""
+    if isinstance(stop, str) or not isinstance(stop, Iterable):
+        raise VocabularyError("stop takes a list of ids", because=f"got {_kind(stop)}", instead="stop=[128009], for instance")
+    ids = tuple(dict.fromkeys(_checked_id(token, "a stop token") for token in stop))
+    for token in ids:
+        if token >= len(tokens):
+            raise VocabularyError(f"stop token {shown(token)} is out of range", because=f"the vocabulary has size {len(tokens)}")
+        if tokens[token] is not None:
+            raise VocabularyError(
+                f"stop token {token} is text", because=f"it spells {tokens[token]!r}, which a grammar may want to go on with",
+                instead="stop at a special token; a text that ends the output belongs into the grammar",
+            )
+    return ids
+
+
+def _check_rest(notes: Iterable[str], encode: Encoder | None) -> None:
+    if isinstance(notes, str) or not isinstance(notes, Iterable):
+        raise VocabularyError("notes come as a list of texts", because=f"got {_kind(notes)}", instead="[text, …]")
+    if encode is not None and not callable(encode):
+        raise VocabularyError("encode is a function from a text to its token ids", because=f"got {_kind(encode)}", instead="tokenizer.encode, for instance")
+
+
+def _characters(firsts: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """Return how many characters each id's text begins: bytes that are none inside a UTF-8 character."""
+    begun = np.zeros(len(data) + 1, np.int32)
+    np.cumsum((data & 0xC0) != 0x80, out=begun[1:])
+    return begun[firsts[1:]] - begun[firsts[:-1]]
+
+
+def _by_characters(ids: npt.NDArray[np.int32], characters: npt.NDArray[np.int32], longest: int) -> tuple[npt.NDArray[np.int32], ...]:
+    order = np.argsort(characters, kind="stable")
+    return ids[order], np.cumsum(np.bincount(characters, minlength=longest + 1)).astype(np.int32)
+
+
+def _spelled(tokens: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Return where each id's text starts and all their bytes, with a 0 at the end."""
+    firsts = np.zeros(len(tokens) + 1, np.int32)
+    np.cumsum(np.fromiter((len(text or b"") for text in tokens), np.int64, len(tokens)), out=firsts[1:])
+    return firsts, np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)
+
+
+def _is_unfinished(text: bytes) -> bool:
+    """Return whether a text ends with the beginning of a character, as far as its leading byte says."""
+    for behind, byte in enumerate(reversed(text[-3:]), 1):
+        if byte >= 0xC0:
+            return behind < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+        if byte < 0x80:
+            return False
+    return False

@@ -1,0 +1,1 @@
+"""The readable twin of the compiled kernel: a pushdown automaton over bytes, determinised lazily."""

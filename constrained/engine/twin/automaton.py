@@ -1,0 +1,307 @@
+"""The readable twin of the compiled kernel: a lazily determinised pushdown over bytes.
+
+A *configuration* is (machine state, stack); a stack is an interned linked list of frames, each the state to go on with after a call.
+A *state* of the automaton is the set of configurations that some reading of the bytes so far can be in; it is a small int.  A step
+moves every configuration over one byte and closes the result under calls and returns.  A mask walks the token trie once with these
+steps.  Nothing here is clever: no merged stacks, no shared masks, no rows.  The compiled kernel does the same in other data
+structures, and the tests compare the two bit by bit.
+
+Invariant: every configuration is live, so a token is allowed exactly when its bytes lead to a non-empty set.
+Cost: about 1 µs per configuration and byte, 0.1-0.5 s for a string mask over 128,000 tokens (once per state).
+Source: Earley sets and LR item closures in pushdown form; folklore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from constrained.engine.tokens.bitmask import fits, misfit, number
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.engine.twin.spelling import decode, variants
+from constrained.engine.twin.text import TextAt
+from constrained.errors import LimitExceeded
+from constrained.machine import END, Dispatch, Edges, MarkerSafe, State, Surface, Text
+from constrained.work import Budget, begin, spend, thread
+
+DEAD = 0  # the automaton state without configurations; never final
+NO_TOKEN = -1  # what `step_token` returns for what is not the id of a token, and behind the end
+
+Found = TypeVar("Found")
+Mask = npt.NDArray[np.uint32]  # (words,), bit i of word w = token 32 w + i is allowed
+
+
+class Frame:
+    """What happens after a call: go on in `after`; `record` holds the bytes read so far where `after` wants to know them."""
+
+    __slots__ = ("after", "surface", "record", "parent")
+
+    def __init__(self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None) -> None:
+        self.after, self.surface, self.record, self.parent = after, surface, record, parent
+
+
+Config = tuple["State | TextAt", "Frame | None"]
+
+
+class PlainKernel:
+    """One automaton over root machines and a vocabulary; states are ints, `start` is the start of the one it was made with.
+
+    `specials` maps the names of special tokens that the machine uses to ids.  A stop id is set in the mask of every final state.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, root: State | None = None, *, nullable: bool = False, specials: Mapping[str, int],
+        max_configurations: int = 20_000, max_bytes: int = 1 << 28,
+    ) -> None:
+        self._vocabulary, self._specials = vocabulary, specials
+        self._max_configurations, self._max_bytes = max_configurations, max_bytes
+        self._edges: dict[State, Edges] = {}
+        self._frames: dict[tuple[object, ...], Frame] = {}
+        self._ids: dict[tuple[frozenset[Config], bool], int] = {}
+        self._states: dict[int, tuple[frozenset[Config], bool]] = {}
+        self._numbers = count()  # of states; threads that share the kernel may compute all else twice, but no two take the same number
+        self._steps: dict[tuple[int, int], int] = {}
+        self._masks: dict[int, Mask] = {}
+        self._intern(frozenset(), False)
+        self.start = self.start_at(root, nullable) if root is not None else DEAD
+
+    def start_at(self, root: State, nullable: bool, budget: Budget | None = None) -> int:
+        """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
+        return self._counted(budget, lambda: self._close([(root, None)], nullable))
+
+    # -- reading --------------------------------------------------------------------------------------------------------
+
+    def step_byte(self, state: int, byte: int) -> int:
+        """Return the state after one byte, DEAD if no word goes on so."""
+        key = (state, byte)
+        known = self._steps.get(key)
+        if known is None:
+            known = self._steps[key] = self._close(self._moved(state, byte))
+        return known
+
+    def next_bytes(self, state: int) -> bytes:
+        """Return the bytes that may come next, in ascending order."""
+        return bytes(byte for byte in range(256) if self.step_byte(state, byte) != DEAD)
+
+    def step_bytes(self, state: int, data: bytes) -> int:
+        for byte in data:
+            state = self.step_byte(state, byte)
+            if state == DEAD:
+                break
+        return state
+
+    def step_token(self, state: int, token: int, budget: Budget | None = None) -> int:
+        """Return the state after a token id: its bytes, or the edges of the machine that name it; NO_TOKEN where it is no int in range."""
+        if state < 0 or type(token) is not int or not 0 <= token < self._vocabulary.size:
+            return NO_TOKEN
+        return self._counted(budget, lambda: self._after_token(state, token))
+
+    def _after_token(self, state: int, token: int) -> int:
+        data = self._vocabulary.tokens[token]
+        if data is not None:
+            return self.step_bytes(state, data)
+        moved: list[Config] = []
+        for machine, frame in self._states[state][0]:
+            moved += [(target, frame) for name, target in self._expand(machine).tokens if self._specials[name] == token]
+        return self._close(moved)
+
+    def is_final(self, state: int) -> bool:
+        """Say whether the bytes so far are a word."""
+        return self._states[state][1]
+
+    def is_exhausted(self, state: int) -> bool:
+        """Say whether nothing can follow."""
+        return not self._states[state][0]
+
+    def named_tokens(self, state: int) -> set[int]:
+        """Return the special tokens that may come next."""
+        return {self._specials[name] for machine, _ in self._states[state][0] for name, _ in self._expand(machine).tokens}
+
+    def configurations(self, state: int) -> frozenset[Config]:
+        """Return the readings of the bytes so far that can go on; of a final state one more has ended."""
+        return self._states[state][0]
+
+    def mask(self, state: int) -> Mask:
+        """Return the tokens that may come next, stop tokens included; kept and shared, do not write to it."""
+        if state not in self._masks:
+            self._masks[state] = self._walk(state)
+        return self._masks[state]
+
+    def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, budget: Budget | None = None) -> bool:
+        """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
+        if not fits(bitmask, row, self._vocabulary.words):
+            raise misfit(bitmask, row, self._vocabulary.words)
+        bitmask[number(row)] = 0 if state < 0 else self._counted(budget, lambda: self.mask(state)).view(np.int32)
+        return self.is_full()
+
+    def is_gone(self) -> bool:
+        """Say whether the kernel was emptied."""
+        return False
+
+    def was_used(self) -> bool:
+        """Say whether anything was asked since this was asked last; this kernel does not note it."""
+        return True
+
+    def allow(self, size: int) -> None:
+        """Set the bound."""
+        self._max_bytes = size
+
+    def drop_all(self) -> bool:
+        """Give all memory back; say whether that was possible."""
+        return False
+
+    def is_wanted(self) -> bool:
+        """Say whether others wait for the kernel: nobody does, threads may compute the same thing twice."""
+        return False
+
+    def _counted(self, budget: Budget | None, work: Callable[[], Found]) -> Found:
+        """Do some work against a budget, None: that of the thread."""
+        if budget is None:
+            return work()
+        outer = thread.budget
+        try:
+            begin(budget)
+            return work()
+        finally:
+            thread.budget = outer
+
+    def cached_bytes(self) -> int:
+        """Return an estimate of the memory that the automaton holds."""
+        return 400 * len(self._states) + 200 * len(self._steps) + 4 * self._vocabulary.words * len(self._masks)
+
+    def count_states(self) -> int:
+        """Return how many states there are."""
+        return len(self._states)
+
+    def is_full(self) -> bool:
+        """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
+        return self.cached_bytes() > self._max_bytes
+
+    # -- the automaton --------------------------------------------------------------------------------------------------
+
+    def _expand(self, machine: State | TextAt) -> Edges:
+        if isinstance(machine, TextAt):
+            return Edges(accepting=machine.accepting)
+        edges = self._edges.get(machine)
+        if edges is None:
+            edges = self._edges[machine] = _text_edges(machine) if isinstance(machine, Text) else machine.expand()
+        return edges
+
+    def _moved(self, state: int, byte: int) -> list[Config]:
+        moved: list[Config] = []
+        for machine, frame in self._states[state][0]:
+            target: State | TextAt | None
+            if isinstance(machine, TextAt):
+                target = machine.step(byte)
+            else:
+                target = next((t for low, high, t in self._expand(machine).ranges if low <= byte <= high), None)
+            if target is not None:
+                if frame is not None and frame.record is not None:
+                    frame = self._frame(frame.after, frame.surface, frame.record + bytes([byte]), frame.parent)
+                moved.append((target, frame))
+        return moved
+
+    def _close(self, work: list[Config], final: bool = False) -> int:
+        """Return the state of the configurations and all that calls and returns reach from them without a byte."""
+        seen: set[Config] = set()
+        while work:
+            config = work.pop()
+            if config in seen:
+                continue
+            spend()
+            seen.add(config)
+            if len(seen) > self._max_configurations:
+                raise LimitExceeded(
+                    "too many readings of the text at once", because=f"more than {self._max_configurations:,} configurations are alive",
+                    instead="make the grammar less ambiguous, or raise max_configurations",
+                )
+            machine, frame = config
+            if isinstance(machine, Text) and machine.surface is Surface.RAW:
+                work.append((TextAt(variants(machine.surface, machine.language)[0][0], machine.language), frame))
+                continue
+            edges = self._expand(machine)
+            for callee, after in edges.calls:
+                work.append((callee, self._push(callee, after, frame)))
+            if edges.accepting:
+                if frame is None:
+                    final = True
+                else:
+                    after_call = self._returned(machine, frame)
+                    if after_call is not None:
+                        work.append((after_call, frame.parent))
+        return self._intern(frozenset(config for config in seen if self._reads(config[0])), final)
+
+    def _reads(self, machine: State | TextAt) -> bool:
+        if isinstance(machine, TextAt):
+            return any(machine.step(byte) for byte in range(256))
+        edges = self._expand(machine) if not (isinstance(machine, Text) and machine.surface is Surface.RAW) else Edges()
+        return bool(edges.ranges or edges.tokens)
+
+    def _push(self, callee: State, after: State | Dispatch, frame: Frame | None) -> Frame | None:
+        records = isinstance(after, Dispatch) and after.records
+        if after is END:
+            return frame  # tail call
+        surface = callee.surface if isinstance(callee, Text) else None
+        return self._frame(after, surface, b"" if records else None, frame)
+
+    def _frame(self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None) -> Frame:
+        key = (after, surface, record, parent)
+        frame = self._frames.get(key)
+        return frame if frame is not None else self._frames.setdefault(key, Frame(after, surface, record, parent))
+
+    def _returned(self, machine: State | TextAt, frame: Frame) -> State | None:
+        after = frame.after
+        if not isinstance(after, Dispatch):
+            return after
+        if frame.record is not None:
+            assert frame.surface is not None
+            return after.after_text(decode(frame.surface, frame.record))
+        assert isinstance(machine, TextAt)
+        return after.after(machine.label)
+
+    def _intern(self, configs: frozenset[Config], final: bool) -> int:
+        key = (configs, final)
+        known = self._ids.get(key)
+        if known is None:
+            fresh = next(self._numbers)
+            self._states[fresh] = key  # before anybody can learn its number
+            known = self._ids.setdefault(key, fresh)
+        return known
+
+    # -- masks ----------------------------------------------------------------------------------------------------------
+
+    def _walk(self, state: int) -> Mask:
+        trie, path, at = self._vocabulary.trie, [state], 0
+        allowed: list[int] = []
+        while at < len(trie.byte):
+            depth = int(trie.depth[at])
+            del path[depth:]
+            after = self.step_byte(path[-1], int(trie.byte[at]))
+            if after == DEAD:
+                at = int(trie.end[at])
+                continue
+            path.append(after)
+            allowed += trie.ids[trie.first[at] : trie.first[at + 1]].tolist()
+            at += 1
+        allowed += self.named_tokens(state)
+        if self.is_final(state):
+            allowed += self._vocabulary.stop
+        return _pack(allowed, self._vocabulary.words)
+
+
+def _pack(ids: Iterable[int], words: int) -> Mask:
+    bits = np.zeros(words * 32, np.uint8)
+    bits[list(ids)] = 1
+    return np.packbits(bits, bitorder="little").view(np.uint32)
+
+
+def _text_edges(text: Text) -> Edges:
+    ranges = []
+    for spelling, language in variants(text.surface, text.language):
+        if language is not None:
+            ranges.append((spelling.opening[0], spelling.opening[0], TextAt(spelling, language)))
+    return Edges(ranges=tuple(ranges))  # type: ignore[arg-type]  # TextAt is this kernel's own kind of state

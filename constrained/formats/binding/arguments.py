@@ -1,0 +1,167 @@
+"""A tool's arguments as a machine that is made when the tool is called.
+
+To compile a schema takes a fraction of a millisecond, mostly to find out that it allows some value and can be compiled exactly.  For
+500 tools of which one is called, that is most of the time before the first token.  Nearly all schemas of tools use a handful of
+keywords for which both are plain to see (`is_plain`); they wait until their state is asked for.  All others are compiled at once, so
+that whatever is wrong with a tool is reported when it is bound.
+
+Tested: no plain schema is refused when its time comes (`test_plain_schemas_compile`).
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from constrained.machine import State
+from constrained.schema import EmbeddedSchema, embed
+from constrained.schema.surfaces.tagged import NAME
+
+MAX_DEPTH = 8  # of plain schemas
+
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+_LENGTHS = {"minLength": "maxLength", "minItems": "maxItems", "minProperties": "maxProperties", "minimum": "maximum"}
+_NUMBERS = frozenset({*_LENGTHS, *_LENGTHS.values()}) - {"minProperties", "maxProperties"}
+
+
+class Arguments:
+    """The machine of a schema, as `grammar.Embedded` holds it; compared by identity; options are those of `schema.embed`."""
+
+    __slots__ = ("_made", "_options", "_schema")
+
+    def __init__(self, schema: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        self._schema, self._options = schema, options
+        named = options["surface"] not in _WRITABLE or _WRITABLE[options["surface"]](schema)
+        self._made: EmbeddedSchema | None = None if named and is_plain(schema) else embed(schema, **options)
+
+    @property
+    def machine(self) -> EmbeddedSchema:
+        """The compiled schema."""
+        if self._made is None:
+            self._made = embed(self._schema, **self._options)
+        return self._made
+
+    @property
+    def markers(self) -> frozenset[str]:
+        """The parts of what stands around arguments that some tokenizers have as tokens."""
+        tags = self._options.get("tags")
+        return frozenset() if tags is None else frozenset(tags.markers)
+
+    @property
+    def specials(self) -> frozenset[str]:
+        """The special token that stands around strings, where one does."""
+        quote = self._options.get("quote")
+        return frozenset() if quote is None else frozenset({quote})
+
+    def with_specials(self, names: Collection[str]) -> Arguments | EmbeddedSchema:
+        """Return the same arguments with some of the `markers` as special tokens."""
+        return self.machine.with_specials(names)
+
+    @property
+    def widened(self) -> tuple[Any, ...]:
+        """What was left out of the language's limits; nothing, for a plain schema."""
+        return () if self._made is None else self._made.widened
+
+    @property
+    def narrowed(self) -> tuple[Any, ...]:
+        """Where fewer arguments can be written than the schema allows: of a plain schema, strings between tags that read as other values."""
+        if self._made is None and (self._options["surface"] != "tagged" or _tells_strings(self._schema)):
+            return ()
+        return self.machine.narrowed
+
+    @property
+    def notes(self) -> tuple[Any, ...]:
+        """Words of the schema that have no meaning; a plain schema has none."""
+        return () if self._made is None else self._made.notes
+
+    @property
+    def fingerprint(self) -> str:
+        """A name of the content, the same in any process."""
+        return self.machine.fingerprint
+
+    def state(self) -> State:
+        return self.machine.state()
+
+    def to_lark(self, prefix: str) -> list[str]:
+        return self.machine.to_lark(prefix)
+
+
+def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
+    """Return whether a schema, closed or not, surely allows some value and can be compiled; False says nothing.
+
+    Cost: 0.3 µs a keyword.
+
+    >>> is_plain({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]})
+    True
+    >>> is_plain({"type": "string", "pattern": "^a"})
+    False
+    """
+    if type(schema) is not dict or not depth:
+        return False
+    kind = schema.get("type")
+    for key, value in schema.items():
+        if key == "type":
+            plain = value in _TYPES if type(value) is str else type(value) is list and bool(value) and all(_is_type(name) for name in value)
+        elif key == "properties":
+            plain = type(value) is dict and all(type(name) is str and is_plain(part, depth - 1) for name, part in value.items())
+        elif key == "required":
+            plain = type(value) is list and kind == "object" and all(type(name) is str and name in schema.get("properties", ()) for name in value)
+        elif key == "enum":
+            plain = type(value) is list and bool(value) and kind in ("string", None) and all(type(member) is str for member in value)
+        elif key == "items":
+            plain = is_plain(value, depth - 1)
+        elif key == "additionalProperties":
+            plain = value is False
+        elif key in _NUMBERS:
+            plain = _is_bound(value)
+        else:
+            plain = key in _NOTES
+        if not plain:
+            return False
+    return _bounds_agree(schema, kind)
+
+
+def _tells_strings(schema: Mapping[str, Any]) -> bool:
+    """Return whether each parameter of a plain schema is a string or none."""
+    return all("enum" in part or type(part.get("type")) is str for part in schema.get("properties", {}).values())
+
+
+def _is_type(name: object) -> bool:
+    return type(name) is str and name in _TYPES
+
+
+def _is_bound(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
+
+
+def _bounds_agree(schema: Mapping[str, Any], kind: object) -> bool:
+    """Return whether no lower bound is above its upper one, and bounds do not meet an enum."""
+    bounded = schema.keys() & _NUMBERS
+    if not bounded:
+        return True
+    if "enum" in schema or not isinstance(kind, str):
+        return False
+    return all(schema.get(low, 0) <= schema.get(high, math.inf) for low, high in _LENGTHS.items())
+
+
+def _are_keywords(schema: Mapping[str, Any]) -> bool:
+    names = schema.get("properties", {})
+    return isinstance(names, dict) and all(
+        type(name) is str and name.isascii() and name.isidentifier() and not keyword.iskeyword(name) for name in names
+    )
+
+
+def _are_tags(schema: Mapping[str, Any]) -> bool:
+    """Return whether tags can surely hold all members and the listed strings."""
+    properties = schema.get("properties", {})
+    return isinstance(properties, dict) and all(
+        type(name) is str and re.fullmatch(NAME, name) and isinstance(part, dict) and not any("<" in str(text) for text in part.get("enum", ()))
+        for name, part in properties.items()
+    )
+
+
+_WRITABLE: dict[str, Callable[[Mapping[str, Any]], bool]] = {"arguments": _are_keywords, "tagged": _are_tags, "quoted": lambda _: False}

@@ -1,0 +1,140 @@
+"""What a caller asks for, checked against the format → `Request`.
+
+Tool choice and parallel calls have the words of OpenAI's interface; their meaning here is what a turn may contain, not advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from constrained.errors import GrammarError, SchemaError
+from constrained.formats.binding.choices import read_choice
+from constrained.formats.defining.definition import Definition
+from constrained.formats.tools import Tool, read_tools
+
+REASONING = ("none", "optional", "required", "prefilled")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a turn may hold.
+
+    `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the names of the tools that may be called, None: all.
+    `calls`: the most calls, None = no bound.  `options`: values of the format's options.  `reasoning`: one of `REASONING`.
+    `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier turns, None = unknown.
+    `marker_safe`: no text spells what readers search for.  `preface`: text may stand before calls; None: where no call is asked for.
+    `response`: a JSON Schema that answers fit, None: any text.
+    """
+
+    tools: tuple[Tool, ...] | None
+    choice: str
+    only: tuple[str, ...] | None
+    calls: int | None
+    options: Mapping[str, object]
+    reasoning: str = "optional"
+    prompt: str = ""
+    calls_before: int | None = None
+    marker_safe: bool = True
+    preface: bool | None = None
+    response: Any = None
+
+
+def make_request(
+    definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object],
+    *, reasoning: str | None = None, prompt: str = "", calls_before: int | None = None, marker_safe: bool = True,
+    preface: bool | None = None, response: Any = None,
+) -> Request:
+    """Return the request, defaults filled in.
+
+    Raises: SchemaError: a tool is wrong.  GrammarError: the choice or the number of calls is.
+    """
+    read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
+    word, only = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
+    if word == "required" and only is None and read == () and not definition.builtins:
+        raise GrammarError("tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'")
+    reasoning, prompt = _thinking(definition, reasoning, prompt)
+    if preface is not None and not isinstance(preface, bool):
+        raise GrammarError(f"preface is {preface!r}", instead="True, False or None")
+    if not isinstance(marker_safe, bool):
+        raise GrammarError(f"marker_safe is {marker_safe!r}", instead="True or False")
+    if calls_before is not None and (isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0):
+        raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
+    return Request(
+        read, word, only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
+        calls_before, marker_safe, preface, response)
+
+
+def generating(definition: Definition, tools: object, choice: object, options: Mapping[str, object]) -> tuple[object, dict[str, object]]:
+    """Return the tools without those that an option offers, and the options of a turn to be generated, defaults filled in.
+
+    The interpreter is offered by its name among the tools, by ``{"type": "code_interpreter"}``, by the tool choice or by the option.
+    """
+    found = {name: option.generated for name, option in definition.options.items() if option.generated != option.default}
+    for name in found:
+        own = {tool: builtin for tool, builtin in definition.builtins.items() if builtin.rule in definition.options[name].values[False].drop}
+        listed = tools if isinstance(tools, (list, tuple)) else []
+        meant = [tool for tool in listed if (tool if isinstance(tool, str) else _type(tool)) in (*own, "code_interpreter")]
+        if meant or isinstance(choice, str) and choice in own:
+            found[name] = True
+        if meant and definition.payload is not None:
+            tools = [tool for tool in listed if not any(tool is other for other in meant)]
+        elif meant:
+            tools = [tool if isinstance(tool, str) or tool not in meant else next(iter(own)) for tool in listed]
+    return tools, {**found, **options}
+
+
+def read_options(definition: Definition, options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the options under which what may be generated is what may be read."""
+    return {**{name: option.default for name, option in definition.options.items() if option.generated != option.default}, **options}
+
+
+def _type(tool: object) -> object:
+    return tool.get("type") if isinstance(tool, Mapping) else None
+
+
+def _thinking(definition: Definition, reasoning: object, prompt: object) -> tuple[str, str]:
+    """Return whether a turn thinks, and how its prompt ends."""
+    if reasoning is not None and (not isinstance(reasoning, str) or reasoning not in REASONING):
+        raise GrammarError(f"unknown reasoning {reasoning!r}", instead="one of: " + ", ".join(REASONING))
+    if not isinstance(prompt, str):
+        raise GrammarError(f"the prompt is {prompt!r}", instead="the text behind the assistant's header")
+    if definition.reasoning is None:
+        if reasoning in ("required", "prefilled"):
+            raise GrammarError(f"reasoning is {reasoning!r}", because=f"the format '{definition.title}' has no thoughts", instead="'none', or leave it out")
+        return "none", prompt
+    if reasoning == "prefilled":
+        return "required", prompt or definition.reasoning.prompt
+    return reasoning or "optional", prompt
+
+
+def _own_tools(tools: object, definition: Definition) -> tuple[Tool, ...]:
+    """Return the tools of a format that knows only its own; they may be given by name."""
+    if isinstance(tools, (list, tuple, set, frozenset)):
+        tools = [{"name": tool} if isinstance(tool, str) else tool for tool in tools]
+    read = read_tools(tools)
+    for tool in read:
+        if tool.name not in definition.builtins:
+            raise SchemaError(
+                f"tool {tool.name!r} cannot be called in the format '{definition.title}'", because="it has tools of its own only",
+                instead=f"some of: {', '.join(definition.builtins)}",
+            )
+    return read
+
+
+def _calls(definition: Definition, parallel: bool | None, max_calls: int | None) -> int | None:
+    """Return the most calls of a turn, None for no bound."""
+    if max_calls is not None and (isinstance(max_calls, bool) or not isinstance(max_calls, int) or max_calls < 1):
+        raise GrammarError(f"max_calls is {max_calls!r}", instead="a number from 1, or None")
+    repeat = definition.repeat
+    if repeat is None:
+        if parallel or (max_calls or 1) > 1:
+            raise GrammarError(
+                f"the format '{definition.title}' cannot carry several calls in a turn", because="its specification allows one",
+                instead="leave parallel_tool_calls and max_calls out",
+            )
+        return None
+    if parallel is False:
+        return 1
+    return max_calls if max_calls is not None or parallel else repeat.default

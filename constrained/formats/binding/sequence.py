@@ -1,0 +1,207 @@
+"""The calls of a turn as one machine, for formats whose calls are numbered or named by an id.
+
+A grammar without a memory can say what an id looks like, not that it is the next number or that no other call has it.  Here the state
+between two calls carries what the ids so far allow: the number of the next call, or the set of ids that are taken.  Everything else is
+what the rules would be: the call with its slots, the tools' names, their arguments, what stands between two calls.
+
+    part 0 ─ text ─► … ─ name ─► … ─ call_id ─► … ─ arguments ─► … ─► end of the call ─ separator ─► part 0
+
+All tools run in one state until the name tells them apart; the machine of a tool's arguments is made when it is called.
+
+Left out of `to_lark`, with a comment that says so: that ids count, and that none comes twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from constrained.formats.binding.rules import Sequence
+from constrained.grammar import Literal, Pattern, Ref, Special
+from constrained.grammar.ir import Machine
+from constrained.machine import Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
+from constrained.schema.machines.punctuation import Token
+from constrained.schema.printing.lark_rules import Rules
+
+MOST_FIRST = 1_000  # numbers that the first call of a turn can have where earlier calls are unknown
+COUNTED, UNIQUE, FREE = "counted", "unique", "free"  # how ids are given
+
+
+@dataclass(frozen=True)
+class Calls:
+    """One call or more, with ids; what a grammar embeds.
+
+    call, between: sequences of texts and special tokens; in `call` the slots `name`, `arguments` and one of another name for the id.
+    names: the tools' names as they are written, sorted, and machines[i] the arguments of names[i]; or, for any tool, the language of names
+    and one machine.  ids: one of `COUNTED` (first, first + 1, …; first None: any number), `UNIQUE` (texts of `shape`) and `FREE`.
+    """
+
+    call: Sequence
+    between: Sequence
+    names: tuple[str, ...] | Language
+    machines: tuple[Machine, ...]
+    ids: str
+    shape: Pattern
+    first: int | None
+    most: int | None
+    specials: frozenset[str]
+
+    @property
+    def widened(self) -> tuple[Any, ...]:
+        return tuple(entry for machine in self.machines for entry in machine.widened)
+
+    @property
+    def notes(self) -> tuple[Any, ...]:
+        return tuple(entry for machine in self.machines for entry in getattr(machine, "notes", ()))
+
+    @property
+    def narrowed(self) -> tuple[Any, ...]:
+        return tuple(entry for machine in self.machines for entry in getattr(machine, "narrowed", ()))
+
+    @property
+    def markers(self) -> frozenset[str]:
+        """The texts that can be special tokens."""
+        texts = {symbol.text for symbol in (*self.call, *self.between) if isinstance(symbol, Literal)}
+        inner: list[frozenset[str]] = [getattr(machine, "markers", frozenset()) for machine in self.machines]
+        return frozenset(texts).union(*inner)
+
+    def with_specials(self, names: Collection[str]) -> Calls:
+        known = [machine.with_specials(names) if hasattr(machine, "with_specials") else machine for machine in self.machines]
+        return replace(self, machines=tuple(known), specials=self.specials - self.markers | self.markers & set(names))
+
+    def state(self) -> State:
+        return Place(self, 0, self.first, 0, frozenset(), -1)
+
+    def to_lark(self, prefix: str) -> list[str]:
+        free = replace(self, ids=FREE, first=None)
+        return [*Rules(prefix).write(free.state()), "// wider: that call ids count, and that none comes twice, is left out"]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A name of the content, the same in any process."""
+        inner = [getattr(machine, "fingerprint", None) or machine.to_lark("value") for machine in self.machines]
+        names = self.names if isinstance(self.names, tuple) else "any"
+        shown = (self.call, self.between, names, inner, self.ids, self.shape.source, self.first, self.most, sorted(self.specials))
+        return hashlib.sha256(repr(shown).encode()).hexdigest()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    @cached_property
+    def counted(self) -> bool:
+        """Whether the number of calls matters: for what may follow, not for ids."""
+        return self.most is not None
+
+
+class Place(NamedTuple):
+    """A place in a call; equal places have equal continuations."""
+
+    calls: Calls
+    part: int  # of the call; beyond its end the separator follows
+    number: int | None  # of this call, if ids count and it is known
+    written: int  # calls before this one, as far as their number matters
+    used: frozenset[str]  # ids of earlier calls
+    tool: int  # whose name has been read, -1: none yet
+
+    def expand(self) -> Edges:
+        calls = self.calls
+        if self.part == len(calls.call):
+            return self._end()
+        if self.part > len(calls.call):
+            return self._fixed(calls.between[self.part - len(calls.call) - 1])
+        symbol = calls.call[self.part]
+        if symbol == Ref("name"):
+            return self._name()
+        if symbol == Ref("arguments"):
+            return Edges(calls=((calls.machines[self.tool].state(), self._next),))
+        if isinstance(symbol, Ref):
+            return self._id()
+        return self._fixed(symbol)
+
+    @property
+    def _next(self) -> Place:
+        if self.part == len(self.calls.call) + len(self.calls.between):
+            return self._replace(part=0, tool=-1)
+        return self._replace(part=self.part + 1)
+
+    def _fixed(self, symbol: object) -> Edges:
+        assert isinstance(symbol, (Literal, Special))
+        name = symbol.text if isinstance(symbol, Literal) else symbol.name
+        if isinstance(symbol, Special) or name in self.calls.specials:
+            return Token(name, self._next).expand()
+        return Bytes(name.encode(), self._next).expand()
+
+    def _end(self) -> Edges:
+        calls = self.calls
+        written = self.written + 1 if calls.counted else 0
+        if calls.most is not None and written >= calls.most:
+            return Edges(accepting=True)
+        following = self._replace(written=written, number=None if self.number is None else self.number + 1, tool=-1)
+        after = following._replace(part=0) if not calls.between else following._replace(part=self.part + 1)
+        return after.expand()._replace(accepting=True)
+
+    def _name(self) -> Edges:
+        names = self.calls.names
+        if isinstance(names, tuple):
+            return Edges(calls=((Text(Surface.RAW, LiteralSet(names)), Named(self)),))
+        return Edges(calls=((Text(Surface.RAW, names), self._next._replace(tool=0)),))
+
+    def _id(self) -> Edges:
+        calls = self.calls
+        if calls.ids == COUNTED and self.number is not None:
+            return Bytes(str(self.number).encode(), self._next).expand()
+        if calls.ids == COUNTED:
+            return Edges(calls=((Text(Surface.RAW, LiteralSet(_NUMBERS)), Numbered(self)),))
+        shape = Text(Surface.RAW, calls.shape.language)
+        return Edges(calls=((shape, Unused(self) if calls.ids == UNIQUE else self._next),))
+
+
+_NUMBERS = tuple(sorted(str(number) for number in range(MOST_FIRST)))
+
+
+class Named(Dispatch):
+    """What follows a tool's name."""
+
+    __slots__ = ("at",)
+    refuses = False
+
+    def __init__(self, at: Place) -> None:
+        self.at = at
+
+    def after(self, label: int) -> State:
+        return self.at._next._replace(tool=label)
+
+
+class Numbered(Dispatch):
+    """What follows the number of the first call."""
+
+    __slots__ = ("at",)
+    refuses = False
+
+    def __init__(self, at: Place) -> None:
+        self.at = at
+
+    def after(self, label: int) -> State:
+        return self.at._next._replace(number=int(_NUMBERS[label]))
+
+
+class Unused(Dispatch):
+    """What follows an id, which no earlier call has."""
+
+    __slots__ = ("at", "special")
+    records = True
+
+    def __init__(self, at: Place) -> None:
+        self.at, self.special = at, at.used
+
+    def after_text(self, text: str | None) -> State | None:
+        if text in self.special:
+            return None
+        used = self.special if text is None else self.special | {text}
+        return self.at._next._replace(used=used)

@@ -1,0 +1,1 @@
+"""Messages → canonical text, token ids, and what of them a model learns."""

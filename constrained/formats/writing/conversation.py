@@ -1,0 +1,264 @@
+"""Messages → the canonical text of a conversation, in pieces that say what is structure and what somebody wrote; and what a model learns of it.
+
+The writer searches the format's rule ``conversation`` for a derivation that says all messages in their order and nothing else.  A piece is
+structure only if it stands in the grammar, so whatever a message holds can never become a special token.
+
+A model learns what it would generate: the turn of an assistant behind its header, up to and including the token that ends it, also where
+that token begins the next message (`Span`).  A header is the fixed text at the beginning of an assistant's message.
+
+Tested in tests/test_render.py: what is rendered is read back as the same messages, whatever they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from constrained.errors import ConstrainedError, shown
+from constrained.formats.binding.rules import Alternatives, right_recursive
+from constrained.formats.defining.definition import Definition
+from constrained.formats.message import Message, ToolCall
+from constrained.formats.payload.values import write_json
+from constrained.formats.read.assemble import ACCEPTED, Slots
+from constrained.formats.tools import Tool, read_tools
+from constrained.formats.writing.derivation import derive
+from constrained.formats.writing.turn import Piece, fits, fixed, write_call, written_id
+from constrained.grammar import Literal, Ref, Special, Symbol
+
+Span = tuple[int, int]  # characters, exclusive end
+
+
+RESULTS = ("tool", "observation", "ipython", "environment")  # the roles of those who answer calls
+_TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}  # slot → what of a message it writes
+_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thoughts", "stop"}  # of a message given as a dict
+_UNNEEDED = {"speaker", "answered"}  # of a result: the format may leave it out
+
+
+class _Said(NamedTuple):
+    """How much has been written: the message, its texts, the number of its calls, and whether its stop token."""
+
+    message: int = -1
+    texts: frozenset[str] = frozenset()
+    calls: int = 0
+    stopped: bool = False
+
+
+def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+    """Return messages that are given as such, or as dicts in the shape of OpenAI's interface.
+
+    Raises: ConstrainedError: one is neither.
+    """
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ConstrainedError(f"not messages: {shown(given)}", instead='a list of Message or of {"role": …, "content": …}')
+    return [message if isinstance(message, Message) else _message(message, at) for at, message in enumerate(given)]
+
+
+def _message(given: Any, at: int) -> Message:
+    if not isinstance(given, Mapping) or not isinstance(given.get("role"), str):
+        raise ConstrainedError(f"message {at} is none", because=f"it is {shown(given)}", instead='{"role": …, "content": …}')
+    if unknown := given.keys() - _KEYS:
+        raise ConstrainedError(f"message {at} has the unknown key {shown(min(map(str, unknown)))}", instead="role, content, name, tool_calls, thoughts")
+    content, thoughts = given.get("content") or "", dict(given.get("thoughts") or {})
+    if given.get("reasoning_content"):
+        thoughts["reasoning"] = given["reasoning_content"]
+    if not isinstance(content, str) or not all(isinstance(text, str) for text in thoughts.values()):
+        raise ConstrainedError(f"message {at} holds no text", because=f"its content is {shown(content)}", instead="a text")
+    calls = [_call(call, at) for call in given.get("tool_calls") or ()]
+    return Message(content, calls, given.get("stop"), thoughts, given["role"], given.get("name"), given.get("tool_call_id"))
+
+
+def _call(given: Any, at: int) -> ToolCall:
+    inner = given.get("function", given) if isinstance(given, Mapping) else None
+    name, arguments = (inner.get("name"), inner.get("arguments")) if isinstance(inner, Mapping) else (None, None)
+    try:
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError as error:
+        raise ConstrainedError(f"a call of message {at} has no arguments", because=f"they are no JSON: {error}") from error
+    if not isinstance(name, str) or not isinstance(arguments, Mapping):
+        raise ConstrainedError(f"a call of message {at} is none", because=f"it is {shown(given)}", instead='{"name": …, "arguments": {…}}')
+    return ToolCall(name, dict(arguments), given.get("id"))
+
+
+def with_tools(messages: list[Message], tools: object, place: str | None) -> list[Message]:
+    """Return the messages with the list of tools as a message of its own, in formats that have one; one that is there already stays."""
+    if place is None or not isinstance(tools, (list, tuple)) or not tools or any(message.role == "tools" for message in messages):
+        return messages
+    users = [at for at, message in enumerate(messages) if message.role == "user"]
+    at = 0 if place == "first" or not users else users[0] if "first" in place else users[-1]
+    listed = [tool if isinstance(tool, Mapping) and "function" in tool else _enveloped(tool) for tool in tools]
+    return [*messages[:at], Message(write_json(listed), role="tools"), *messages[at:]]
+
+
+def _enveloped(tool: object) -> dict[str, Any]:
+    (read,) = read_tools([tool])
+    return {"type": "function", "function": {"name": read.name, "description": read.description or "", "parameters": read.parameters}}
+
+
+def write_conversation(
+    rules: Alternatives, entry: str, definition: Definition, messages: Sequence[Message], tools: tuple[Tool, ...] | None
+) -> list[Piece]:
+    """Return the pieces of a conversation.  Raises: ConstrainedError: the format has no such conversation."""
+    if "past_tool_call" in rules:
+        rules = {**rules, "tool_call": rules["past_tool_call"]}
+    rules = right_recursive(rules)
+    slots, schemas = Slots.of(definition), {tool.name: tool.parameters for tool in tools or ()}
+    roles = definition.messages
+    calls: list[list[tuple[str, list[Piece]]]] = []
+    for message in messages:
+        before = sum(map(len, calls)) if definition.repeat is not None and definition.repeat.per == "conversation" else 0
+        calls.append([write_call(rules, definition, call, schemas.get(call.name), before + at) for at, call in enumerate(message.tool_calls)])
+    texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
+    needed = [texts[at].keys() - (_UNNEEDED if message.role in RESULTS else ()) for at, message in enumerate(messages)]
+    call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
+
+    def is_said(said: _Said) -> bool:
+        return said.message < 0 or needed[said.message] <= said.texts and said.calls == len(calls[said.message])
+
+    def begun(rule: str, said: _Said) -> _Said | None:
+        role = roles.get(slots.meaning(rule))
+        if role is None:
+            return said
+        following = said.message + 1
+        fit = is_said(said) and following < len(messages) and messages[following].role == role
+        return _Said(following) if fit else None
+
+    def leaf(symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
+        if not isinstance(symbol, Ref):
+            text = fixed(symbol)
+            stop = messages[said.message].stop if said.message >= 0 else None
+            refused = text is None or not said.stopped and stop in slots.stops and text in slots.stops and text != stop
+            return [] if refused else [(said._replace(stopped=True) if text == stop else said, [(str(text), True)])]
+        rule, what = symbol.rule, slots.meaning(symbol.rule)
+        if what in _TEXTS or what in slots.thoughts:
+            mine, part = texts[said.message] if said.message >= 0 else {}, _TEXTS.get(what, what)
+            text = mine.get(part, "")
+            text = write_json(text)[1:-1] if what == "string_content" else text
+            listed = _listed(rules, rule)
+            if listed and part in mine:
+                text = _chosen(text, listed, messages[said.message], definition)
+            writes = part in mine and part not in said.texts and (text in listed if listed else fits(rules, rule, text))
+            return [(said._replace(texts=said.texts | {part}), [(text, bool(listed))])] if writes else []
+        if what in call_rules:
+            writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == what
+            return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []
+        return None
+
+    found = derive(rules, entry, _Said(), leaf, lambda said: said.message == len(messages) - 1 and is_said(said), moved=begun)
+    if found is None:
+        named = " ".join(dict.fromkeys(message.role for message in messages)) or "nobody"
+        raise ConstrainedError(
+            f"the format '{definition.title}' has no such conversation", because=f"of {len(messages)} messages by {named}: their order, a "
+            "missing part, or a text that readers would take for something else", instead="'constrained show' prints its grammar")
+    return [piece for pieces in found for piece in pieces]
+
+
+def _listed(rules: Alternatives, rule: str) -> list[str]:
+    """Return the texts that a rule lists, if it is such a list."""
+    texts = [fixed(sequence[0]) for sequence in rules.get(rule, ()) if len(sequence) == 1]
+    return [text for text in texts if text is not None] if len(texts) == len(rules.get(rule, ())) and None not in texts else []
+
+
+def _chosen(text: str, listed: Sequence[str], message: Message, definition: Definition) -> str:
+    """Return which of listed speakers a message means: a token, also by its bare name; of a result, the one of the tool that was called."""
+    names = {spelled: re.sub(r"\W", "", name) for name, spelled in definition.tokens.items()}
+    for one in listed:
+        if text in (one, names.get(one, one)):
+            return one
+    return listed[0] if message.role in RESULTS else text
+
+
+def _texts(message: Message, definition: Definition) -> dict[str, str]:
+    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items() if text}
+    texts |= {"content": message.content} if message.content else {}
+    texts |= {"speaker": message.name} if message.name is not None else {}
+    return texts | ({"answered": message.call_id} if message.call_id is not None else {})
+
+
+def answering(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:
+    """Return the messages in which results name their calls: by the id that is given, else in the order of the calls."""
+    found, waiting, written = [], list[tuple[ToolCall, str]](), 0
+    for message in messages:
+        if message.role in RESULTS and waiting:
+            chosen = next((pair for pair in waiting if message.call_id is not None and message.call_id in (pair[0].id, pair[1])), waiting[0])
+            waiting.remove(chosen)
+            message = replace(message, name=message.name or chosen[0].name, call_id=chosen[1])
+        elif message.role not in RESULTS:
+            before = written if definition.repeat is not None and definition.repeat.per == "conversation" else 0
+            waiting = [(call, written_id(rules, definition, call, before + at)) for at, call in enumerate(message.tool_calls)]
+            written += len(message.tool_calls)
+        found.append(message)
+    return found
+
+
+def learned(
+    rules: Alternatives, definition: Definition, marks: Sequence[tuple[bool, str, int]], tokens: Sequence[tuple[int, int, str]], text: str
+) -> list[Span]:
+    """Return what a model learns of a text; marks: (whether it begins, rule, place), tokens: as in `Turn.marks`."""
+    slots = Slots.of(definition)
+    stops = slots.stops
+    mine = [rule for rule, role in definition.messages.items() if role == "assistant"]
+    headers = {rule: _headers(rules, rule if rule in rules else ACCEPTED + rule) for rule in mine}
+    openings = {rule for rule in mine if _is_opening(rules, rule if rule in rules else ACCEPTED + rule, slots)}
+    events = [(place, begins, rule) for begins, rule, place in marks if rule in definition.messages]
+    spans: list[Span] = []
+    for index, (place, begins, rule) in enumerate(events):
+        if not begins or rule not in headers:
+            continue
+        header = next((text for text in sorted(headers[rule], key=len, reverse=True) if text), "")
+        header = next((one for one in sorted(headers[rule], key=len, reverse=True) if text.startswith(one, place)), header)
+        start = place + len(header)
+        end = next(at for at, opens, other in events[index:] if not opens and other == rule)
+        if rule in openings:
+            start = end
+            end = next((at for at, opens, _ in events[index + 1 :] if opens), len(text))
+        inside = [token for token in tokens if start <= token[0] < end and token[2] in stops]
+        behind = next((token for token in tokens if token[0] == end and token[2] in stops), None)
+        if behind is not None and (not inside or inside[-1][1] != end):
+            end = behind[1]
+        elif inside:
+            end = inside[-1][1]
+        spans.append((start, end))
+    return spans
+
+
+def _is_opening(rules: Alternatives, rule: str, slots: Slots) -> bool:
+    """Return whether a rule of a message is its header alone, without what the message says."""
+    work, seen = [rule], {rule}
+    said = {"content", "string_content", "tool_call", *slots.thoughts, *slots.builtins}
+    while work:
+        for sequence in rules.get(work.pop(), ()):
+            for symbol in sequence:
+                if isinstance(symbol, Ref):
+                    if slots.meaning(symbol.rule) in said:
+                        return False
+                    if symbol.rule not in seen:
+                        seen.add(symbol.rule)
+                        work.append(symbol.rule)
+    return True
+
+
+def _headers(rules: Alternatives, rule: str) -> set[str]:
+    """Return the fixed texts that alternatives of a rule begin with."""
+    found = set()
+    for sequence in rules.get(rule, ()):
+        text = ""
+        for symbol in sequence:
+            part = _only(symbol, rules, 8)
+            if part is None:
+                break
+            text += part
+        found.add(text)
+    return found
+
+
+def _only(symbol: Symbol, rules: Alternatives, depth: int) -> str | None:
+    """Return the one text that a symbol derives, None if there is none or several."""
+    if isinstance(symbol, (Literal, Special)):
+        return fixed(symbol)
+    if not isinstance(symbol, Ref) or not depth or len(rules.get(symbol.rule, ())) != 1:
+        return None
+    parts = [_only(part, rules, depth - 1) for part in rules[symbol.rule][0]]
+    return None if None in parts else "".join(part for part in parts if part is not None)

@@ -1,0 +1,187 @@
+"""Messages → text, token ids, and which of them a model learns.
+
+Special tokens come from the structure alone: a message that spells ``<|im_end|>`` is rendered as the ordinary tokens of these ten
+characters.  In text the two cannot be told apart, so there such a message is refused.
+
+What is rendered is read back before it is returned; a conversation that a reader would take for another one is refused.  Left out: the
+list of tools, which templates write into the system message, each in words of its own; a caller says it in the system message.
+
+Tested in tests/test_render.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, VocabularyError
+from constrained.formats.binding.bind import changes_of
+from constrained.formats.binding.rules import Alternatives, alternatives_of
+from constrained.formats.message import Message
+from constrained.formats.read.inputs import Turn, split_text
+from constrained.formats.read.question import Question, ask
+from constrained.formats.read.reading import Reading, Terms, assembled, ending, judged, machine_over, marks_of, messages_of
+from constrained.formats.tools import read_tools
+from constrained.formats.writing.conversation import RESULTS, Span, learned, read_messages, with_tools, write_conversation
+from constrained.formats.writing.turn import Piece
+from constrained.work import MAX_WORK, Budget, current, metered
+
+if TYPE_CHECKING:
+    from constrained.formats.load import ChatFormat
+
+IGNORED = -100  # the label of a token that is not learned, for transformers and TRL
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A conversation: its pieces, the text with its special tokens, and what a model learns of it."""
+
+    pieces: tuple[Piece, ...]
+    turn: Turn
+    spans: tuple[Span, ...]
+
+
+def render(chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: Mapping[str, Any]) -> Rendered:
+    """Return the canonical text of messages.
+
+    Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
+    """
+    definition = chat.definition
+    messages = with_tools(read_messages(given), tools, definition.tool_list)
+    rules = alternatives_of(chat.generic.rules)
+    for change in changes_of(definition, options):
+        for target, source in change.replace:
+            rules[target] = rules[source]
+        for rule in change.drop:
+            rules[rule] = ()
+    if "conversation" not in rules:
+        raise ConstrainedError(f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn")
+    read = None if tools is None or definition.payload is None else read_tools(tools)
+    with metered(None if current() is not None else Budget(MAX_WORK * 4)):
+        names = frozenset(definition.tokens.values())
+        pieces = _split(write_conversation(rules, "conversation", definition, messages, read), names)
+        turn = _turn(pieces, names)
+        question = ask(chat.generic, definition, "conversation", options)
+        spans = _checked(question, Terms(read), turn, messages, rules)
+    return Rendered(tuple(pieces), turn, tuple(spans))
+
+
+def text_of(chat: ChatFormat, rendered: Rendered) -> str:
+    """Return the text.  Raises: ConstrainedError: a message spells a special token."""
+    read = split_text(rendered.turn.text, chat.definition)
+    if read.marks != rendered.turn.marks:
+        name = next((mark[2] for mark in read.marks if mark not in rendered.turn.marks), "a special token")
+        raise ConstrainedError(
+            "cannot render the messages as text", because=f"one of them spells {name!r}, which every reader takes for the token",
+            instead="render(messages, vocabulary), where text stays text")
+    return rendered.turn.text
+
+
+def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tuple[list[int], list[bool]]:
+    """Return the token ids, and which of them are learned; text is cut where that begins, as it is behind a prompt.
+
+    Raises: VocabularyError: it lacks a special token.
+    """
+    starts = {start for start, _ in rendered.spans}
+    ids: list[int] = []
+    places: list[int] = []
+    run, at = "", 0
+    for text, is_structure in [*_split(rendered.pieces, (*chat.definition.tokens.values(), *chat.definition.markers)), ("", True)]:
+        is_token = is_structure and text in vocabulary.special
+        if is_structure and text in chat.definition.tokens.values() and not is_token:
+            raise VocabularyError(f"the vocabulary has no special token {text!r}", instead="chat.respell({…}), or the model's own tokenizer")
+        inner = sorted(place - at for place in starts if at < place < at + len(text))
+        for start, stop in zip([0, *inner], [*inner, len(text)], strict=True):
+            if at + start in starts or is_token or not text:
+                _flush(run, at + start, ids, places, vocabulary)
+                run = ""
+            run += "" if is_token else text[start:stop]
+        at += len(text)
+        if is_token:
+            ids.append(vocabulary.special[text])
+            places.append(at)
+    return ids, _in_spans(places, rendered.spans)
+
+
+def _flush(run: str, end: int, ids: list[int], places: list[int], vocabulary: Vocabulary) -> None:
+    """Add the tokens of a text that ends at a place; places[i]: where, in characters, token i ends."""
+    if not run:
+        return
+    tokens = vocabulary.tokenize(run.encode())
+    ids += tokens
+    read, start = b"", end - len(run)
+    for token in tokens:
+        read += vocabulary.tokens[token] or b""
+        places.append(start + len(read.decode(errors="ignore")))
+
+
+def _in_spans(places: Sequence[int], spans: Sequence[Span]) -> list[bool]:
+    """Return which tokens lie in a span; a token that holds a part of a character counts by the characters that it completes."""
+    found, spans_left = [], list(spans)
+    for place in places:
+        while spans_left and spans_left[0][1] < place:
+            spans_left.pop(0)
+        found.append(bool(spans_left) and spans_left[0][0] < place <= spans_left[0][1])
+    return found
+
+
+def labels(ids: Sequence[int], mask: Sequence[bool]) -> np.ndarray[Any, Any]:
+    """Return labels in the convention of transformers and TRL: the id where it is learned, `IGNORED` elsewhere; models shift them."""
+    return np.where(np.asarray(mask, bool), np.asarray(ids, np.int64), IGNORED)
+
+
+def _split(pieces: Iterable[Piece], names: Iterable[str]) -> list[Piece]:
+    """Return the pieces, with names that stand in the structure as pieces of their own."""
+    spelled = sorted(names, key=len, reverse=True)
+    if not spelled:
+        return list(pieces)
+    pattern = re.compile("(" + "|".join(map(re.escape, spelled)) + ")")
+    found: list[Piece] = []
+    for text, is_structure in pieces:
+        found += [(part, True) for part in pattern.split(text) if part] if is_structure else [(text, False)]
+    return found
+
+
+def _turn(pieces: Sequence[Piece], names: frozenset[str]) -> Turn:
+    marks, at = [], 0
+    for text, is_structure in pieces:
+        if is_structure and text in names:
+            marks.append((at, at + len(text), text))
+        at += len(text)
+    return Turn("".join(text for text, _ in pieces), tuple(marks))
+
+
+def _checked(question: Question, terms: Terms, turn: Turn, messages: Sequence[Message], rules: Alternatives) -> list[Span]:
+    """Return what is learned of a text that is read as these messages.  Raises: ConstrainedError: it is not."""
+    machine = machine_over(question.network, turn)
+    trail = ending(machine, question, terms)
+    read: list[Message] = []
+    if trail is not False:
+        reading = judged(Reading(assembled(trail, question, turn.text).messages), question, terms, turn.text)
+        read = messages_of(reading.messages, question)
+    if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
+        raise ConstrainedError(
+            f"the format '{question.definition.title}' cannot carry these messages", because="readers would take them for others",
+            instead="leave out of the texts what looks like a part of the format")
+    marks = [(mark.mark[0], question.slots.meaning(mark.mark[1]), mark.place) for mark in marks_of(trail)]
+    return learned(rules, question.definition, marks, turn.marks, turn.text)
+
+
+def _alike(read: Sequence[Message], given: Sequence[Message], question: Question) -> bool:
+    """Return whether messages say the same; stop tokens count where they are given, ids where the format leaves them to the model."""
+    repeat = question.definition.repeat
+    ids = repeat is not None and repeat.ids == "unique"
+    return len(read) == len(given) and all(_plain(mine, theirs, ids=ids) == _plain(theirs, theirs, ids=ids) for mine, theirs in zip(read, given, strict=True))
+
+
+def _plain(message: Message, given: Message, *, ids: bool) -> Message:
+    counts = [ids and at < len(given.tool_calls) and given.tool_calls[at].id is not None for at in range(len(message.tool_calls))]
+    calls = [call if counted else replace(call, id=None) for call, counted in zip(message.tool_calls, counts, strict=True)]
+    thoughts = {kind: text for kind, text in message.thoughts.items() if text}
+    found = replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None)
+    return replace(found, name=given.name, call_id=given.call_id) if given.role in RESULTS else found  # formats write them or not

@@ -1,0 +1,167 @@
+"""A message → the canonical text of its turn, by the format's own grammar.
+
+The writer searches the grammar for a derivation that says all the message holds and nothing else; where several do, the first
+alternatives of the grammar win.  Nothing about a format is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+from constrained.errors import ConstrainedError
+from constrained.formats.binding.bind import id_slot, spell_name
+from constrained.formats.binding.markers import avoided
+from constrained.formats.binding.rules import Alternatives
+from constrained.formats.binding.tagged import tags_of, write_members
+from constrained.formats.defining.definition import ENTRY, Definition
+from constrained.formats.message import Message, ToolCall
+from constrained.formats.payload.quoted import sorted_members, write_quoted
+from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
+from constrained.formats.tools import Tool
+from constrained.formats.writing.derivation import derive
+from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
+from constrained.regex import Expr, matches
+
+Piece = tuple[str, bool]  # a text, and whether the grammar says it; what a message says can never be a special token
+
+
+class _Said(NamedTuple):
+    """How much of a message has been written: the rules of its texts, and the number of its calls."""
+
+    texts: frozenset[str] = frozenset()
+    calls: int = 0
+
+
+def write_turn(rules: Alternatives, definition: Definition, message: Message, tools: tuple[Tool, ...] | None) -> str:
+    """Return the text of a turn, stop token included: the message's, if the format can end such a turn with it.
+
+    Raises: ConstrainedError: the format has no such turn.
+    """
+    schemas = {tool.name: tool.parameters for tool in tools or ()}
+    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
+    texts |= {"content": message.content} if message.content else {}
+    calls = [write_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(message.tool_calls)]
+    slots = {"content", *definition.thoughts.values()}
+    call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
+    stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
+
+    def leaf(other: set[str], symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
+        if not isinstance(symbol, Ref):
+            text = fixed(symbol)
+            return [] if text is None or text in other else [(said, [(text, True)])]
+        rule = symbol.rule
+        if rule in slots:
+            writes = rule in texts and rule not in said.texts and fits(rules, rule, texts[rule])
+            return [(said._replace(texts=said.texts | {rule}), [(texts[rule], False)])] if writes else []
+        if rule in call_rules:
+            writes = said.calls < len(calls) and calls[said.calls][0] == rule
+            return [(said._replace(calls=said.calls + 1), calls[said.calls][1])] if writes else []
+        return None
+
+    whole = _Said(frozenset(texts), len(calls))
+    for other in (stops - {message.stop} if message.stop in stops else set(), set[str]()):
+        pieces = derive(rules, ENTRY, _Said(), partial(leaf, other), lambda said: said == whole)
+        if pieces is not None:
+            return _joined([piece for found in pieces for piece in found], definition)
+    raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=_reason(message, rules))
+
+
+def _joined(pieces: list[Piece], definition: Definition) -> str:
+    for text, is_structure in pieces:
+        found = None if is_structure else next((name for name in (*definition.tokens.values(), *definition.reserved) if name in text), None)
+        if found is not None:
+            raise ConstrainedError(
+                f"cannot write the turn in the format '{definition.title}'", because=f"one of its texts spells {found!r}, which readers take for the token",
+                instead="render(messages, vocabulary), where text stays text")
+    return "".join(text for text, _ in pieces)
+
+
+def _reason(message: Message, rules: Alternatives) -> str:
+    if not fits(rules, "content", message.content):
+        return "readers would take its text for something else"
+    counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
+    parts = [*(["text"] if message.content else []), *(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counts if count)]
+    return f"none has {' and '.join(parts) or 'neither text nor calls'}"
+
+
+def write_call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object, at: int) -> tuple[str, list[Piece]]:
+    """Return the rule that writes a call, number `at` of its turn, and what it writes."""
+    builtin, payload = definition.builtins.get(call.name), definition.payload
+    if (builtin.rule if builtin else "tool_call") not in rules:
+        raise ConstrainedError(f"the format '{definition.title}' cannot call {call.name!r}", because="no such tool is on offer")
+    if builtin is not None:
+        if call.arguments.keys() != builtin.arguments.keys():
+            raise ConstrainedError(f"cannot call {call.name!r}", because=f"its arguments are {', '.join(builtin.arguments)}")
+        values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
+        return builtin.rule, _filled(rules, builtin.rule, values, definition)
+    assert payload is not None  # a grammar with tool_call has one
+    arguments = sorted_members(call.arguments) if payload.sorts else in_schema_order(call.arguments, schema)
+    avoid = avoided(definition, marker_safe=True)
+    if payload.quote is not None:
+        written = write_quoted(arguments, definition.tokens[payload.quote])
+    elif payload.surface == "tagged":
+        written = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())), avoid)
+    else:
+        written = [(write_keywords(arguments, avoid) if payload.surface == "python" else write_json(arguments, avoid), False)]
+    texts = {"name": spell_name(call.name, payload), "arguments": ""}
+    if definition.repeat is not None and definition.repeat.ids is not None:
+        texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)
+    return "tool_call", _filled(rules, "tool_call", texts, definition, written)
+
+
+def _slotted_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:
+    """Return what stands in the slot of a call's id, or of the number in it: what the call brings along, if the format can write that."""
+    repeat, slot = definition.repeat, id_slot(rules)
+    assert repeat is not None
+    given = call.id.rpartition(":")[2] if call.id and slot == "call_number" else call.id
+    if given and (repeat.ids != "counted" or given.isdecimal()):
+        return given
+    return str(repeat.first + at) if repeat.ids == "counted" else f"call{repeat.first + at:05d}"
+
+
+def written_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:
+    """Return the id of a call, number `at`, as its text has it; of formats without ids the one that it brings along."""
+    if definition.repeat is None or definition.repeat.ids is None:
+        return call.id or ""
+    text = _slotted_id(rules, definition, call, at)
+    if id_slot(rules) == "call_id":
+        return text
+    pieces = _filled(rules, "call_id", {"name": call.name, "call_number": text}, definition)
+    return "".join(piece for piece, _ in pieces)
+
+
+def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: Definition, arguments: list[Piece] | None = None) -> list[Piece]:
+    """Return the first text of a rule in which each of the given rules writes its value, once; `arguments`: those of the rule of this name."""
+
+    def leaf(symbol: Symbol, used: frozenset[str]) -> Iterable[tuple[frozenset[str], list[Piece] | None]] | None:
+        if not isinstance(symbol, Ref):
+            return [(used, [(text, True)])] if (text := fixed(symbol)) is not None else []
+        if symbol.rule not in values:
+            return None
+        own = arguments if symbol.rule == "arguments" and arguments is not None else [(values[symbol.rule], False)]
+        writes = symbol.rule not in used and (own is arguments or fits(rules, symbol.rule, values[symbol.rule]))
+        return [(used | {symbol.rule}, own)] if writes else []
+
+    pieces = derive(rules, rule, frozenset[str](), leaf, lambda used: len(used) == len(values))
+    if pieces is None:
+        because = next((f"{rule} cannot be {text[:40]!r}" for rule, text in values.items() if not fits(rules, rule, text)), None)
+        raise ConstrainedError(f"the format '{definition.title}' cannot write this call", because=because)
+    return [piece for found in pieces for piece in found]
+
+
+def fixed(symbol: Symbol) -> str | None:
+    """Return the text of a literal or a special token."""
+    if isinstance(symbol, Literal):
+        return symbol.text
+    return symbol.name if isinstance(symbol, Special) else None
+
+
+def fits(rules: Alternatives, rule: str, text: str) -> bool:
+    """Return whether a rule that is one terminal derives a text; other rules are not judged."""
+    sequence = rules[rule][0] if rule in rules else ()
+    if not text or len(sequence) != 1 or not isinstance(sequence[0], Pattern):
+        return True
+    language = sequence[0].language
+    return not isinstance(language, Expr) or matches(language, text)

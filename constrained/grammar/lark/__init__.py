@@ -1,0 +1,1 @@
+"""Lark files → rules, and rules → Lark files: directives, imports, terminals with context, what the lexer prefers."""

@@ -1,0 +1,1 @@
+"""Patterns as people write them: Python's `re` and ECMA-262, assertions and Unicode properties."""

@@ -1,0 +1,387 @@
+r"""Patterns with assertions (``^ $ \b`` and look-around) as expressions.
+
+A parser hands over a tree in which everything free of assertions is an `Expr` already.  What follows a point of the pattern is a
+*continuation*, and the texts that match it are found from right to left: a look-ahead is an intersection with the language of the rest,
+``$`` an intersection with the empty text.  What an assertion asks about the text on its left is the language of an expression over the
+whole prefix (``^``: the empty text; ``(?<=x)``: ANY*·x; half of ``\b``: ANY*·\w); while it reads, a state carries the derivatives
+of these expressions: its *context*.  Where the continuation does not ask, or the answer is settled, the state is an ordinary
+expression, so anchored patterns leave no trace.  Only assertions about a context that changes, and assertions inside a loop, remain as
+`Step` states, united, intersected and complemented in disjunctive normal form, of which there are finitely many.
+
+Refused: rewriting loops with look-ahead by hand, and bounded look-ahead by enumeration.  Left out: a look-ahead inside a look-behind.
+Source: ours; the state is an alternating automaton's (Chandra, Kozen, Stockmeyer 1981) with a deterministic left context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from constrained.errors import LimitExceeded
+from constrained.regex.algebra import concat, repeat, union
+from constrained.regex.boolean import complement, intersect
+from constrained.regex.derive import joined, raw_edges
+from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, INFINITE, NEVER, REPEAT, STEP, Expr, RawEdges, node
+from constrained.regex.liveness import pruned
+from constrained.work import place, spend
+
+_DEPTH_LIMIT = 120  # assertions and loops that one character may open inside each other
+_LONG = 50  # continuations in a row that are not left to recursion
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A part of a pattern without assertions."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seq:
+    """One item after the other."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alt:
+    """Any of the items."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """`least` to `most` times a body that holds an assertion; most may be INFINITE."""
+
+    body: Node
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """The rest of the text starts with the body, or, if not `positive`, does not."""
+
+    body: Node
+    positive: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Behind:
+    """The text so far is in `prefix`, or, if not `positive`, is not."""
+
+    prefix: Expr
+    positive: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class End:
+    """The text ends here."""
+
+
+_Inside: TypeAlias = frozenset[tuple[int, int]]
+Node: TypeAlias = Piece | Seq | Alt | Loop | Ahead | Behind | End
+
+EMPTY = Piece(EPSILON)
+TEXT_END = End()
+TEXT_START = Behind(EPSILON)
+
+
+def seq(*items: Node) -> Node:
+    """Return the items in order, neighbours without assertions joined."""
+    spend(2 * len(items))
+    found: list[Node] = []
+    for item in items:
+        found.extend(item.items if isinstance(item, Seq) else (item,))
+    joined_items: list[Node] = []
+    pieces: list[Expr] = []
+    for item in (*found, TEXT_END):
+        if isinstance(item, Piece):
+            pieces.append(item.expr)
+            continue
+        if pieces:
+            joined_items.append(Piece(concat(*pieces)))
+            pieces = []
+        joined_items.append(item)
+    joined_items.pop()
+    return joined_items[0] if len(joined_items) == 1 else Seq(tuple(joined_items)) if joined_items else EMPTY
+
+
+def alt(*items: Node) -> Node:
+    """Return any of the items, those without assertions united."""
+    pieces = [item.expr for item in items if isinstance(item, Piece)]
+    rest: list[Node] = [item for item in items if not isinstance(item, Piece)]
+    if pieces:
+        rest.append(Piece(union(*pieces)))
+    return rest[0] if len(rest) == 1 else Alt(tuple(rest))
+
+
+def loop(body: Node, least: int, most: int | None) -> Node:
+    """Return a repeat."""
+    if isinstance(body, Piece):
+        return Piece(repeat(body.expr, least, most))
+    return Loop(body, least, INFINITE if most is None else most)
+
+
+def word_edge(word: Expr, *, positive: bool) -> Node:
+    r"""Return ``\b`` or ``\B`` for a class of word characters."""
+    spend(25)
+    after, before = concat(ANY_TEXT, word), Piece(word)
+    return alt(
+        seq(Behind(after), Ahead(before, positive=not positive)),
+        seq(Behind(after, positive=False), Ahead(before, positive=positive)),
+    )
+
+
+def has_ahead(tree: Node) -> bool:
+    """Return whether a tree asks about the text to its right."""
+    spend(1)
+    if isinstance(tree, (Seq, Alt)):
+        return any(has_ahead(item) for item in tree.items)
+    return isinstance(tree, (Ahead, End)) or (isinstance(tree, Loop) and has_ahead(tree.body))
+
+
+def build(tree: Node, *, search: bool = False) -> Expr:
+    """Return the texts that a tree matches from start to end; with `search`, those that contain a match.
+
+    >>> from constrained.regex import matches
+    >>> a, b = Piece(node(3, "a")), Piece(node(3, "b"))
+    >>> [matches(build(seq(Ahead(a), alt(a, b))), text) for text in "ab"]
+    [True, False]
+    """
+    if isinstance(tree, Piece):
+        return concat(ANY_TEXT, tree.expr, ANY_TEXT) if search else tree.expr
+    program = _Program()
+    done = _Cont(EMPTY, None, 0, 0, anything=search)
+    start = program.then(seq(Piece(ANY_TEXT), tree) if search else tree, done)
+    return pruned(program.resolve(start, program.context()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cont:
+    """A node and what follows it; interned by its program.  `least` and `most` count what is left of a loop."""
+
+    node: Node
+    next: _Cont | None  # None: the end, where `anything` may follow or nothing
+    least: int
+    most: int
+    anything: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Program:
+    """The continuations of one pattern and the prefixes that it asks about."""
+
+    prefixes: dict[Expr, int] = field(default_factory=dict)
+    asked_by: dict[int, frozenset[int]] = field(default_factory=dict)
+    conts: dict[tuple[int, int, int, int], _Cont] = field(default_factory=dict)
+    asked: dict[_Cont, frozenset[int]] = field(default_factory=dict)
+    known: dict[tuple[_Cont, frozenset[int]], Expr | None] = field(default_factory=dict)
+    rest: _Cont = _Cont(EMPTY, None, 0, 0, anything=True)
+
+    def then(self, tree: Node, after: _Cont) -> _Cont:
+        """Return the continuation that reads a tree and goes on."""
+        if isinstance(tree, Seq):
+            for item in reversed(tree.items):
+                after = self.then(item, after)
+            return after
+        if isinstance(tree, Loop):
+            return self._cont(tree, after, tree.least, tree.most)
+        if isinstance(tree, Piece) and tree.expr is EPSILON:
+            return after
+        return self._cont(tree, after, 0, 0)
+
+    def _cont(self, tree: Node, after: _Cont, least: int, most: int) -> _Cont:
+        key = (id(tree), id(after), least, most)
+        found = self.conts.get(key)
+        if found is None:
+            spend(8)
+            found = self.conts.setdefault(key, _Cont(tree, after, least, most))
+            self._asks(found)
+        return found
+
+    def _asks(self, cont: _Cont) -> frozenset[int]:
+        """Return the indices of the prefixes on which a continuation depends."""
+        found = self.asked.get(cont)
+        if found is None:
+            found = frozenset() if cont.next is None else self._asks(cont.next) | self._asked_by(cont.node)
+            self.asked[cont] = found
+        return found
+
+    def _asked_by(self, tree: Node) -> frozenset[int]:
+        if isinstance(tree, Behind):
+            return frozenset({self.prefixes.setdefault(tree.prefix, len(self.prefixes))})
+        if isinstance(tree, (Piece, End)):
+            return frozenset()
+        found = self.asked_by.get(id(tree))
+        if found is None:
+            inner = tree.items if isinstance(tree, (Seq, Alt)) else (tree.body,)
+            spend(3 * len(inner))
+            found = self.asked_by[id(tree)] = frozenset().union(*map(self._asked_by, inner))
+        return found
+
+    def context(self) -> tuple[Expr, ...]:
+        """Return the context at the start of the text."""
+        return tuple(self.prefixes)
+
+    def pure(self, cont: _Cont, dead: frozenset[int]) -> Expr | None:
+        """Return the texts that match a continuation if no context can change that; `dead` prefixes never match again."""
+        key = (cont, dead & self._asks(cont))
+        if key not in self.known:
+            row, at = [cont], cont.next
+            while at is not None and (at, dead & self._asks(at)) not in self.known:
+                row.append(at)
+                at = at.next
+            for at in reversed(row[_LONG::_LONG]):  # each leaves less than that to recursion
+                self.pure(at, dead)
+            spend(3)
+            self.known[key] = self._pure(cont, dead)
+        return self.known[key]
+
+    def _pure(self, cont: _Cont, dead: frozenset[int]) -> Expr | None:
+        tree, after = cont.node, cont.next
+        if after is None:
+            return ANY_TEXT if cont.anything else EPSILON
+        if isinstance(tree, Loop):
+            return None
+        if isinstance(tree, Behind):
+            if self.prefixes[tree.prefix] not in dead:
+                return None
+            return NEVER if tree.positive else self.pure(after, dead)
+        if isinstance(tree, Alt):
+            options = [self.pure(self.then(item, after), dead) for item in tree.items]
+            return None if None in options else union(*(option for option in options if option is not None))
+        rest = self.pure(after, dead)
+        if rest is None:
+            return None
+        if isinstance(tree, Piece):
+            return concat(tree.expr, rest)
+        if isinstance(tree, End):
+            return EPSILON if rest.accepts else NEVER
+        assert isinstance(tree, Ahead)
+        seen = self.pure(self.then(tree.body, self.rest), dead)
+        return None if seen is None else intersect(rest, seen if tree.positive else complement(seen))
+
+    def resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: _Inside = frozenset(), depth: int = 0) -> Expr:
+        """Return the texts that match a continuation in a context.
+
+        `inside` holds the loops that were entered since the last character; a round that reads nothing satisfies every lower bound.
+        """
+        simple = self.pure(cont, frozenset(at for at, prefix in enumerate(context) if prefix is NEVER))
+        if simple is not None:
+            return simple
+        spend(5 + len(context))
+        if depth > _DEPTH_LIMIT:
+            raise LimitExceeded(
+                f"a regular expression opens more than {_DEPTH_LIMIT} assertions and repeats at one character", where=place(),
+                instead="take look-around out of repeats, or write fewer in a row",
+            )
+        return self._resolve(cont, context, inside, depth + 1)
+
+    def _resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: _Inside, depth: int) -> Expr:
+        tree, after = cont.node, cont.next
+        assert after is not None
+        if isinstance(tree, Loop):
+            return self._resolve_loop(cont, tree, context, inside, depth)
+        if isinstance(tree, Alt):
+            return union(*(self.resolve(self.then(item, after), context, inside, depth) for item in tree.items))
+        if isinstance(tree, Behind):
+            holds = context[self.prefixes[tree.prefix]].accepts
+            return self.resolve(after, context, inside, depth) if holds == tree.positive else NEVER
+        if isinstance(tree, End):
+            return EPSILON if self.resolve(after, context, inside, depth).accepts else NEVER
+        if isinstance(tree, Ahead):
+            rest = self.resolve(after, context, inside, depth)
+            if rest is NEVER:
+                return NEVER
+            seen = self.resolve(self.then(tree.body, self.rest), context, inside, depth)
+            return intersect(rest, seen if tree.positive else complement(seen))
+        assert isinstance(tree, Piece)
+        read = self._read(tree.expr, after, context)
+        return union(read, self.resolve(after, context, inside, depth)) if tree.expr.accepts else read
+
+    def _resolve_loop(self, cont: _Cont, tree: Loop, context: tuple[Expr, ...], inside: _Inside, depth: int) -> Expr:
+        after, least, most = cont.next, cont.least, cont.most
+        assert after is not None
+        key = (id(tree), id(after))
+        if key in inside and least == 0:
+            return self.resolve(after, context, inside, depth)
+        if key in inside:
+            least = 0
+        options = [self.resolve(after, context, inside, depth)] if least == 0 else []
+        if most:
+            again = self._cont(tree, after, max(0, least - 1), most - 1 if most < INFINITE else INFINITE)
+            options.append(self.resolve(self.then(tree.body, again), context, inside | {key}, depth))
+        return union(*options)
+
+    def _read(self, expr: Expr, after: _Cont, context: tuple[Expr, ...]) -> Expr:
+        """Return what reads at least one character of an expression and goes on with a continuation."""
+        asks = self._asks(after)
+        context = tuple(prefix if at in asks else NEVER for at, prefix in enumerate(context))
+        if all(prefix.long == 0 for prefix in context):
+            rest = self.pure(after, frozenset(range(len(context))))
+            if rest is not None:
+                return concat(_nonempty(expr), rest)
+        return node(STEP, Step(self, expr, after, context))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Step:
+    """Read at least one character of `expr`, then match `after`, given the left `context` before that character."""
+
+    program: _Program
+    expr: Expr
+    after: _Cont
+    context: tuple[Expr, ...]
+
+    @property
+    def depth(self) -> int:
+        """How deep look-behind nests; each level costs the recursion of several expressions."""
+        return 5 + max([prefix._depth for prefix in (self.expr, *self.context)])
+
+    def __repr__(self) -> str:
+        return f"(?:{self.expr!r}, then assertions)"
+
+    def edges(self) -> RawEdges:
+        """Return the derivatives, per range on which the expression and every prefix in the context have one."""
+        pieces: list[_Piece] = [(low, high, target, ()) for low, high, target in raw_edges(self.expr)]
+        for prefix in self.context:
+            pieces = _refined(pieces, raw_edges(prefix))
+            spend(len(pieces))
+        found: list[tuple[int, int, Expr]] = []
+        known: dict[tuple[Expr, tuple[Expr, ...]], Expr] = {}
+        for low, high, target, context in pieces:
+            result = known.get((target, context))
+            if result is None:
+                result = known[target, context] = self.program.resolve(self.program.then(Piece(target), self.after), context)
+            if result is not NEVER:
+                found.append((low, high, result))
+        return joined(found)
+
+
+_Piece = tuple[int, int, Expr, tuple[Expr, ...]]
+
+
+def _refined(pieces: list[_Piece], edges: RawEdges) -> list[_Piece]:
+    """Split pieces where the edges change, and append the edges' targets to their contexts."""
+    found, at = [], 0
+    for low, high, target, context in pieces:
+        while low <= high:
+            while at < len(edges) and edges[at][1] < low:
+                at += 1
+            first, last, prefix = edges[at] if at < len(edges) else (high + 1, high + 1, NEVER)
+            if low < first:
+                prefix, last = NEVER, first - 1
+            last = min(last, high)
+            found.append((low, last, target, (*context, prefix)))
+            low = last + 1
+    return found
+
+
+def _nonempty(expr: Expr) -> Expr:
+    if not expr.accepts:
+        return expr
+    if expr.kind == REPEAT and not expr.args[0].accepts:
+        return repeat(expr.args[0], 1, None if expr.args[2] == INFINITE else expr.args[2])
+    return intersect(expr, repeat(ANY, 1))

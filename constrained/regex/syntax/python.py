@@ -1,0 +1,189 @@
+r"""Patterns of Python's `re`, as Lark's terminals use them.
+
+`re` itself parses (`python_tree`), so syntax, flags and error positions cannot differ; this module turns its parse tree into expressions.
+The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.  Backreferences and conditional
+groups are not regular; possessive quantifiers and atomic groups depend on what else could have matched; both are refused.
+
+Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from constrained.caches import cached
+from constrained.errors import GrammarError, LimitExceeded
+from constrained.regex import charset
+from constrained.regex.algebra import char_class, concat, literal, optional
+from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
+from constrained.regex.syntax.assertions import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
+from constrained.regex.syntax.python_tree import op, parsed
+from constrained.work import metered, place, spend, working_on
+
+_FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE, "a": re.ASCII, "u": re.UNICODE}
+_CATEGORIES = {
+    op.CATEGORY_DIGIT: r"\d", op.CATEGORY_NOT_DIGIT: r"\D", op.CATEGORY_SPACE: r"\s", op.CATEGORY_NOT_SPACE: r"\S",
+    op.CATEGORY_WORD: r"\w", op.CATEGORY_NOT_WORD: r"\W",
+}
+_NEWLINE = literal("\n")
+
+
+@cached(1024)
+def parse_python(pattern: str, flags: str = "") -> Expr:
+    r"""Return the texts that ``re.fullmatch(pattern, text)`` accepts; flags are letters of ``imsxau``.
+
+    Raises: GrammarError for wrong syntax and for what is not regular, with line and column; LimitExceeded for deep nesting.
+
+    >>> from constrained.regex import matches
+    >>> thought = parse_python(r"(?:(?!</think>).)*</think>", "s")
+    >>> matches(thought, "hm\n</think>"), matches(thought, "</think></think>")
+    (True, False)
+    """
+    number = 0
+    for letter in flags:
+        if letter not in _FLAGS:
+            raise GrammarError(f"unknown regular expression flag {letter!r}", instead=f"letters of {''.join(_FLAGS)!r}")
+        number |= _FLAGS[letter]
+    with metered(), working_on(f"pattern {_shown(pattern)}"):
+        return _read(pattern, number)
+
+
+def _read(pattern: str, number: int) -> Expr:
+    spend(len(pattern))
+    try:
+        items, read = parsed(pattern, number)
+        return build(Reader(pattern, read).sequence(items, read))
+    except re.error as error:
+        raise GrammarError(
+            f"cannot read regular expression {_shown(pattern)}", where=f"line {error.lineno or 1} column {error.colno or 1}",
+            because=error.msg, instead="the syntax of Python's re module",
+        ) from None
+    except (RecursionError, OverflowError) as error:
+        raise LimitExceeded(
+            f"regular expression {_shown(pattern)} nests too deep or counts too far", where=place(), because=type(error).__name__,
+            instead="a rule of the grammar for what nests",
+        ) from None
+
+
+def _shown(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= 60 else pattern[:57] + "…")
+
+
+class Reader:
+    """Turns `re`'s parse tree into look-around trees; one per pattern."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern, self.flags = pattern, flags
+
+    def sequence(self, items: Any, flags: int) -> Node:
+        return seq(*(self.item(operator, argument, flags) for operator, argument in items))
+
+    def item(self, operator: Any, argument: Any, flags: int) -> Node:
+        spend(6)
+        rule = _RULES.get(operator)
+        if rule is None:
+            raise self.refused(operator)
+        return rule(self, argument, flags)
+
+    def one(self, items: list[tuple[Any, Any]], flags: int) -> Node:
+        """Return the class of one character that a list of set items stands for."""
+        negated = bool(items) and items[0][0] is op.NEGATE
+        spend(1 + len(items))
+        found: list[tuple[int, int]] = []
+        for operator, argument in items[1:] if negated else items:
+            if operator is op.CATEGORY:
+                found += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
+            else:
+                low, high = argument if operator is op.RANGE else (argument, argument)
+                found.append((low, high))
+        exact = charset.normal(found)
+        if flags & re.IGNORECASE:
+            exact = charset.ignoring_case(exact, flags & (re.IGNORECASE | re.ASCII))
+        return Piece(char_class(charset.negate(exact) if negated else exact))
+
+    def anchor(self, code: Any, flags: int) -> Node:
+        multiline = flags & re.MULTILINE
+        if code is op.AT_BEGINNING_STRING or (code is op.AT_BEGINNING and not multiline):
+            return TEXT_START
+        if code is op.AT_BEGINNING:
+            return Behind(optional(concat(ANY_TEXT, _NEWLINE)))
+        if code is op.AT_END_STRING:
+            return TEXT_END
+        if code is op.AT_END:
+            newline = Piece(_NEWLINE)
+            return alt(TEXT_END, Ahead(newline if multiline else seq(newline, TEXT_END)))
+        word = char_class(charset.matched_by_re(r"\w", flags & re.ASCII))
+        if code is op.AT_BOUNDARY:
+            return word_edge(word, positive=True)
+        inner = word_edge(word, positive=False)
+        return inner if re.search(r"\B", "") else seq(alt(Behind(EPSILON, positive=False), Ahead(Piece(ANY))), inner)
+
+    def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
+        direction, items = argument
+        body = self.sequence(items, flags)
+        if direction > 0:
+            return Ahead(body, positive)
+        if has_ahead(body):
+            raise GrammarError(
+                f"cannot compile regular expression {_shown(self.pattern)}", because="a look-behind holds an assertion about what follows",
+                instead="move the inner assertion out of the look-behind",
+            )
+        return Behind(build(seq(Piece(ANY_TEXT), body)), positive)
+
+    def refused(self, operator: Any) -> GrammarError:
+        because, instead, spelled = _REFUSED.get(operator, (f"{operator} has no regular meaning", "plain regular syntax", "$."))
+        found = re.search(spelled, re.sub(r"\\[^1-9]", "..", self.pattern))
+        at = found.start() if found else 0
+        line, column = self.pattern.count("\n", 0, at) + 1, at - self.pattern.rfind("\n", 0, at)
+        return GrammarError(
+            f"cannot compile regular expression {_shown(self.pattern)}", where=f"line {line} column {column}", because=because, instead=instead,
+        )
+
+
+def _repeat(reader: Reader, argument: Any, flags: int) -> Node:
+    least, most, items = argument
+    return loop(reader.sequence(items, flags), int(least), None if most is op.MAXREPEAT else int(most))
+
+
+def _group(reader: Reader, argument: Any, flags: int) -> Node:
+    return reader.sequence(argument[3], inner_flags(argument, flags))
+
+
+def inner_flags(argument: Any, flags: int) -> int:
+    """Return the flags that hold within a group."""
+    added, removed = int(argument[1]), int(argument[2])
+    return ((flags & ~re.UNICODE if added & re.ASCII else flags) | added) & ~removed
+
+
+def _branch(reader: Reader, argument: Any, flags: int) -> Node:
+    return alt(*(reader.sequence(option, flags) for option in argument[1]))
+
+
+def _any(reader: Reader, argument: Any, flags: int) -> Node:
+    return Piece(char_class(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
+
+
+_RULES: dict[Any, Callable[[Reader, Any, int], Node]] = {
+    op.LITERAL: lambda reader, argument, flags: reader.one([(op.LITERAL, argument)], flags),
+    op.NOT_LITERAL: lambda reader, argument, flags: reader.one([(op.NEGATE, None), (op.LITERAL, argument)], flags),
+    op.IN: lambda reader, argument, flags: reader.one(argument, flags),
+    op.ANY: _any,
+    op.BRANCH: _branch,
+    op.SUBPATTERN: _group,
+    op.MAX_REPEAT: _repeat,
+    op.MIN_REPEAT: _repeat,
+    op.AT: lambda reader, argument, flags: reader.anchor(argument, flags),
+    op.ASSERT: lambda reader, argument, flags: reader.look(argument, flags, positive=True),
+    op.ASSERT_NOT: lambda reader, argument, flags: reader.look(argument, flags, positive=False),
+    op.FAILURE: lambda reader, argument, flags: Piece(NEVER),
+}
+
+_NO_MEMORY = "what a group matched cannot be remembered by a regular language"
+_REFUSED = {
+    op.GROUPREF: (_NO_MEMORY, "write the alternatives out, or use a rule with a template", r"\\[1-9]|\(\?P="),
+    op.GROUPREF_EXISTS: (_NO_MEMORY, "write both cases as alternatives", r"\(\?\("),
+    op.ATOMIC_GROUP: ("an atomic group depends on what else could have matched", "a group (?:…) or a look-ahead", r"\(\?>"),
+    op.POSSESSIVE_REPEAT: ("a possessive quantifier depends on what else could have matched", "a greedy quantifier", r"[*+?}]\+"),
+}

@@ -1,0 +1,1 @@
+"""Drafts: conjunctions of constraints of one JSON type while keywords are still being added."""

@@ -1,0 +1,275 @@
+"""Conjunctions of constraints on arrays: the drafts from which `ArrayShape` is made.
+
+A draft is a conjunction; a union of drafts is a tuple of them (see `alternatives`).  Its complement is a union of obligations (one item is
+not …, the array is shorter than …), most of which fit into one clause.  Drafts are narrowed only while they are built and shared after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from constrained.errors import UnsupportedSchema
+from constrained.schema.reading.nodes import NOTHING, Node, both
+from constrained.schema.values import (
+    ALWAYS,
+    ArrayShape,
+    Clause,
+    Conj,
+    Count,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    Obligation,
+    negation,
+)
+from constrained.work import spend
+
+Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
+
+_LONGEST_PREFIX = 10_000
+
+
+@dataclass(slots=True)
+class ArrayDraft:
+    """The arrays a with a[i] in prefix[i], a[i] in rest beyond, min <= len(a) <= max, all counts and all clauses, and `unique`.
+
+    `seen` counts the leading items that some keyword has evaluated (None: all of them); an item in one of `seen_items` counts too.
+    """
+
+    prefix: tuple[Conj, ...] = ()
+    rest: Conj = ALWAYS
+    min: int = 0
+    max: int | None = None
+    counts: tuple[Count, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    unique: bool | None = None
+    seen: int | None = 0
+    seen_items: tuple[Conj, ...] = ()
+
+
+FULL = ArrayDraft()
+
+
+def item(draft: ArrayDraft, index: int) -> Conj:
+    return draft.prefix[index] if index < len(draft.prefix) else draft.rest
+
+
+def disjoint(left: ArrayDraft, right: ArrayDraft, never: Never) -> bool:
+    """Return True if certainly no array satisfies both drafts."""
+    if left.unique is not None and right.unique is not None and left.unique != right.unique:
+        return True
+    least = max(left.min, right.min)
+    if left.max is not None and left.max < least or right.max is not None and right.max < least:
+        return True
+    spend(1)
+    for index in range(min(max(len(left.prefix), len(right.prefix)) + 1, least)):
+        one, other = item(left, index), item(right, index)
+        joined = both(one, other)
+        if joined == NOTHING or joined != one and joined != other and never(joined):
+            return True
+    return False
+
+
+def merge(left: ArrayDraft, right: ArrayDraft, never: Never) -> ArrayDraft | None:
+    """Return the conjunction of two drafts; None only if no array satisfies both."""
+    if left is FULL:
+        return right
+    if right is FULL:
+        return left
+    if disjoint(left, right, never):
+        return None
+    longest = max(len(left.prefix), len(right.prefix))
+    spend(4 + longest + len(left.counts) * len(right.counts) // 4 + len(left.clauses) // 8)
+    most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
+    return ArrayDraft(
+        tuple(both(item(left, index), item(right, index)) for index in range(longest)), both(left.rest, right.rest),
+        max(left.min, right.min), most, _joined(left.counts, right.counts), _joined(left.clauses, right.clauses),
+        left.unique if right.unique is None else right.unique,
+        None if left.seen is None or right.seen is None else max(left.seen, right.seen), _joined(left.seen_items, right.seen_items),
+    )
+
+
+def _joined(left: tuple[object, ...], right: tuple[object, ...]) -> tuple:  # type: ignore[type-arg]
+    return tuple(dict.fromkeys(left + right)) if left and right else left or right
+
+
+def deny(draft: ArrayDraft) -> tuple[ArrayDraft, ...]:
+    """Return the complement of what the keywords of one schema say (such a draft has no clauses)."""
+    clause: set[Obligation] = set()
+    for index, conj in enumerate(draft.prefix):
+        clause.update(ItemAt(index, other) for other in denials(conj))
+    clause.update(ItemFrom(len(draft.prefix), other) for other in denials(draft.rest))
+    if draft.min:
+        clause.add(LengthBelow(draft.min))
+    if draft.max is not None:
+        clause.add(LengthAtLeast(draft.max + 1))
+    for count in draft.counts:
+        if not count.item:  # it counts all items
+            clause.update((LengthBelow(count.min),) if count.min else ())
+            clause.update((LengthAtLeast(count.max + 1),) if count.max is not None else ())
+    found = [ArrayDraft(clauses=(frozenset(clause),))] if clause else []
+    for count in draft.counts:
+        if not count.item:
+            continue
+        if count.min == 1:
+            found.append(ArrayDraft(rest=negation(count.item)))
+        elif count.min:
+            found.append(ArrayDraft(counts=(Count(count.item, 0, count.min - 1),)))
+        if count.max is not None:
+            found.append(ArrayDraft(counts=(Count(count.item, count.max + 1, None),)))
+    if draft.unique:
+        found.append(ArrayDraft(unique=False))
+    return tuple(found)
+
+
+def denials(conj: Conj) -> list[Conj]:
+    """Return conjunctions whose union is the complement of this one."""
+    if conj == NOTHING:
+        return [ALWAYS]
+    return [negation(frozenset((literal,))) for literal in conj]
+
+
+def as_clause(draft: ArrayDraft) -> Clause | None:
+    """Return the draft as a clause, if it is the same as one."""
+    bare = replace(draft, seen=0, seen_items=())
+    if len(draft.clauses) == 1 and bare == ArrayDraft(clauses=draft.clauses):
+        return draft.clauses[0]
+    if bare == ArrayDraft(min=draft.min) and draft.min:
+        return frozenset({LengthAtLeast(draft.min)})
+    if bare == ArrayDraft(max=draft.max) and draft.max is not None:
+        return frozenset({LengthBelow(draft.max + 1)})
+    if len(draft.counts) == 1 and bare == ArrayDraft(counts=draft.counts) and (draft.counts[0].min, draft.counts[0].max) == (1, None):
+        return frozenset({ItemFrom(0, draft.counts[0].item)})
+    last = len(draft.prefix) - 1
+    if last >= 0 and not any(draft.prefix[:-1]) and bare == ArrayDraft(prefix=draft.prefix, min=draft.min):
+        if draft.min == last + 1:
+            return frozenset({ItemAt(last, draft.prefix[-1])})
+        if draft.min == 0:
+            return frozenset({LengthBelow(last + 1), ItemAt(last, draft.prefix[-1])})
+    return None
+
+
+def of_clause(clause: Clause) -> ArrayDraft:
+    return ArrayDraft(clauses=(clause,))
+
+
+def shape(draft: ArrayDraft, node: Node, never: Never) -> ArrayShape | None:
+    """Return the draft as a shape with its clauses simplified; None if it is seen to be empty.
+
+    Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
+    """
+    work = replace(draft)
+    clauses: list[Clause] = list(dict.fromkeys(draft.clauses))
+    changed = True
+    while changed:
+        changed = False
+        _shorten(work, never)
+        if work.max is not None and work.max < work.min:
+            return None
+        kept: list[Clause] = []
+        spend(sum(map(len, clauses)))
+        for clause in clauses:
+            left = _simplified(clause, work, never)
+            if left is None:
+                continue
+            if not left:
+                return None
+            if len(left) == 1 and _impose(next(iter(left)), work, node):
+                changed = True
+            else:
+                kept.append(left)
+        clauses = kept
+    if work.max is not None and work.max < 2:
+        if work.unique is False:
+            return None
+        work.unique = None
+    counts = _counts(work)
+    if counts is None or work.max is not None and work.max < work.min:
+        return None
+    prefix = list(work.prefix[: work.max])
+    while prefix and prefix[-1] == work.rest:
+        prefix.pop()
+    return ArrayShape(tuple(prefix), work.rest, work.min, work.max, counts, tuple(dict.fromkeys(clauses)), work.unique)
+
+
+def _shorten(work: ArrayDraft, never: Never) -> None:
+    """Lower the maximum to the first position that allows no item."""
+    for index, conj in enumerate((*work.prefix[: work.max], work.rest)):
+        if conj and (work.max is None or index < work.max) and (conj == NOTHING or index < work.min and never(conj)):
+            work.max = index
+            return
+
+
+def _simplified(clause: Clause, work: ArrayDraft, never: Never) -> Clause | None:
+    """Return the obligations that can still hold; None if one of them holds anyway."""
+    found = set()
+    for part in clause:
+        if isinstance(part, LengthBelow):
+            if work.max is not None and work.max < part.length:
+                return None
+            possible = work.min < part.length
+        elif isinstance(part, LengthAtLeast):
+            if work.min >= part.length:
+                return None
+            possible = work.max is None or work.max >= part.length
+        else:
+            assert isinstance(part, (ItemAt, ItemFrom))
+            known = item(work, part.index)
+            if isinstance(part, ItemAt):
+                if work.min > part.index and part.item <= known:
+                    return None
+                dead = never(both(known, part.item))
+            else:
+                if work.min > part.index and any(part.item <= item(work, index) for index in range(part.index, min(work.min, len(work.prefix) + 1))):
+                    return None
+                dead = all(never(both(conj, part.item)) for conj in (*work.prefix[part.index :], work.rest))
+            possible = not dead and (work.max is None or work.max > part.index)
+        if possible:
+            found.add(part)
+    return frozenset(found)
+
+
+def _impose(part: Obligation, work: ArrayDraft, node: Node) -> bool:
+    """Make a lone obligation a constraint of the draft; "some item is …" has to stay a clause."""
+    if isinstance(part, LengthBelow):
+        work.max = part.length - 1
+    elif isinstance(part, LengthAtLeast):
+        work.min = part.length
+    elif isinstance(part, ItemAt):
+        if part.index >= _LONGEST_PREFIX:
+            raise UnsupportedSchema("cannot compile an obligation on a far item", where=node.pointer, because=f"it is number {part.index}")
+        work.prefix += (work.rest,) * (part.index + 1 - len(work.prefix))
+        work.prefix = (*work.prefix[: part.index], both(work.prefix[part.index], part.item), *work.prefix[part.index + 1 :])
+        work.min = max(work.min, part.index + 1)
+    else:
+        return False
+    return True
+
+
+def _counts(work: ArrayDraft) -> tuple[Count, ...] | None:
+    """Return the counts that say something; bounds on the number of all items move to the length.  None: they cannot hold."""
+    found: dict[Conj, Count] = {}
+    for count in work.counts:
+        if not count.item:
+            work.min = max(work.min, count.min)
+            work.max = count.max if work.max is None else work.max if count.max is None else min(work.max, count.max)
+            continue
+        known = found.get(count.item)
+        if known is not None:
+            most = known.max if count.max is None else count.max if known.max is None else min(known.max, count.max)
+            count = Count(count.item, max(known.min, count.min), most)
+        if count.max is not None and count.max < count.min or count.item == NOTHING and count.min:
+            return None
+        if count.item != NOTHING and (count.min or count.max is not None):
+            found[count.item] = count
+    return tuple(found.values())
+
+
+def with_unseen(draft: ArrayDraft, conj: Conj) -> ArrayDraft | None:
+    """Return the draft with all items that nothing has evaluated in `conj` (which allows for `seen_items`); None if it is empty."""
+    if draft.seen is None or not conj:
+        return draft
+    return merge(draft, ArrayDraft((ALWAYS,) * draft.seen, conj), lambda _: False)

@@ -1,0 +1,165 @@
+"""Conjunctions of constraints on objects: the drafts from which `ObjectShape` is made.
+
+Two kinds of constraint are enough: "the value of every key in K belongs to C" and "some key in K is present with a value in C"; each is
+the complement of the other.  For a single key they are kept as a name and its conjunction.  Drafts are narrowed only while they are
+built and shared after; a union of drafts is a tuple of them (see `alternatives`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from constrained.schema.drafts.arrays import denials
+from constrained.schema.drafts.property_names import NO_KEYS, Keys
+from constrained.schema.reading.nodes import NOTHING, both
+from constrained.schema.values import ALWAYS, Absent, Conj, HasNamed, Obligation, Present
+from constrained.work import spend
+
+Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
+
+
+@dataclass(frozen=True, slots=True)
+class HasIn:
+    """Some key of a set is present with a value in `value`; becomes `HasNamed` and `HasOther` once all names are known."""
+
+    keys: Keys
+    value: Conj
+
+
+@dataclass(slots=True)
+class ObjectDraft:
+    """The objects with values in named[k] at k and in C at the keys of K for (K, C) in regions, all required keys, and so on.
+
+    `seen` are the keys that some keyword has evaluated.
+    """
+
+    named: dict[str, Conj] = field(default_factory=dict)
+    regions: tuple[tuple[Keys, Conj], ...] = ()
+    required: dict[str, None] = field(default_factory=dict)
+    min: int = 0
+    max: int | None = None
+    clauses: tuple[frozenset[Obligation | HasIn], ...] = ()
+    seen: Keys = NO_KEYS
+
+
+FULL = ObjectDraft()
+
+
+def value_of(draft: ObjectDraft, key: str) -> Conj:
+    """Return the conjunction that the value of a key must satisfy."""
+    found = draft.named.get(key, ALWAYS)
+    for keys, conj in draft.regions:
+        if key in keys:
+            found = both(found, conj)
+    return found
+
+
+def disjoint(left: ObjectDraft, right: ObjectDraft, never: Never) -> bool:
+    """Return True if certainly no object satisfies both drafts."""
+    for one, other in ((left, right), (right, left)):
+        spend(len(one.required) + len(other.regions) * len(one.required))
+        for key in one.required:
+            if other is left and key in left.required:
+                continue
+            here, there = value_of(one, key), value_of(other, key)
+            joined = both(here, there)
+            if joined == NOTHING or joined != here and joined != there and never(joined):
+                return True
+    least = max(left.min, right.min)
+    if left.max is None and right.max is None:
+        return False
+    least = max(least, len({**left.required, **right.required}))
+    return left.max is not None and left.max < least or right.max is not None and right.max < least
+
+
+def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | None:
+    """Return the conjunction of two drafts; None only if no object satisfies both."""
+    if left is FULL:
+        return right
+    if right is FULL:
+        return left
+    if disjoint(left, right, never):
+        return None
+    spend(4 + (len(left.named) >> 4) + (len(right.named) >> 1) + len(left.regions) * len(right.regions) + len(left.clauses) // 8)
+    named = dict(left.named)
+    for key, conj in right.named.items():
+        named[key] = both(named[key], conj) if key in named else conj
+    most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
+    return ObjectDraft(
+        named, left.regions + tuple(part for part in right.regions if part not in left.regions), {**left.required, **right.required},
+        max(left.min, right.min), most, tuple(dict.fromkeys(left.clauses + right.clauses)) if left.clauses and right.clauses else left.clauses or right.clauses,
+        left.seen if right.seen is NO_KEYS else left.seen | right.seen,
+    )
+
+
+def deny(draft: ObjectDraft) -> tuple[ObjectDraft, ...]:
+    """Return the complement of what the keywords of one schema say (its clauses are pairs of `Absent` and `Present`)."""
+    clause: set[Obligation | HasIn] = set()
+    for key, conj in draft.named.items():
+        clause.update(_has(key, other) for other in denials(conj))
+    for keys, conj in draft.regions:
+        clause.update(HasIn(keys, other) for other in denials(conj))
+    clause.update(Absent(key) for key in draft.required)
+    found = [of_clause(frozenset(clause))] if clause else []
+    if draft.min:
+        found.append(ObjectDraft(max=draft.min - 1))
+    if draft.max is not None:
+        found.append(ObjectDraft(min=draft.max + 1))
+    for pair in draft.clauses:
+        contrary = ObjectDraft()
+        for part in pair:
+            if isinstance(part, Absent):
+                contrary.required[part.key] = None
+            else:
+                assert isinstance(part, Present)
+                contrary.named[part.key] = NOTHING
+        found.append(contrary)
+    return tuple(found)
+
+
+def _has(key: str, value: Conj) -> Obligation:
+    return HasNamed(key, value) if value else Present(key)
+
+
+def as_clause(draft: ObjectDraft) -> frozenset[Obligation | HasIn] | None:
+    """Return the draft as a clause, if it is the same as one."""
+    if draft.regions or draft.min or draft.max is not None:
+        return None
+    if draft.clauses:
+        return draft.clauses[0] if len(draft.clauses) == 1 and not draft.named and not draft.required else None
+    if len(draft.named) + len(draft.required) == 1:
+        for key, conj in draft.named.items():
+            return frozenset({Absent(key)}) if conj == NOTHING else frozenset({Absent(key), _has(key, conj)})
+        return frozenset(Present(key) for key in draft.required)
+    if len(draft.named) == 1 and draft.named.keys() == draft.required.keys():
+        return frozenset(_has(key, conj) for key, conj in draft.named.items())
+    return None
+
+
+def of_clause(clause: frozenset[Obligation | HasIn]) -> ObjectDraft:
+    """Return the objects that satisfy a clause; one about the value of a single key becomes that key's constraint."""
+    keys = {getattr(part, "key", None) for part in clause}
+    if len(keys) == 1 and len(clause) <= 2:
+        (key,) = keys
+        if key is not None:
+            return _of_single_key(key, clause)
+    return ObjectDraft(clauses=(clause,))
+
+
+def _of_single_key(key: str, clause: frozenset[Obligation | HasIn]) -> ObjectDraft:
+    values = [part.value for part in clause if isinstance(part, HasNamed)]
+    absent, present = Absent(key) in clause, Present(key) in clause
+    if len(values) + absent + present == 1:
+        if absent:
+            return ObjectDraft({key: NOTHING})
+        return ObjectDraft({key: values[0]} if values else {}, required={key: None})
+    if absent and values:
+        return ObjectDraft({key: values[0]})
+    return FULL if absent and present else ObjectDraft(clauses=(clause,))
+
+
+def with_unseen(draft: ObjectDraft, conj: Conj) -> ObjectDraft:
+    """Return the draft with the values of all keys that nothing has evaluated in `conj`."""
+    return replace(draft, regions=(*draft.regions, (~draft.seen, conj))) if conj else draft

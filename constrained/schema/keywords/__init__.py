@@ -1,0 +1,1 @@
+"""What each keyword says, sorted by the types it speaks about; a function per keyword."""

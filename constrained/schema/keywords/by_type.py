@@ -1,0 +1,218 @@
+"""Which keyword says what about which types: the keywords of a node sorted for the normalisation.
+
+`_KEYWORDS` is the dispatch table, one function per keyword.  `rules` of the dialect decide which entries count for a schema, so there is
+one table per dialect, cut from this one.  Keywords of one type narrow a draft; keywords that apply subschemas to the same instance
+(`allOf`, `if`, …) become operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from constrained.schema.drafts import scalars
+from constrained.schema.drafts.arrays import FULL as FULL_ARRAY
+from constrained.schema.drafts.arrays import ArrayDraft
+from constrained.schema.drafts.objects import FULL as FULL_OBJECT
+from constrained.schema.drafts.objects import ObjectDraft
+from constrained.schema.drafts.operations import Operation
+from constrained.schema.drafts.scalars import ARRAY, EVERY_TYPE, NULL, OBJECT, SCALAR, TYPE_BITS, ScalarDraft, Scalars
+from constrained.schema.keywords import arrays, logic, objects
+from constrained.schema.reading.dialects import Dialect
+from constrained.schema.strings.sets import ALL_TEXTS, Texts
+from constrained.schema.values import ALWAYS, Conj
+from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.schema.reading.nodes import Node
+
+
+class Group(IntEnum):
+    """What a keyword's function narrows."""
+
+    TYPE = 0
+    SCALARS = 1
+    ARRAYS = 2
+    OBJECTS = 3
+    LOGIC = 4  # the function returns operations
+    LISTED = 5  # enum and const: types, scalars and composite values
+    NAMES = 6
+    UNEVALUATED = 7
+
+
+Function = Callable[..., Any]
+
+_KEYWORDS: dict[str, tuple[Group, Function | None]] = {
+    "type": (Group.TYPE, None),
+    "$ref": (Group.LOGIC, logic.reference),
+    "$dynamicRef": (Group.LOGIC, logic.reference),
+    "$recursiveRef": (Group.LOGIC, logic.reference),
+    "allOf": (Group.LOGIC, logic.all_of),
+    "anyOf": (Group.LOGIC, logic.any_of),
+    "oneOf": (Group.LOGIC, logic.one_of),
+    "not": (Group.LOGIC, logic.not_),
+    "if": (Group.LOGIC, logic.if_),
+    "dependentSchemas": (Group.LOGIC, logic.dependent_schemas),
+    "enum": (Group.LISTED, None),
+    "const": (Group.LISTED, None),
+    "minimum": (Group.SCALARS, scalars.minimum),
+    "maximum": (Group.SCALARS, scalars.maximum),
+    "exclusiveMinimum": (Group.SCALARS, scalars.exclusive_minimum),
+    "exclusiveMaximum": (Group.SCALARS, scalars.exclusive_maximum),
+    "multipleOf": (Group.SCALARS, scalars.multiple_of),
+    "minLength": (Group.SCALARS, scalars.min_length),
+    "maxLength": (Group.SCALARS, scalars.max_length),
+    "pattern": (Group.SCALARS, scalars.pattern),
+    "format": (Group.SCALARS, scalars.format_),
+    "items": (Group.ARRAYS, arrays.items),
+    "prefixItems": (Group.ARRAYS, arrays.prefix_items),
+    "additionalItems": (Group.ARRAYS, arrays.additional_items),
+    "minItems": (Group.ARRAYS, arrays.min_items),
+    "maxItems": (Group.ARRAYS, arrays.max_items),
+    "uniqueItems": (Group.ARRAYS, arrays.unique_items),
+    "contains": (Group.ARRAYS, arrays.contains),
+    "properties": (Group.OBJECTS, objects.properties),
+    "patternProperties": (Group.OBJECTS, objects.pattern_properties),
+    "additionalProperties": (Group.OBJECTS, objects.additional_properties),
+    "propertyNames": (Group.NAMES, None),
+    "required": (Group.OBJECTS, objects.required),
+    "dependentRequired": (Group.OBJECTS, objects.dependent_required),
+    "dependencies": (Group.OBJECTS, objects.dependent_required),
+    "minProperties": (Group.OBJECTS, objects.min_properties),
+    "maxProperties": (Group.OBJECTS, objects.max_properties),
+    "unevaluatedItems": (Group.UNEVALUATED, None),
+    "unevaluatedProperties": (Group.UNEVALUATED, None),
+}
+
+
+@dataclass(slots=True, eq=False)  # PERF: a frozen one takes three times as long to make
+class Plan:
+    """The keywords of one schema, sorted; never changed.  `scalars` are for numbers and strings; each entry is a function and the keyword's value."""
+
+    types: int
+    scalars: tuple[tuple[Function, Any], ...] = ()
+    arrays: tuple[tuple[Function, Any], ...] = ()
+    objects: tuple[tuple[Function, Any], ...] = ()
+    operations: tuple[Operation, ...] = ()
+    names: Conj = ALWAYS  # what propertyNames asks of every key
+    unevaluated: Mapping[int, Conj] = field(default_factory=dict)  # by ARRAY and OBJECT
+    plain: bool = True  # no operations, nothing unevaluated
+
+
+_NOTHING = Plan(0)
+_EVERYTHING = Plan(EVERY_TYPE)
+_tables: dict[int, tuple[Dialect, dict[str, tuple[Group, Any]]]] = {}  # by id of the dialect, which the entry keeps alive
+
+
+def _table(dialect: Dialect) -> dict[str, tuple[Group, Any]]:
+    found = _tables.get(id(dialect))
+    if found is None:
+        table = {keyword: entry for keyword, entry in _KEYWORDS.items() if keyword in dialect.rules}
+        found = _tables[id(dialect)] = dialect, table
+    return found[1]
+
+
+def plan_of(node: Node) -> Plan:
+    """Return the sorted keywords of a node.  Cost: 1 µs and 0.2 µs per keyword, once."""
+    found: Plan | None = node.plan
+    if found is None:
+        found = node.plan = _sort(node)
+    return found
+
+
+def _sort(node: Node) -> Plan:
+    schema = node.schema
+    if isinstance(schema, bool):
+        return _EVERYTHING if schema else _NOTHING
+    dialect = node.resource.dialect
+    table = _table(dialect)
+    if dialect.reference_stands_alone and "$ref" in schema:
+        schema = {"$ref": schema["$ref"]}
+    spend(1 + (len(schema) >> 2))
+    types, names = EVERY_TYPE, ALWAYS
+    scalars_: list[tuple[Function, Any]] = []
+    arrays_: list[tuple[Function, Any]] = []
+    objects_: list[tuple[Function, Any]] = []
+    operations: list[Operation] = []
+    unevaluated: dict[int, Conj] = {}
+    for keyword, value in schema.items():
+        entry = table.get(keyword)
+        if entry is None:
+            continue
+        group, function = entry
+        if group is Group.OBJECTS:
+            objects_.append((function, value))
+        elif group is Group.ARRAYS:
+            arrays_.append((function, value))
+        elif group is Group.SCALARS:
+            scalars_.append((function, value))
+        elif group is Group.TYPE:
+            types &= _types(value, nullable=dialect.nullable and schema.get("nullable") is True)
+        elif group is Group.LOGIC:
+            operations += function(value, node, keyword)
+        elif group is Group.NAMES:
+            names = node.below(value, keyword)
+        elif group is Group.UNEVALUATED:
+            unevaluated[ARRAY if keyword == "unevaluatedItems" else OBJECT] = node.below(value, keyword)
+        else:
+            values = value if keyword == "enum" else [value]
+            types &= scalars.types_of(values)
+            scalars_.append((scalars.enum, values))
+            if keyword == "enum" or len(schema) > 1:
+                operations += logic.composites(values, node, keyword)
+            else:
+                _constant(value, arrays_, objects_)
+        if keyword == "dependencies":
+            operations += logic.dependent_schemas(value, node, keyword)
+    return Plan(
+        types, tuple(scalars_), tuple(arrays_), tuple(objects_), tuple(operations), names, unevaluated, not operations and not unevaluated)
+
+
+def _constant(value: Any, arrays_: list[tuple[Function, Any]], objects_: list[tuple[Function, Any]]) -> None:
+    """Make a lone `const` with a composite value a draft of its own instead of a union of one."""
+    if isinstance(value, list):
+        arrays_.append((arrays.constant, value))
+    elif isinstance(value, dict):
+        objects_.append((objects.constant, value))
+
+
+def _types(value: str | list[str], *, nullable: bool) -> int:
+    bits = NULL if nullable else 0
+    for name in (value,) if isinstance(value, str) else value:
+        bits |= TYPE_BITS[name]
+    return bits
+
+
+def own_scalars(node: Node, plan: Plan) -> Scalars:
+    """Return the scalars that the keywords of the schema itself allow."""
+    bits = plan.types & SCALAR
+    if not bits or not plan.scalars:
+        return scalars.of_types(bits)
+    draft = ScalarDraft()
+    for function, value in plan.scalars:
+        function(draft, value, node)
+    return draft.scalars(bits)
+
+
+def own_array(node: Node, plan: Plan) -> ArrayDraft:
+    """Return the arrays that the keywords of the schema itself allow, if it allows arrays."""
+    if not plan.arrays:
+        return FULL_ARRAY
+    draft = ArrayDraft()
+    for function, value in plan.arrays:
+        function(draft, value, node)
+    return draft
+
+
+def own_object(node: Node, plan: Plan, names: Texts) -> ObjectDraft:
+    """Return the objects that the keywords of the schema itself allow, if it allows objects; `names` are the allowed keys."""
+    if not plan.objects and names is ALL_TEXTS:
+        return FULL_OBJECT
+    draft = ObjectDraft()
+    for function, value in plan.objects:
+        function(draft, value, node)
+    if names is not ALL_TEXTS:
+        objects.property_names(draft, names)
+    return draft

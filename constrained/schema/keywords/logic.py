@@ -1,0 +1,61 @@
+"""The keywords that combine subschemas on the same instance, one function each; a function returns operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.scalars import ARRAY, OBJECT
+from constrained.schema.values import ALWAYS, Conj
+
+if TYPE_CHECKING:
+    from constrained.schema.reading.nodes import Node
+
+
+def _each(values: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
+    return tuple(node.below(schema, keyword, index) for index, schema in enumerate(values))
+
+
+def reference(_: str, node: Node, keyword: str) -> list[Operation]:
+    return [Operation(Kind.ALL, (node.referent(keyword),), keyword)]
+
+
+def all_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
+    return [Operation(Kind.ALL, _each(value, keyword, node), keyword)]
+
+
+def any_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
+    return [Operation(Kind.ANY, _each(value, keyword, node), keyword)]
+
+
+def one_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
+    return [Operation(Kind.ONE, _each(value, keyword, node), keyword)]
+
+
+def not_(value: Any, node: Node, keyword: str) -> list[Operation]:
+    return [Operation(Kind.NOT, (node.below(value, keyword),), keyword)]
+
+
+def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
+    """SPEC: "then" and "else" are ignored without "if", and a missing one always holds."""
+    then, otherwise = (node.below(node.schema[name], name) if name in node.schema else ALWAYS for name in ("then", "else"))
+    return [Operation(Kind.IF, (node.below(value, keyword), then, otherwise), keyword)]
+
+
+def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[Operation]:
+    """Return one conditional per key; the lists of names in draft 7's "dependencies" are `keywords_object.dependent_required`."""
+    return [
+        Operation(Kind.WHEN, (node.below(schema, keyword, key),), keyword, OBJECT, key)
+        for key, schema in value.items() if type(schema) is not list
+    ]
+
+
+def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
+    """Return the union of the arrays and the union of the objects among the values of "enum" or "const"."""
+    found = []
+    for kind, bit in ((list, ARRAY), (dict, OBJECT)):
+        constants = tuple(
+            node.document.constant(value, ((node.where, keyword), index)) for index, value in enumerate(values) if type(value) is kind)
+        if constants:
+            found.append(Operation(Kind.ANY, constants, keyword, bit))
+    return found

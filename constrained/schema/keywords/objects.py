@@ -1,0 +1,98 @@
+"""The keywords of objects, one function each; a function narrows the draft of its schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from constrained.caches import cached
+from constrained.regex import ANY_TEXT, Expr
+from constrained.schema.drafts.objects import ObjectDraft
+from constrained.schema.drafts.property_names import ALL_KEYS, Keys
+from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.strings import sets as texts
+from constrained.schema.strings.sets import Texts
+from constrained.schema.values import Absent, Present
+
+if TYPE_CHECKING:
+    from constrained.schema.reading.nodes import Node
+
+_FEW_NAMES = 16  # keys of a pattern that are named one by one
+
+
+def properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
+    named, below = draft.named, node.below
+    for key, schema in value.items():
+        named[key] = below(schema, "properties", key)
+
+
+def pattern_properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
+    draft.regions += tuple(
+        (Keys(False, *_matching(pattern)), conj)
+        for pattern, schema in value.items() if (conj := node.below(schema, "patternProperties", pattern))
+    )
+
+
+def additional_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
+    """SPEC: applies to the keys that neither "properties" nor "patternProperties" of the same schema name."""
+    conj = node.below(value, "additionalProperties")
+    if conj:
+        draft.regions += ((Keys(True, *_mentioned(node)), conj),)
+
+
+def _mentioned(node: Node) -> tuple[frozenset[str], tuple[Expr, ...]]:
+    matching = [_matching(pattern) for pattern in node.schema.get("patternProperties", ())]
+    return frozenset(node.schema.get("properties", ())).union(*(names for names, _ in matching)), tuple(part for _, languages in matching for part in languages)
+
+
+@cached(4096)
+def _matching(pattern: str) -> tuple[frozenset[str], tuple[Expr, ...]]:
+    """Return the keys that a pattern finds: by name if they are few, as with ``^name$``, else as a language."""
+    language = texts.of_pattern(pattern)
+    few = texts.listed(language, _FEW_NAMES)
+    return (frozenset(), (language,)) if few is None else (frozenset(few), ())
+
+
+def evaluated(node: Node) -> Keys:
+    """Return the keys that the keywords of the schema itself evaluate."""
+    if "additionalProperties" in node.schema:
+        return ALL_KEYS
+    return Keys(False, *_mentioned(node))
+
+
+def property_names(draft: ObjectDraft, names: Texts) -> None:
+    """Forbid all keys outside a set of names; the caller normalises the subschema."""
+    if names.only is not None:
+        draft.regions += ((Keys(True, names.only), NOTHING),)
+    elif names.language is ANY_TEXT:
+        if names.barred:
+            draft.regions += ((Keys(False, names.barred), NOTHING),)
+    else:
+        draft.regions += ((Keys(True, languages=(names.expr(),)), NOTHING),)
+
+
+def required(draft: ObjectDraft, value: list[str], node: Node) -> None:
+    draft.required.update(dict.fromkeys(value))
+
+
+def dependent_required(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
+    """Draft 7's "dependencies" may have schemas among its values, see `keywords_logic.dependent_schemas`."""
+    draft.clauses += tuple(
+        frozenset((Absent(key), Present(name)))
+        for key, names in value.items() if type(names) is list for name in dict.fromkeys(names) if name != key
+    )
+
+
+def min_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
+    draft.min = int(value)
+
+
+def max_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
+    draft.max = int(value)
+
+
+def constant(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
+    """The object itself, for `const`."""
+    for key, part in value.items():
+        draft.named[key] = node.document.constant(part, ((node.where, "const"), key))
+    draft.required = dict.fromkeys(value)
+    draft.regions += ((Keys(True, frozenset(value)), NOTHING),)

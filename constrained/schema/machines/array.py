@@ -1,0 +1,218 @@
+"""Arrays as machines over the position, with lazily counted states.
+
+A position is (how many items are written, how often each `Count` is met, which clauses are open, and for distinct items their values)
+and a phase, as for objects:
+
+    FIRST ─ item ─► AFTER ─ "," ─► NEXT ─ item ─► …          "]" where `closable`
+
+The number of items is exact only as far as something depends on it, so that an array without bounds has four states and ``maxItems:
+100000`` costs nothing until somebody writes so many.  Counts and clauses are met by nondeterminism: an item is read as one that meets
+them and as one that does not.  An item is offered only if the array can still be completed (`completable`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from constrained.errors import LimitExceeded
+from constrained.machine import END, Dispatch, Edges, State
+from constrained.schema.machines.clauses import Entries, beyond, claims, empty
+from constrained.schema.machines.distinct import Distinct, Written
+from constrained.schema.reading.nodes import both
+from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.satisfiability.items import can_complete
+from constrained.schema.values import ALWAYS, ArrayShape, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
+from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.schema.machines.value import Values
+
+FIRST, AFTER, NEXT = range(3)
+
+
+class Progress(NamedTuple):
+    """What the items so far mean for the rest: everything that a search for a completion needs to know."""
+
+    length: int  # no further than the machine counts
+    counts: tuple[int, ...]  # items that met each count, no further than its bound
+    clauses: int  # bit i: clause i is still open
+
+
+class Position(NamedTuple):
+    """A position between the brackets; equal positions have equal continuations."""
+
+    machine: ArrayMachine
+    phase: int
+    padded: bool  # whitespace may come
+    brackets: int  # which of the surface's
+    progress: Progress
+    written: Written  # the values so far where they must be distinct
+
+    def expand(self) -> Edges:
+        try:
+            return self._edges()
+        except LimitExceeded as error:
+            raise located(error, self.machine.place) from None
+
+    def _edges(self) -> Edges:
+        machine, phase = self.machine, self.phase
+        spend(6, machine)
+        marks = machine.values.punctuation
+        brackets = marks.arrays[self.brackets]
+        calls: list[tuple[State, State | Dispatch]] = []
+        closing = machine.closable(self.progress)
+        if phase == AFTER:
+            if (closing and brackets.trailing) or machine.continues(self):
+                calls.append((marks.comma, self._replace(phase=NEXT, padded=False)))
+            closing = closing and not (brackets.lonely and self.progress.length == 1)
+        else:
+            calls += machine.items(self)
+            closing = closing and (phase == FIRST or brackets.trailing)
+        if self.padded:
+            assert marks.gap is not None
+            calls.append((marks.gap, self._replace(padded=False)))
+        end = brackets.closing
+        return Edges(ranges=((end, end, END),) if closing else (), calls=tuple(calls))
+
+
+class ArrayMachine:
+    """The machine of one shape; compared by identity."""
+
+    def __init__(self, values: Values, shape: ArrayShape, conj: Conj = ALWAYS) -> None:
+        self.values, self.shape, self._conj = values, shape, conj
+        self._distinct = Distinct(values, shape) if shape.unique is not None and shape.max not in (0, 1) else None
+        lonely = any(brackets.lonely for brackets in values.punctuation.arrays)
+        told_apart = [len(shape.prefix), shape.min, 2 if lonely else 0]
+        for clause in shape.clauses:
+            for part in clause:
+                if isinstance(part, (ItemAt, ItemFrom)):
+                    told_apart.append(part.index + 1)
+                elif isinstance(part, (LengthBelow, LengthAtLeast)):
+                    told_apart.append(part.length)
+        self._counts_to = max(told_apart) if shape.max is None else shape.max
+        self._completable: dict[Progress, bool] = {}
+        self._alone: dict[Conj | None, bool] = {}  # see `live_items.can_complete`
+        self._live: dict[Conj, bool] = {}
+
+    @property
+    def place(self) -> str:
+        """The pointer of the schema, for messages."""
+        return pointer_of(self._conj)
+
+    def start(self, brackets: int) -> Position:
+        shape = self.shape
+        progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
+        written = Written()
+        return Position(self, FIRST, self.values.punctuation.gap is not None, brackets, progress, written)
+
+    @cached_property
+    def limit(self) -> int | None:
+        """The length that no array exceeds, because of maxItems or of a position without a value; None: unlimited."""
+        for index, conj in enumerate(self.shape.prefix):
+            if empty(self.values, conj):
+                return index
+        return len(self.shape.prefix) if empty(self.values, self.shape.rest) else self.shape.max
+
+    def closable(self, progress: Progress) -> bool:
+        shape = self.shape
+        if progress.length < shape.min:
+            return False
+        if not shape.counts and not progress.clauses:  # PERF: as nearly always
+            return True
+        return all(number >= count.min for number, count in zip(progress.counts, shape.counts, strict=True)) and (not progress.clauses or all(
+            any(isinstance(part, LengthBelow) and progress.length < part.length for part in clause)
+            for number, clause in enumerate(shape.clauses) if progress.clauses >> number & 1))
+
+    # -- items ----------------------------------------------------------------------------------------------------------
+
+    def items(self, at: Position) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read the next item."""
+        if self._distinct is not None:
+            after = self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses))
+            return self._distinct.items(at.written, at.progress.length, after) if self._may_grow(at.progress) else []
+        state = self.values.state
+        return [(state(conj), self._after(at, progress)) for conj, progress in self._options(at.progress)]
+
+    def continues(self, at: Position) -> bool:
+        """Say whether one more item may come."""
+        if self._distinct is not None:
+            return self._may_grow(at.progress) and self._distinct.continues(
+                at.written, at.progress.length, self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses)))
+        if not self.shape.counts and not at.progress.clauses:
+            return self._may_grow(at.progress) and self.completable(at.progress)
+        return bool(self._options(at.progress))
+
+    def _may_grow(self, progress: Progress) -> bool:
+        limit = self.shape.max if self._distinct else self.limit
+        return limit is None or progress.length < limit
+
+    def _after(self, at: Position, progress: Progress) -> Position:
+        return Position(self, AFTER, self.values.punctuation.gap is not None, at.brackets, progress, at.written)
+
+    def _options(self, progress: Progress) -> list[tuple[Conj, Progress]]:
+        """Return what the next item may be, with the progress it makes, as far as the array can then be completed."""
+        return [option for option in self._ways(progress) if self.completable(option[1])]
+
+    def _ways(self, progress: Progress) -> list[tuple[Conj, Progress]]:
+        if not self._may_grow(progress):
+            return []
+        shape, index = self.shape, progress.length
+        conj = shape.prefix[index] if index < len(shape.prefix) else shape.rest
+        if not shape.counts and not progress.clauses:
+            return [(conj, self._progress(progress, (), 0))]
+        entries: Entries = ((conj, progress.clauses),)
+        for number, clause in enumerate(shape.clauses):
+            if progress.clauses >> number & 1:
+                demands = [part.item for part in clause if (isinstance(part, ItemAt) and part.index == index)
+                           or (isinstance(part, ItemFrom) and part.index <= index)]
+                entries = claims(self.values, entries, 1 << number, demands)
+        ways: list[tuple[Conj, tuple[int, ...], int]] = [(conj, (), clauses) for conj, clauses in entries]
+        for number, count in zip(progress.counts, shape.counts, strict=True):
+            spend(4 * len(ways))
+            ways = [(narrowed, (*numbers, grown), clauses) for conj, numbers, clauses in ways
+                    for narrowed, grown in self._counted(conj, count, number)]
+        return [(conj, self._progress(progress, numbers, clauses)) for conj, numbers, clauses in ways]
+
+    def _counted(self, conj: Conj, count: Count, number: int) -> list[tuple[Conj, int]]:
+        """Return the item that meets a count, and the one that does not."""
+        if count.max is None and number >= count.min:
+            return [(conj, number)]
+        found = []
+        inside = both(conj, count.item)
+        if (count.max is None or number < count.max) and self._has_value(inside):
+            found.append((inside, number + 1))
+        if count.max is not None:
+            outside = both(conj, negation(count.item))
+            if self._has_value(outside):
+                found.append((outside, number))
+        elif (rest := beyond(self.values, conj, count.item)) is not None:
+            found.append((rest, number))
+        return found
+
+    def _progress(self, progress: Progress, counts: tuple[int, ...], clauses: int) -> Progress:
+        length = progress.length + 1 if progress.length < self._counts_to else progress.length
+        if clauses:
+            for number, clause in enumerate(self.shape.clauses):
+                if any(isinstance(part, LengthAtLeast) and part.length <= length for part in clause):
+                    clauses &= ~(1 << number)
+        return Progress(length, counts, clauses)
+
+    # -- liveness -------------------------------------------------------------------------------------------------------
+
+    def completable(self, progress: Progress) -> bool:
+        """Say whether some continuation closes the array."""
+        if not progress.clauses and not self.shape.counts:
+            return self.limit is None or self.shape.min <= self.limit
+        known = self._completable.get(progress)
+        if known is None:
+            open_ = tuple([clause for number, clause in enumerate(self.shape.clauses) if progress.clauses >> number & 1])
+            known = can_complete(self.shape, open_, self._has_value, progress.length, progress.counts, self._alone)
+            self._completable[progress] = known
+        return known
+
+    def _has_value(self, conj: Conj) -> bool:
+        known = self._live.get(conj)
+        if known is None:
+            known = self._live[conj] = not empty(self.values, conj)
+        return known

@@ -1,0 +1,273 @@
+"""Arrays whose items must be distinct: exact for scalars, by value.
+
+The values written so far are part of the position and are left out of what may come next (`number_language`, `cut`).  So 1, 1.0 and
+10e-1 count as one value, and a string is refused in every spelling.
+
+Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its own.  Where there
+are many, the value is recorded while it is read, see `items`.
+
+Left out: "not uniqueItems", and items under further conditions (contains, some negations).  Both raise UnsupportedSchema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
+from constrained.regex import NEVER
+from constrained.schema.machines.items import Item as Open
+from constrained.schema.machines.items import is_live
+from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, whole_of
+from constrained.schema.machines.texts import scarce_from, without_dead_ends
+from constrained.schema.numeric.language import number_language
+from constrained.schema.satisfiability.counts import matched, values_below
+from constrained.schema.values import ArrayShape, Conj
+from constrained.work import place, spend
+
+if TYPE_CHECKING:
+    from constrained.schema.machines.array import Position
+    from constrained.schema.machines.value import Values
+
+Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `satisfiability.counts`
+
+
+class Written(NamedTuple):
+    """The values of the items so far."""
+
+    scalars: frozenset[Item] = frozenset()
+    composites: Earlier = NONE
+
+    def has(self, item: Item) -> bool:
+        if item[0] in _SCALAR_KINDS:
+            return item in self.scalars
+        digest = whole_of(item).digest
+        return any(whole.digest == digest for whole in self.composites)
+
+    def plus(self, item: Item) -> Written:
+        if item[0] in _SCALAR_KINDS:
+            return Written(self.scalars | {item}, self.composites)
+        return self.plus_whole(whole_of(item))
+
+    def plus_whole(self, whole: Whole) -> Written:
+        """Raise LimitExceeded where the values are too long to be remembered."""
+        composites = Earlier(whole, self.composites)
+        if composites.size > MOST_REMEMBERED:
+            raise LimitExceeded(
+                "too much to remember for uniqueItems", where=place(), because=f"the items have more than {MOST_REMEMBERED:,} characters",
+                instead='bound the array with "maxItems"')
+        return Written(self.scalars, composites)
+
+    def without(self, items: Iterable[Item]) -> list[Item]:
+        """Return those of some items that have not been written."""
+        digests = {whole.digest for whole in self.composites}
+        return [item for item in items if (item not in self.scalars if item[0] in _SCALAR_KINDS else whole_of(item).digest not in digests)]
+
+
+_SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
+
+_LONGEST_EXPONENT = 3  # characters; longer ones would be numbers of more than a thousand digits
+_MOST_LISTED = 65
+MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
+
+
+class AfterText(Dispatch):
+    """What follows a string or a number, which must not come again; used ones are refused."""
+
+    records = True
+
+    def __init__(
+        self, after: Position, used: frozenset[Item], *, number: bool, tells_from: int | None = None, alike: bool = False
+    ) -> None:
+        self._after, self._number, self.tells_from, self.alike = after, number, tells_from, alike
+        self._used = used
+        # The language of numbers leaves the used ones out, but for those that are too long to write down.
+        self.refuses = not number or any(kind == "number" and not isinstance(value, Fraction) for kind, value in used)
+        # One token can hold the empty string twice, so that "" has to be told from other strings.
+        self.special = frozenset() if number else frozenset({"", *(str(value) for kind, value in used if kind == "string")})
+
+    def after_text(self, text: str | None) -> State | None:
+        if text is None:
+            return self._after
+        item: Item = ("number", _value(text)) if self._number else ("string", text)
+        return None if item in self._used else self._after._replace(written=self._after.written.plus(item))
+
+
+def _value(text: str) -> object:
+    """Return the value of a number: a Fraction, or what tells it apart where that would be too long to write down."""
+    mantissa, _, exponent = text.lower().partition("e")
+    if not exponent or len(exponent) <= _LONGEST_EXPONENT or not Fraction(mantissa):
+        return Fraction(text if exponent and len(exponent) <= _LONGEST_EXPONENT else mantissa)
+    value, power = Fraction(mantissa), int(exponent)
+    while abs(value) < 1:
+        value, power = value * 10, power - 1
+    while abs(value) >= 10:
+        value, power = value / 10, power + 1
+    return value, power
+
+
+def _constant(conj: Conj, item: Item) -> Conj:
+    """Return the conjunction of one value."""
+    node = next(iter(conj)).node
+    return node.document.constant(_plain(item), node.where)
+
+
+def _plain(item: Any) -> Any:
+    """Return the JSON value of an item."""
+    kind, value = item
+    if kind == "array":
+        return [_plain(part) for part in value]
+    if kind == "object":
+        return {key: _plain(part) for key, part in value}
+    return value
+
+
+class Distinct:
+    """The items of one array whose items must be distinct."""
+
+    start = Written()
+
+    def __init__(self, values: Values, shape: ArrayShape) -> None:
+        if shape.unique is False:
+            raise UnsupportedSchema(
+                "cannot compile the complement of uniqueItems", because="two equal items can be any two",
+                instead='state which items are equal, or set unsupported="widen"')
+        if shape.clauses or shape.counts:
+            raise UnsupportedSchema(
+                "cannot compile uniqueItems", because="it stands beside other conditions on single items, such as contains or a negated schema",
+                instead='drop one of them, or set unsupported="widen"')
+        self._values, self._shape = values, shape
+        self.inlined: dict[Any, Any] = {}  # of `items`
+        self._starts: dict[Conj, list[tuple[bytes, str, State]]] = {}
+        self._listed: dict[Conj, dict[Item, State]] = {}  # the values of positions with composite values: a few, each with its machine
+        for conj in dict.fromkeys((*shape.prefix, shape.rest)):
+            value = values.value(conj)
+            if value.arrays or value.objects:
+                few: frozenset[Any] | None = _few_composites(conj, values)
+                if few is not None:
+                    self._listed[conj] = {item: values.state(_constant(conj, item)) for item in sorted(few, key=repr)}
+
+    @property
+    def gap(self) -> State | None:
+        return self._values.punctuation.gap
+
+    @property
+    def ordered(self) -> bool:
+        """Whether keys come in the order of the schema."""
+        return self._values.ordered
+
+    def behind(self, after: Position, whole: Whole) -> State:
+        """Return the position behind an array or object that was not written before."""
+        return after._replace(written=after.written.plus_whole(whole))
+
+    def items(self, written: Written, index: int, after: Position) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read the next item: a value that has not been written and leaves enough for the items to come."""
+        spend(1 + len(written.scalars) + written.composites.count)
+        conj, reserved = self._conj(index), self._reserved(written, index)
+        if conj in self._listed:
+            listed = self._listed[conj]
+            return [(listed[item], after._replace(written=written.plus(item))) for item in written.without(listed) if item not in reserved]
+        used = written.scalars | reserved
+        value, marks = self._values.value(conj), self._values.punctuation
+        words: list[tuple[bytes, Item]] = [
+            (marks.true if boolean else marks.false, ("boolean", boolean)) for boolean in sorted(value.booleans)]
+        words += [(marks.null, ("null", None))] if value.null else []
+        calls: list[tuple[State, State | Dispatch]] = [
+            (Bytes(word, END), after._replace(written=written.plus(item))) for word, item in words if item not in used]
+        if value.numbers:
+            language = number_language(value.numbers, marks.numbers, frozenset(item for kind, item in used if isinstance(item, Fraction)))
+            if language.edges():
+                calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True)))
+        strings = without_dead_ends(value.strings, _texts(used)) if value.strings is not NEVER else None
+        if strings is not None:
+            tells_from = self._tells_from(written, index + 1)
+            calls.append((self._values.string(strings), AfterText(after, used, number=False, tells_from=tells_from, alike=not self._shape.prefix)))
+        return calls + self._composites(conj, written, reserved, after)
+
+    def _composites(self, conj: Conj, written: Written, reserved: frozenset[Item], after: Position) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read the opening bracket of an array or object, as far as one is left."""
+        earlier = written.composites
+        for item in reserved:
+            if item[0] not in _SCALAR_KINDS:
+                earlier = Earlier(whole_of(item), earlier)
+        items = [(opening, Open(self, after, state, None, Built(None, kind, earlier))) for opening, kind, state in self._opened(conj)]
+        return [(Bytes(opening, END), item) for opening, item in items if is_live(item)]
+
+    def _opened(self, conj: Conj) -> list[tuple[bytes, str, State]]:
+        """Return the states behind the opening brackets of an item; kept, so that all items share what is known about them."""
+        found = self._starts.get(conj)
+        if found is None:
+            value, marks = self._values.value(conj), self._values.punctuation
+            found = [(brackets.opening, "array", self._values.opened_array(value.arrays, index, conj))
+                     for index, brackets in enumerate(marks.arrays if value.arrays else ())]
+            if value.objects:
+                found.append((marks.objects.opening, "object", self._values.opened_object(value.objects, marks, conj)))
+            self._starts[conj] = found
+        return found
+
+    def _tells_from(self, written: Written, index: int) -> int | None:
+        """Return how many bytes it takes to tell at item `index` that one more string is used; see `Dispatch.tells_from`."""
+        conj = self._conj(index)
+        if conj in self._listed or self._may_lack:
+            return 1  # the comma
+        strings = self._values.value(conj).strings
+        characters = scarce_from(strings, len(_texts(written.scalars)) + 1) if strings is not NEVER else None
+        return None if characters is None else 2 + characters if characters else 1  # behind comma and quote
+
+    def _reserved(self, written: Written, index: int) -> frozenset[Item]:
+        """Return the values that a later item cannot do without."""
+        domains = [self._few(at) for at in range(index + 1, min(self._shape.min, len(self._shape.prefix) + 1))]
+        rest_needs = max(0, self._shape.min - max(index + 1, len(self._shape.prefix)))
+        if not any(domains):
+            return frozenset()
+        if rest_needs and domains[-1] is not None and len(self._shape.prefix) < self._shape.min:
+            domains += [domains[-1]] * (rest_needs - 1)
+        if len(set(domains)) == 1 and self._few(index) == domains[0]:
+            return frozenset()
+        left = [frozenset(written.without(domain)) for domain in domains if domain is not None]
+        chosen = matched(left)
+        if chosen is None:  # the values of this position are among them
+            return frozenset(item for domain in left for item in domain)
+        return frozenset(item for item, position in chosen.items() if matched(left, _given_up(chosen, item), item) is None)  # type: ignore[misc]
+
+    def _few(self, index: int) -> frozenset[Item] | None:
+        """Return the values of a position if they are few enough to run out, None otherwise."""
+        if self._shape.min < 2:
+            return None
+        return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]  # items, by its documentation
+
+    @cached_property
+    def _may_lack(self) -> bool:
+        """Whether some position can run out of values while more items are needed."""
+        return any(self._few(index) is not None for index in range(len(self._shape.prefix) + 1))
+
+    def continues(self, written: Written, index: int, after: Position) -> bool:
+        """Say whether some value is left for the next item."""
+        conj = self._conj(index)
+        value = self._values.value(conj)
+        if conj not in self._listed and (value.arrays or value.objects):
+            return bool(self.items(written, index, after))
+        few: frozenset[Any] | None = values_below(conj, len(written.scalars) + written.composites.count + 1, self._values.value)
+        return few is None or bool(written.without(few))
+
+    def _conj(self, index: int) -> Conj:
+        return self._shape.prefix[index] if index < len(self._shape.prefix) else self._shape.rest
+
+
+def _few_composites(conj: Conj, values: Values) -> frozenset[Any] | None:
+    """Return the values of items that can be arrays or objects, None if they are many or cannot be listed."""
+    try:
+        return values_below(conj, _MOST_LISTED, values.value)
+    except UnsupportedSchema:
+        return None
+
+
+def _texts(items: frozenset[Item]) -> frozenset[str]:
+    return frozenset(str(text) for kind, text in items if kind == "string")
+
+
+def _given_up(chosen: dict[object, int], item: object) -> dict[object, int]:
+    return {other: position for other, position in chosen.items() if other != item}

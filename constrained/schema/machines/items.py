@@ -1,0 +1,288 @@
+"""Arrays and objects as items that must be distinct: the machine of an item, run inside a state that knows what was written.
+
+A callee of the engine forgets what it read.  So an item is not called: `Item` holds the state inside the item's machine, the states to
+return to, and the value under construction (`recorded_values`); only texts are called, and recorded.
+
+    Item ─ byte ─► Item ─ text ─► Recorded ─► Item ─ … ─ last byte ─► the position behind the item, which knows the value
+
+Only the last byte of an item can make it equal to an earlier one; it is refused there, and so is everything before from which nothing
+else can be reached (`is_live`).  That is seldom asked: an item with no rival left, one that differs from all earlier values already, is as
+free as any other, and the texts inside it have their ordinary masks.  Where rivals are left, their next texts are the special ones of
+`Dispatch`, and all others lead to a free item.
+
+PERF: an item costs some 20 µs a byte between texts when it is first read, ten times what an item does that need not be distinct.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
+from constrained.regex import Expr, matches
+from constrained.schema.machines.recorded_values import Built, Whole, number_key
+from constrained.schema.machines.texts import cut, without_dead_ends
+from constrained.schema.numeric.language import NumberTexts, number_language
+from constrained.schema.numeric.ranges import contains
+from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.schema.machines.array import Position
+    from constrained.schema.machines.distinct import Distinct
+
+CLOSING = b"}])"
+MOST_PLACES = 10_000  # of the machines of items whose edges are kept
+_UNITS = 20  # of work, to look at one state
+
+
+class Return:
+    """The states to return to, innermost first; compared by content, however many there are."""
+
+    __slots__ = ("_hash", "parent", "then")
+
+    def __init__(self, then: State, parent: Return | None) -> None:
+        self.then, self.parent = then, parent
+        self._hash: int = hash((then, parent._hash if parent is not None else 0))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        one: object = self
+        while isinstance(one, Return) and isinstance(other, Return) and one is not other:
+            if one._hash != other._hash or one.then != other.then:
+                return False
+            one, other = one.parent, other.parent
+        return one is other
+
+
+class Item:
+    """A position inside an item.  Equal ones read the same."""
+
+    __slots__ = ("_hash", "after", "built", "home", "returns", "state")
+
+    def __init__(self, home: Distinct, after: Position, state: State, returns: Return | None, built: Built) -> None:
+        while state is END and returns is not None:
+            state, returns = returns.then, returns.parent
+        self.home, self.after, self.state, self.returns, self.built = home, after, state, returns, built
+        self._hash = hash((after, state, returns, built))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Item) and self._hash == other._hash and self.built == other.built and self.state == other.state
+            and self.returns == other.returns and self.home is other.home and self.after == other.after)
+
+    def at(self, state: State, returns: Return | None, built: Built | Whole) -> State | None:
+        """Return what follows here in the machine with this value, None if it leads nowhere."""
+        if isinstance(built, Whole):
+            if built.is_used:
+                return None
+            return self.home.behind(self.after, built) if built.known else self.after
+        item = Item(self.home, self.after, state, returns, built)
+        return item if is_live(item) else None
+
+    def edges(self) -> Inlined:
+        """Return what leaves this place of the item's machine, whatever its value is so far; kept."""
+        known = self.home.inlined
+        found = known.get((self.state, self.returns))
+        if found is None:
+            if len(known) >= MOST_PLACES:
+                known.clear()
+            found = known[self.state, self.returns] = _inlined(self.state, self.returns)
+        return found
+
+    def expand(self) -> Edges:
+        spend(_UNITS)
+        ranges: dict[int, State] = {}
+        calls: list[tuple[State, State | Dispatch]] = []
+        here, gap = self.edges(), self.home.gap
+        for byte, target, returns in here.bytes:
+            following = self.at(target, returns, self.built.byte(byte))
+            if following is not None and ranges.setdefault(byte, following) != following:
+                calls.append((Bytes(bytes((byte,)), END), following))
+        for callee, after, returns in here.texts:
+            if callee == gap:
+                calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
+            elif (call := self._recorded(callee, after, returns)) is not None:
+                calls.append(call)
+        return Edges(ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]), calls=tuple(calls))
+
+    def _recorded(self, callee: Text, after: State | Dispatch, returns: Return | None) -> tuple[State, Dispatch] | None:
+        """Return the call that reads a text, without those texts that lead nowhere; None if all do."""
+        recorded = Recorded(self, callee, after, returns)
+        dead = frozenset(text for text in recorded.rivals() if recorded.after_text(text) is None)
+        if not dead:
+            return callee, recorded
+        language = recorded.without(dead)
+        return None if language is None else (Text(callee.surface, language), recorded)
+
+
+class Inlined(NamedTuple):
+    """The edges of a place, and of all that is called there but texts, each with the states to return to."""
+
+    bytes: list[tuple[int, State, Return | None]]
+    texts: list[tuple[Text, State | Dispatch, Return | None]]
+
+
+def _inlined(state: State, returns: Return | None) -> Inlined:
+    found = Inlined([], [])
+    todo = [(state, returns)]
+    seen = set(todo)
+    while todo:
+        state, returns = todo.pop()
+        spend(_UNITS)
+        edges = state.expand()
+        for low, high, target in edges.ranges:
+            found.bytes.extend((byte, target, returns) for byte in range(low, high + 1))
+        places = [(returns.then, returns.parent)] if edges.accepting and returns is not None else []
+        for callee, after in edges.calls:
+            if isinstance(callee, Text):
+                found.texts.append((callee, after, returns))
+            else:
+                places.append((callee, returns if after is END else Return(_state(after), returns)))
+        for place in places:
+            if place not in seen:
+                seen.add(place)
+                todo.append(place)
+    return found
+
+
+def _state(after: State | Dispatch) -> State:
+    assert not isinstance(after, Dispatch), "only texts are dispatched upon"
+    return after
+
+
+class Recorded(Dispatch):
+    """What follows a text inside an item."""
+
+    records = True
+
+    def __init__(self, item: Item, callee: Text, then: State | Dispatch, returns: Return | None) -> None:
+        self._item, self._callee, self._then, self._returns = item, callee, then, returns
+        self._number = callee.surface is Surface.RAW
+        self._texts = callee.language.texts if isinstance(callee.language, LiteralSet) else None
+        special = then.special if isinstance(then, Dispatch) else frozenset()
+        self._rivals: frozenset[str] | None = None
+        if self._texts is not None and isinstance(then, Dispatch):
+            special = frozenset(self._texts)
+        self.special = special | self.rivals()
+        inner = then.tells_from if isinstance(then, Dispatch) else None
+        inner_by = then.told_by if isinstance(then, Dispatch) else b""
+        self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
+        self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
+        here = item.built.depth + 1  # the closing brackets, and a comma that may be too much
+        self.tells_from = here if inner is None else min(inner, here)
+
+    def rivals(self) -> frozenset[str]:
+        """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to `after_text`."""
+        if self._rivals is None:
+            candidates = self._item.built.candidates()
+            if self._item.built.expects_key:
+                self._rivals = candidates
+            elif self._number:
+                self._rivals = frozenset(_text_of(content) for kind, content in candidates if kind == "number")
+            else:
+                self._rivals = frozenset(content for kind, content in candidates if kind == "string")
+        return self._rivals
+
+    def after_text(self, text: str | None) -> State | None:
+        return self.following(text, searching=False)
+
+    def following(self, text: str | None, *, searching: bool) -> State | None:
+        if text is None and self._number and self._rivals:
+            return None  # 1.0 is special where 1 is, and a set of texts cannot say so: every text is asked for
+        target: State | None
+        if not isinstance(self._then, Dispatch):
+            target = self._then
+        elif self._texts is not None and not self._then.records:
+            target = self._then.after(self._texts.index(text)) if text in self._texts else None
+        else:
+            target = self._then.after_text(text)
+        built = self._item.built.text(text, number=self._number, searching=searching and not self._item.home.ordered) if target is not None else None
+        if target is None or built is None:
+            return None
+        if searching:
+            return Item(self._item.home, self._item.after, target, self._returns, built)
+        return self._item.at(target, self._returns, built)
+
+    def without(self, dead: frozenset[str]) -> Language | None:
+        """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing is left."""
+        language: Any = self._callee.language
+        if isinstance(language, LiteralSet):
+            barred = sum(1 << index for index, text in enumerate(language.texts) if text in dead or self._number and _is_among(text, dead))
+            left = language.excluded | barred
+            return None if left == (1 << len(language.texts)) - 1 else LiteralSet(language.texts, left)
+        if isinstance(language, NumberTexts):
+            found = number_language(language.ranges, language.spelling, frozenset(map(Fraction, dead)))
+            return found if found.edges() else None
+        return without_dead_ends(language, dead)
+
+    def offers_more(self, few: frozenset[str]) -> bool:
+        """Say whether some text is not among these and is not refused."""
+        language: Any = self._callee.language
+        if isinstance(language, LiteralSet):
+            return any(not language.excluded >> index & 1 and text not in few and not (self._number and _is_among(text, few))
+                       and self.following(text, searching=True) is not None for index, text in enumerate(language.texts))
+        if isinstance(language, NumberTexts):
+            return bool(number_language(language.ranges, language.spelling, frozenset(map(Fraction, few))).edges())
+        refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
+        return cut(language, few | refused) is not None
+
+    def reads(self, text: str) -> bool:
+        """Say whether the callee reads a text."""
+        language: Any = self._callee.language
+        if isinstance(language, LiteralSet):
+            return any(not language.excluded >> index & 1 and (text == other or self._number and _is_among(other, frozenset((text,))))
+                       for index, other in enumerate(language.texts))
+        if isinstance(language, NumberTexts):
+            return any(contains(numbers, Fraction(text)) for numbers in language.ranges)
+        assert isinstance(language, Expr)
+        return matches(language, text)
+
+
+def _text_of(key: tuple[bool, str, int]) -> str:
+    negative, digits, exponent = key
+    return f"{'-' if negative else ''}{digits or '0'}e{exponent}"
+
+
+def _is_among(text: str, texts: frozenset[str]) -> bool:
+    return number_key(text) in {number_key(other) for other in texts}
+
+
+def is_live(item: Item) -> bool:
+    """Say whether an item can end as something that was not written before.
+
+    Every way out of it that no rival takes is as good as any: what the machines offer can be completed.  So only the ways of rivals are
+    followed, each once: where keys may come in any order, in ascending order.
+    Cost: as many states as the rivals have entries left.
+    """
+    todo, seen = [item], set()
+    while todo:
+        at = todo.pop()
+        if not at.built.live_rivals():
+            return True
+        if at in seen:
+            continue
+        seen.add(at)
+        for byte, target, returns in at.edges().bytes:
+            built = at.built.byte(byte)
+            if isinstance(built, Built):
+                todo.append(Item(at.home, at.after, target, returns, built))
+            elif not built.is_used:
+                return True
+        for callee, after, returns in at.edges().texts:
+            if callee == at.home.gap:
+                continue
+            recorded = Recorded(at, callee, after, returns)
+            if recorded.offers_more(recorded.rivals()):
+                return True
+            for text in recorded.rivals():
+                if recorded.reads(text):
+                    following = recorded.following(text, searching=True)
+                    if isinstance(following, Item):
+                        todo.append(following)
+    return False

@@ -1,0 +1,312 @@
+"""What of a schema cannot be compiled: found before anything is generated, and, on request, taken out of it.
+
+Most schemas use no keyword that can be out of reach, and are not walked at all.  The walk visits each conjunction that a value can
+contain and that leads to such a keyword, and makes its normal form, no machines: also of what several conditions on one item or key make
+together, as machines split a part into the values that meet a condition and the others.
+
+Widening: the keyword that an `UnsupportedSchema` points at is removed from a copy of the document, until nothing is left to report.
+Removing a keyword widens a schema only where a wider part makes a wider whole.  Below ``not``, ``if``, ``oneOf`` and ``contains`` it may
+do the contrary; there the outermost of these keywords goes (of ``oneOf``, only that no second member may hold).  What was removed is
+listed, and left to a check after generation.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from constrained.errors import UnsupportedSchema
+from constrained.machine import Widened
+from constrained.regex import ANY_TEXT, intersect, is_empty
+from constrained.schema.machines.clauses import beyond
+from constrained.schema.machines.distinct import Distinct
+from constrained.schema.machines.value import Values
+from constrained.schema.reading.nodes import NOTHING, both, ordered
+from constrained.schema.reading.resources import Library
+from constrained.schema.values import (
+    ALWAYS,
+    ArrayShape,
+    Conj,
+    HasNamed,
+    HasOther,
+    ItemAt,
+    ItemFrom,
+    ObjectShape,
+    Obligation,
+    Value,
+    negation,
+)
+from constrained.work import spend
+
+_NEGATING = frozenset({"not", "oneOf", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "dependentSchemas"})
+_SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
+_NOT_MONOTONE = ("not", "if", "then", "else", "oneOf", "contains", "unevaluatedItems", "unevaluatedProperties")
+_IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
+_MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
+_CONDITIONAL = ("if", "then", "else")
+_SUSPECTS = ("uniqueItems", "oneOf", "unevaluatedItems", "unevaluatedProperties", "if", "not", "contains", "patternProperties",
+             "dependentSchemas", "dependencies", "anyOf", "allOf", "maxProperties", "maxItems", "pattern", "format")
+
+
+def needs_survey(conj: Conj) -> bool:
+    """Say whether some keyword of a document may be out of reach: a guess from the keywords alone that errs on the side of "yes"."""
+    return any(literal.node.document.library.risky or _is_doubtful(literal.node.document.library) for literal in conj)
+
+
+def _is_doubtful(library: Library) -> bool:
+    roots = [resource.root for resource in library.resources.values()]
+    if any(schema.get("uniqueItems") is True and not _lists_scalars(schema, library) for schema in library.doubtful):
+        return True
+    todo: list[Any] = roots if library.doubtful else []
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            if not _NEGATING.isdisjoint(part):
+                return True
+            todo.extend(part.values())
+        elif isinstance(part, list):
+            todo.extend(part)
+    return False
+
+
+def _lists_scalars(schema: dict[str, Any], library: Library) -> bool:
+    """Say whether the keywords of an array schema themselves show that its items are scalars."""
+    items: Any = schema.get("items")
+    if "prefixItems" in schema:
+        return False
+    target = library.targets.get((id(items), "$ref"))
+    if target is not None:
+        items = target.schema
+    if not isinstance(items, dict):
+        return False
+    if "enum" in items and isinstance(items["enum"], list):
+        return not any(isinstance(value, (list, dict)) for value in items["enum"])
+    types = items.get("type")
+    return bool(types) and _SCALAR_TYPES.issuperset(types if isinstance(types, list) else [types])
+
+
+def _leading(library: Library) -> set[int]:
+    """Return the ids of the schemas that contain a doubtful one, or refer to what contains one."""
+    above: dict[int, list[int]] = {}
+    seen: set[int] = set()
+    todo: list[Any] = [resource.root for resource in library.resources.values()]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        spend(1 + (len(part) >> 3))
+        below = [value for value in (part.values() if isinstance(part, dict) else part) if isinstance(value, (dict, list))]
+        for value in below:
+            above.setdefault(id(value), []).append(id(part))
+        todo.extend(below)
+    for (referring, _), target in library.targets.items():
+        above.setdefault(id(target.schema), []).append(referring)
+    found: set[int] = set()
+    rising = [id(schema) for schema in (*library.doubtful, *library.risky)]
+    while rising:
+        schema = rising.pop()
+        if schema not in found:
+            found.add(schema)
+            rising.extend(above.get(schema, ()))
+    return found
+
+
+def survey(conj: Conj, values: Values) -> None:
+    """Normalise what a value of a conjunction can contain, as far as it leads to something doubtful.
+
+    Raises: UnsupportedSchema: some of it cannot be compiled.
+    """
+    library = next(iter(conj)).node.document.library
+    leading = _leading(library)
+
+    def leads(part: Conj) -> bool:
+        return library.dynamic or any(not literal.node.schema or id(literal.node.schema) in leading for literal in part)
+
+    seen, queue = {conj}, [conj]
+    for current in queue:
+        spend(4)
+        value = values.value(current)
+        for shape in value.arrays:
+            if shape.unique is not None and shape.max not in (0, 1):
+                try:
+                    Distinct(values, shape)
+                except UnsupportedSchema as error:
+                    raise UnsupportedSchema(error.what, where=_place(current), because=error.because, instead=error.instead) from None
+        for child in _children(value, leads, values):
+            if child and child != NOTHING and child not in seen:
+                seen.add(child)
+                if leads(child):
+                    queue.append(child)
+
+
+def _place(conj: Conj) -> str:
+    """Return the pointer of the keyword uniqueItems that a conjunction got from some node."""
+    nodes = [literal.node for literal in ordered(conj)]
+    found = (place for node in nodes for place in _unique_in_place(node.schema, node.pointer))
+    return next(found, nodes[0].pointer)
+
+
+def _unique_in_place(schema: Any, pointer: str) -> Iterator[str]:
+    """Yield where a schema, or one that it applies to the same value, says uniqueItems."""
+    if not isinstance(schema, dict):
+        return
+    if "uniqueItems" in schema:
+        yield f"{pointer}/uniqueItems"
+    for keyword in _IN_PLACE:
+        below = schema.get(keyword)
+        if isinstance(below, list):
+            for index, part in enumerate(below):
+                yield from _unique_in_place(part, f"{pointer}/{keyword}/{index}")
+        else:
+            yield from _unique_in_place(below, f"{pointer}/{keyword}")
+
+
+def _children(value: Value, leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
+    """Yield what the parts of a value must be, with every combination of conditions on one part that a machine can come to."""
+    for array in value.arrays:
+        yield from array.prefix
+        yield array.rest
+        if array.counts or array.clauses:
+            for base, claims in _item_claims(array):
+                yield from _combined(base, claims, [count.item for count in array.counts], leads, values)
+    for shape in value.objects:
+        yield from (conj for _, conj in shape.named)
+        yield from (conj for _, conj in shape.cells)
+        if shape.clauses:
+            for base, claims in _member_claims(shape):
+                yield from _combined(base, claims, [], leads, values)
+
+
+def _item_claims(array: ArrayShape) -> set[tuple[Conj, tuple[Conj, ...]]]:
+    """Return each kind of position: what its item is, and what clauses can claim of it."""
+    parts = list(dict.fromkeys(part for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom))))
+    parts.sort(key=_rank)
+    found = set()
+    for index in range(max([len(array.prefix), *(part.index + 1 for part in parts)]) + 1):
+        spend(1 + len(parts))
+        base = array.prefix[index] if index < len(array.prefix) else array.rest
+        found.add((base, tuple([part.item for part in parts if part.index == index or part.index < index and isinstance(part, ItemFrom)])))
+    return found
+
+
+def _member_claims(shape: ObjectShape) -> Iterator[tuple[Conj, tuple[Conj, ...]]]:
+    """Yield what a key's value is, and what clauses can claim of it, for the keys that they speak of."""
+    named: dict[str, dict[Conj, None]] = {}
+    others: dict[HasOther, None] = {}
+    for clause in shape.clauses:
+        for part in sorted(clause, key=_rank):
+            spend(1)
+            if isinstance(part, HasNamed):
+                named.setdefault(part.key, {})[part.value] = None
+            elif isinstance(part, HasOther):
+                others[part] = None
+    bases = dict(shape.named)
+    yield from ((bases[key], tuple(claims)) for key, claims in named.items())
+    for language, conj in shape.cells if others else ():
+        claims = tuple([part.value for part in others if part.keys is ANY_TEXT or not is_empty(intersect(language, part.keys))])
+        if claims:
+            yield conj, claims
+
+
+def _rank(part: Obligation) -> tuple[int, ...]:
+    """Return what orders obligations, so that work does not depend on hashes."""
+    conj = part.item if isinstance(part, (ItemAt, ItemFrom)) else part.value if isinstance(part, (HasNamed, HasOther)) else ALWAYS
+    return tuple([literal.node.serial for literal in ordered(conj)])
+
+
+def _combined(base: Conj, claims: tuple[Conj, ...], counted: list[Conj], leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
+    """Yield what a part can have to be: each condition holds, or does not, or nothing is said of it; as machines split it, see `beyond`.
+
+    Of more than `_MOST_COMBINED` conditions, each pair: what cannot be compiled is nearly always two keywords that meet.
+    """
+    conditions = [(condition, True) for condition in dict.fromkeys(counted)] + [(claim, False) for claim in dict.fromkeys(claims) if claim not in counted]
+    if not any(leads(part) for part in (base, *(condition for condition, _ in conditions))):
+        return
+    found = {base: None}
+    few = len(conditions) <= _MOST_COMBINED
+    for condition, is_counted in conditions:
+        for conj in tuple(found) if few else _alone(base, conditions):
+            spend(2)
+            outside = both(conj, negation(condition)) if is_counted else beyond(values, conj, condition)
+            for joined in (both(conj, condition), outside):
+                if joined is not None and joined not in found and joined != NOTHING and not values.never(joined):
+                    found[joined] = None
+    yield from found
+
+
+def _alone(base: Conj, conditions: list[tuple[Conj, bool]]) -> Iterator[Conj]:
+    """Yield a part of which nothing is said, and with one condition that holds or does not."""
+    yield base
+    for condition, _ in conditions:
+        yield both(base, condition)
+        if len(condition) == 1:
+            yield both(base, negation(condition))
+
+
+def widen(schema: Any, check: Callable[[Any], object]) -> tuple[Any, tuple[Widened, ...]]:
+    """Return a copy of a schema without what `check` reports as unsupported, and the list of what was removed.
+
+    Raises: UnsupportedSchema: what it reports lies outside the document.
+    """
+    found: list[Widened] = []
+    moved: dict[str, str] = {}  # where a oneOf has gone -> where it was
+    while True:
+        try:
+            check(schema)
+            return schema, tuple(found)
+        except UnsupportedSchema as error:
+            schema = copy.deepcopy(schema)
+            entry = _remove(schema, error)
+            if entry is None:
+                raise
+            pointer = entry.pointer
+            if entry.keyword == "oneOf":
+                home = pointer.removesuffix("/oneOf")
+                moved[f"{home}/allOf/{len(_at(schema, home)['allOf']) - 1}/anyOf"] = pointer
+            for new, old in reversed(moved.items()):
+                if pointer.startswith(new):
+                    pointer = old + pointer[len(new) :]
+            found.append(entry._replace(pointer=pointer))
+
+
+def _steps(pointer: str) -> list[str]:
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.removeprefix("#").split("/")[1:]]
+
+
+def _at(schema: Any, pointer: str) -> Any:
+    for step in _steps(pointer):
+        schema = schema[int(step)] if isinstance(schema, list) else schema[step]
+    return schema
+
+
+def _remove(schema: Any, error: UnsupportedSchema) -> Widened | None:
+    """Remove in place the keyword to blame; None if there is none."""
+    path = _steps(error.where or "#")
+    at, place, parent = schema, "#", None
+    for depth, step in enumerate(path):
+        if isinstance(at, dict) and step in _NOT_MONOTONE and (depth == 0 or path[depth - 1] not in ("properties", "$defs", "definitions")):
+            return _removed(at, step, place, error)
+        parent = at
+        at = at[int(step)] if isinstance(at, list) else at.get(step) if isinstance(at, dict) else None
+        place = f"{place}/{step}"
+    if path and path[-1] in _SUSPECTS and isinstance(parent, dict) and path[-1] in parent:
+        return _removed(parent, path[-1], place.rpartition("/")[0], error)
+    if not isinstance(at, dict):
+        return None
+    keyword = next((name for name in _SUSPECTS if name in at and name in error.what), None)
+    keyword = keyword or next((name for name in _SUSPECTS if name in at), None)
+    return None if keyword is None else _removed(at, keyword, place, error)
+
+
+def _removed(schema: dict[str, Any], keyword: str, place: str, error: UnsupportedSchema) -> Widened:
+    if keyword in _CONDITIONAL:
+        for name in _CONDITIONAL:
+            schema.pop(name, None)
+        keyword = "if"
+    elif keyword == "oneOf":
+        schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": schema.pop("oneOf")}]
+    else:
+        del schema[keyword]
+    return Widened(f"{place}/{keyword}", keyword, error.because or error.what)

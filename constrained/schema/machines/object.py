@@ -1,0 +1,386 @@
+"""Objects as machines over the set of properties already written: any order, no duplicates, no dead ends.
+
+A position is (which named keys are written, which other keys are, how many, which clauses are still open, which named keys are behind in
+schema order) and a phase:
+
+    FIRST ─ key ─► Entry ─ ":" value ─► AFTER ─ "," ─► NEXT ─ key ─► …          "}" where `closable`
+
+A key is offered only if the object can still be completed with it (`completable`).  The named keys are one `LiteralSet` whose bitmask
+excludes what may not come now; every other key is read by its cell's language and recorded, so that it cannot come twice.
+
+Clauses ("a is absent, or b has a value in C") are met by nondeterminism: where a value could meet one, there is an entry that demands it
+and one that does not.  `}` asks for what only the whole set can show.
+
+Cost: per position one `Edges` of at most 1 + cells + 2 calls, about 5 µs, whatever the number of named keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from constrained.errors import LimitExceeded
+from constrained.machine import END, Dispatch, Edges, LiteralSet, MarkerSafe, ObjectTable, State, Surface, Text
+from constrained.regex import Expr, intersect, is_empty
+from constrained.schema.machines.clauses import Clauses, Reading
+from constrained.schema.machines.punctuation import Punctuation
+from constrained.schema.machines.texts import never_runs_dry, scarce_from, without_dead_ends
+from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.values import ALWAYS, Conj, ObjectShape, Value
+from constrained.work import spend
+
+FIRST, AFTER, NEXT = range(3)
+
+
+class MemberValues(Protocol):
+    """What an object asks about the values of its members: `machine_value.Values`, or what writes them otherwise."""
+
+    ordered: bool  # members come in the order of the schema
+    value: Callable[[Conj], Value]
+
+    def state(self, conj: Conj) -> State: ...
+    def never(self, conj: Conj) -> bool: ...
+
+    def named(self, name: str) -> MemberValues:
+        """Return what writes the values of one member."""
+        ...
+
+
+class Cell(NamedTuple):
+    """Keys that are not named.  endless: infinitely many of them follow every prefix, so that no set of written keys uses them up."""
+
+    language: Expr
+    value: Conj
+    endless: bool
+
+
+class Position(NamedTuple):
+    """A position between the brackets; equal positions have equal continuations."""
+
+    machine: ObjectMachine
+    phase: int
+    padded: bool  # whitespace may come
+    written: int  # bit i: names[i]
+    others: frozenset[str]
+    size: int  # number of written keys, no further than the machine counts
+    clauses: int  # bit i: clause i is still open
+    rank: int  # named keys of a smaller rank are behind (schema order)
+
+    def expand(self) -> Edges:
+        try:
+            return self._edges()
+        except LimitExceeded as error:
+            raise located(error, self.machine.place) from None
+
+    def _edges(self) -> Edges:
+        machine, phase = self.machine, self.phase
+        spend(6, machine)
+        marks = machine.punctuation
+        calls: list[tuple[State, State | Dispatch]] = []
+        closing = machine.closable(self)
+        if phase == AFTER or (marks.objects.leading and phase == FIRST):
+            if machine.continues(self) or (closing and marks.objects.trailing):
+                calls.append((marks.comma, self._replace(phase=NEXT, padded=False)))
+        else:
+            calls += machine.entries(self)
+            closing = closing and (phase == FIRST or marks.objects.trailing)
+        if self.padded:
+            assert marks.gap is not None
+            calls.append((marks.gap, self._replace(padded=False)))
+        end = marks.objects.bare if phase == FIRST and marks.objects.bare else marks.objects.end
+        if closing and end is not None:
+            calls.append((end, END))
+        byte = marks.objects.closing
+        return Edges(ranges=((byte, byte, END),) if closing and end is None else (), calls=tuple(calls))
+
+    def way_out(self) -> Edges:
+        """Return the edges that a shortest way out takes: the object is closed, or the nearest required key comes next.
+
+        The members' order does not change a word's length, so that one order of the required ones stands for all.
+        """
+        machine, marks = self.machine, self.machine.punctuation
+        opening = self.phase == AFTER or (marks.objects.leading and self.phase == FIRST)
+        if self.padded:
+            return self._replace(padded=False).way_out()
+        if opening or machine.closable(self):
+            return self.expand()
+        return Edges(calls=tuple(machine.entries(self, nearest=True)))
+
+    @property
+    def object_table(self) -> ObjectTable | None:
+        """The facts from which a kernel runs the object natively, at its start; None where it cannot."""
+        return self.machine.table if self.phase == FIRST and not (self.written or self.others) else None
+
+
+class Entry(NamedTuple):
+    """A key has been read; the separator and one of several values follow."""
+
+    values: MemberValues
+    colon: State
+    options: tuple[tuple[Conj, Position], ...]
+
+    def expand(self) -> Edges:
+        return Edges(calls=((self.colon, Begin(self.values, self.options)),))
+
+
+class Begin(NamedTuple):
+    """A value of one of several conjunctions, each with what follows it."""
+
+    values: MemberValues
+    options: tuple[tuple[Conj, Position], ...]
+
+    def expand(self) -> Edges:
+        return Edges(calls=tuple([(self.values.state(conj), after) for conj, after in self.options]))
+
+
+class NamedKey(Dispatch):
+    """What follows the key names[label]."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: Position) -> None:
+        self.at = at
+
+    @property
+    def wanted(self) -> int:  # type: ignore[override]  # only asked for
+        return self.at.machine.required & ~self.at.written
+
+    def after(self, label: int) -> State | None:
+        try:
+            return self.at.machine.named_entry(self.at, label)
+        except LimitExceeded as error:
+            raise located(error, self.at.machine.place) from None
+
+
+class OtherKey(Dispatch):
+    """What follows a key of a cell; keys in `special` are named or written and refused."""
+
+    __slots__ = ("at", "cell", "special")
+    records = True
+    alike = True
+
+    def __init__(self, at: Position, cell: int, special: frozenset[str]) -> None:
+        self.at, self.cell, self.special = at, cell, special
+
+    @property
+    def tells_from(self) -> int | None:  # type: ignore[override]  # only asked for
+        return self.at.machine.tells_from(len(self.special) + 1)
+
+    def after_text(self, text: str | None) -> State | None:
+        if text in self.special:
+            return None
+        try:
+            return self.at.machine.other_entry(self.at, self.cell, text)
+        except LimitExceeded as error:
+            raise located(error, self.at.machine.place) from None
+
+
+class ObjectMachine:
+    """The machine of one shape; compared by identity."""
+
+    def __init__(self, values: MemberValues, shape: ObjectShape, punctuation: Punctuation, conj: Conj = ALWAYS) -> None:
+        self.values, self.shape, self.punctuation, self._conj = values, shape, punctuation, conj
+        spend(4 + len(shape.named) // 4, self)
+        order = sorted(shape.named)
+        self.names = tuple([name for name, _ in order])
+        self.conjs = [conj for _, conj in order]
+        self.index = {name: at for at, name in enumerate(self.names)}
+        self.required = sum(1 << self.index[name] for name in shape.required)
+        self.special = frozenset(self.names)
+        self._most = shape.max
+        self._counts_to = shape.min if shape.max is None else shape.max
+
+    @property
+    def start(self) -> Position:
+        padded = self.punctuation.gap is not None
+        return Position(self, FIRST, padded, 0, frozenset(), 0, self.clauses.all, 0)
+
+    @property
+    def place(self) -> str:
+        """The pointer of the schema, for messages."""
+        return pointer_of(self._conj)
+
+    # -- what depends on the values; computed when the object is entered ------------------------------------------------
+
+    @cached_property
+    def usable(self) -> int:
+        """The named keys that may be written at all."""
+        never = self.values.never
+        return sum(1 << at for at, conj in enumerate(self.conjs) if not (conj and never(conj)))
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        found = []
+        for language, conj in self.shape.cells:
+            if self.punctuation.keys.within is not None:
+                language = intersect(language, self.punctuation.keys.within)
+            if not is_empty(language) and not (conj and self.values.never(conj)):
+                found.append(Cell(language, conj, never_runs_dry(language)))
+        return tuple(found)
+
+    @cached_property
+    def clauses(self) -> Clauses:
+        return Clauses(self)
+
+    @cached_property
+    def ranks(self) -> tuple[list[int], list[int]]:
+        """For schema order: the rank of each named key, and the named keys of each rank or more as a mask."""
+        rank_of = [0] * len(self.names)
+        masks = [0] * (len(self.names) + 1)
+        for rank in range(len(self.names) - 1, -1, -1):
+            at = self.index[self.shape.named[rank][0]]
+            rank_of[at] = rank
+            masks[rank] = masks[rank + 1] | 1 << at
+        return rank_of, masks
+
+    @cached_property
+    def table(self) -> ObjectTable | None:
+        """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the positions here."""
+        marks = self.punctuation
+        plain = not (self.clauses.all or self.values.ordered or marks.objects.trailing or marks.objects.leading) and all(cell.endless for cell in self.cells)
+        if not plain or isinstance(marks.keys.surface, MarkerSafe) or marks.keys.surface in (Surface.PYTHON_CANONICAL, Surface.RAW):
+            return None
+        conjs = (*self.conjs, *(cell.value for cell in self.cells))
+        return ObjectTable(
+            self.names, self.required, self.usable, self.special, tuple([cell.language for cell in self.cells]),
+            lambda which: self.values.state(conjs[which]),
+            tuple([None if cell.value else (marks, self.values.ordered) for cell in self.cells]), self.shape.min, self.shape.max,
+            marks.keys.surface, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing,
+        )
+
+    # -- predicates on the set written so far ---------------------------------------------------------------------------
+
+    def ahead(self, at: Position) -> int:
+        """Return the named keys that have not been written and still may be, as far as order and values say."""
+        left = self.usable & ~at.written
+        return left & self.ranks[1][at.rank] if self.values.ordered else left
+
+    def closable(self, at: Position) -> bool:
+        return not self.required & ~at.written and at.size >= self.shape.min and (not at.clauses or self.clauses.met(at))
+
+    def completable(self, at: Position) -> bool:
+        """Say whether some continuation closes the object."""
+        needed = self.required & ~at.written
+        ahead = self.ahead(at)
+        if needed & ~ahead:
+            return False
+        least = at.size + needed.bit_count()
+        if self._most is not None and least > self._most:
+            return False
+        if least < self.shape.min and not self.cells and at.size + ahead.bit_count() < self.shape.min:
+            return False
+        return not at.clauses or self.clauses.can_be_met(at, ahead, needed)
+
+    def _offers(self, at: Position) -> int:
+        """Return the named keys that may come now."""
+        ahead = self.ahead(at)
+        needed = self.required & ~at.written
+        if self.values.ordered and needed:
+            first = (needed & -needed).bit_length() - 1
+            rank_of, masks = self.ranks
+            nearest = min(rank_of[bit] for bit in _bits(needed)) if needed & (needed - 1) else rank_of[first]
+            ahead &= ~masks[nearest + 1]
+        if self._most is not None and at.size + needed.bit_count() >= self._most:
+            ahead &= needed
+        doubtful = self.clauses.denied if at.clauses else 0
+        if self.values.ordered and (at.size < self.shape.min or at.clauses):
+            doubtful = ahead
+        if at.clauses and self._most is not None:
+            doubtful = ahead
+        for bit in _bits(ahead & doubtful):
+            if not any(self.named_options(at, bit)):
+                ahead &= ~(1 << bit)
+        return ahead
+
+    def _offers_other(self, at: Position) -> bool:
+        needed = self.required & ~at.written
+        if not self.cells or (self.values.ordered and needed):
+            return False
+        return self._most is None or at.size + needed.bit_count() < self._most
+
+    def continues(self, at: Position) -> bool:
+        """Say whether a key may come."""
+        return bool(self._offers(at)) or bool(self.offered_cells(at))
+
+    def offered(self, at: Position) -> list[int]:
+        """Return which of the named keys may come now."""
+        return _bits(self._offers(at))
+
+    def offered_cells(self, at: Position) -> list[int]:
+        """Return the cells of which a key may come now."""
+        if not self._offers_other(at):
+            return []
+        return [cell for cell in range(len(self.cells)) if any(self.other_options(at, cell)) and self._language(at, cell) is not None]
+
+    # -- keys -----------------------------------------------------------------------------------------------------------
+
+    def entries(self, at: Position, *, nearest: bool = False) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read the next key; nearest: of required ones only the first, if one is missing."""
+        surface = self.punctuation.keys.surface
+        calls: list[tuple[State, State | Dispatch]] = []
+        offers = self._offers(at)
+        needed = offers & self.required & ~at.written if nearest else 0
+        if needed:
+            first = min(_bits(needed), key=self.ranks[0].__getitem__)
+            return [(Text(surface, LiteralSet(self.names, ~(1 << first) & ((1 << len(self.names)) - 1))), NamedKey(at))]
+        if offers:
+            excluded = ~offers & ((1 << len(self.names)) - 1)
+            calls.append((Text(surface, LiteralSet(self.names, excluded)), NamedKey(at)))
+        if self._offers_other(at):
+            for number in range(len(self.cells)):
+                language = self._language(at, number)
+                if language is not None and any(self.other_options(at, number)):
+                    calls.append((Text(surface, language), OtherKey(at, number, self.special | at.others)))
+        return calls
+
+    def _language(self, at: Position, number: int) -> Expr | None:
+        cell = self.cells[number]
+        return cell.language if cell.endless else without_dead_ends(cell.language, self.special | at.others)
+
+    def tells_from(self, used: int) -> int | None:
+        """Return how many bytes it takes to tell whether a key of a cell is one of those that are used; see `Dispatch.tells_from`."""
+        numbers = [scarce_from(cell.language, used) for cell in self.cells if not cell.endless]
+        characters = min((number for number in numbers if number is not None), default=None)
+        return None if characters is None else 3 + characters  # behind colon, value and comma
+
+    def named_entry(self, at: Position, bit: int) -> State | None:
+        options = tuple(self.named_options(at, bit))
+        return Entry(self.values.named(self.names[bit]), self.punctuation.keys.colon, options) if options else None
+
+    def other_entry(self, at: Position, cell: int, text: str | None) -> State | None:
+        options = tuple(self.other_options(at, cell, text))
+        return Entry(self.values, self.punctuation.keys.colon, options) if options else None
+
+    def named_options(self, at: Position, bit: int) -> Iterator[tuple[Conj, Position]]:
+        rank = self.ranks[0][bit] + 1 if self.values.ordered else 0
+        written = at.written | 1 << bit
+        if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
+            written |= ~self.ranks[1][rank] & ~self.clauses.touched & ((1 << len(self.names)) - 1)
+        after = Position(self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank)
+        return self._options(self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after)
+
+    def other_options(self, at: Position, cell: int, text: str | None = None) -> Iterator[tuple[Conj, Position]]:
+        others = at.others if text is None else at.others | {text}
+        rank = len(self.names) if self.values.ordered else 0
+        after = Position(self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank)
+        conj = self.cells[cell].value
+        return self._options(self.clauses.other(cell, conj, after) if at.clauses else ((conj, 0),), after)
+
+    def _options(self, readings: Iterable[Reading], after: Position) -> Iterator[tuple[Conj, Position]]:
+        for conj, clauses in readings:
+            option = after if after.clauses == clauses else after._replace(clauses=clauses)
+            if self.completable(option):
+                yield conj, option
+
+    def _counted(self, count: int) -> int:
+        return count + 1 if count < self._counts_to else count
+
+
+def _bits(mask: int) -> list[int]:
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found

@@ -1,0 +1,265 @@
+"""Arrays and objects as values that are compared: read event by event, in any spelling and any order of keys.
+
+    text ── events (a bracket, a text, a word) ──► Built ── the last bracket ──► Whole: the value and its digest
+
+`Built` is a value under construction, and knows its *rivals*: the values written before that agree with it so far.  Most values leave
+all rivals behind with their first few characters; from there on nothing has to be compared.  Everything here is persistent: the states of
+a machine share what they have in common.
+
+Two values are equal as JSON Schema says: 1 is 1.0 and 1e0 and not true, the order of keys and all spelling are nothing.  Equality is that
+of 128-bit digests, so that a state of 1,000 items is compared in constant time.
+
+SPEC: JSON Schema core 2020-12 §4.2.2 (instance equality).  Tested in tests/test_unique_items.py against jsonschema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeAlias
+
+from constrained.schema.numeric.language import canonical_text
+
+Content: TypeAlias = Any  # of an atom: a str, a bool, None, a number's key; of an array: a tuple of nodes; of an object: a dict of nodes
+Node: TypeAlias = tuple[str, Content]  # (JSON type, content)
+Rival: TypeAlias = tuple[Node, Any]  # a container of an earlier value, and the rival that it is a part of
+
+_DIGITS = 4000  # that Python converts at once; more it may refuse
+WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None),
+         "True": ("boolean", True), "False": ("boolean", False), "None": ("null", None)}
+_OPENING = {ord("{"): "object", ord("["): "array", ord("("): "array"}
+_CLOSING = frozenset(b"}])")
+_MODULUS = 1 << 128
+
+
+def number_key(text: str) -> tuple[bool, str, int]:
+    """Return what two texts of one number have in common: (negative, digits without zeros at either end, exponent).
+
+    No text is too long: digits stay text, and only the exponent is computed with.
+
+    >>> number_key("-1.50e3") == number_key("-1500")
+    True
+    """
+    mantissa, _, exponent = text.lower().replace("_", "").partition("e")
+    whole, _, fraction = mantissa.removeprefix("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    bare = digits.rstrip("0")
+    if not bare:
+        return False, "", 0
+    return text.startswith("-"), bare, _whole(exponent or "0") - len(fraction) + len(digits) - len(bare)
+
+
+def _whole(text: str) -> int:
+    digits = text.lstrip("+-")
+    value = 0
+    for at in range(0, len(digits), _DIGITS):
+        piece = digits[at : at + _DIGITS]
+        value = value * 10 ** len(piece) + int(piece)
+    return -value if text.startswith("-") else value
+
+
+def _digest(*parts: bytes) -> int:
+    found = blake2b(digest_size=16)
+    for part in parts:
+        found.update(len(part).to_bytes(8, "little"))
+        found.update(part)
+    return int.from_bytes(found.digest(), "little")
+
+
+def _digest_of_atom(node: Node) -> int:
+    kind, content = node
+    if kind == "string":
+        return _digest(b"s", content.encode("utf-8", "surrogatepass"))
+    if kind == "number":
+        negative, digits, exponent = content
+        return _digest(b"-" if negative else b"+", digits.encode(), hex(exponent).encode())
+    return _digest(b"w", repr(content).encode())
+
+
+class Whole(NamedTuple):
+    """A finished value."""
+
+    node: Node
+    digest: int
+    size: int  # characters, about
+    known: bool = True
+    is_used: bool = False  # an earlier value is the same
+
+
+class Earlier:
+    """The composite values written so far, as a linked list; equal if the values are, in whatever order they came."""
+
+    __slots__ = ("before", "count", "digest", "size", "whole")
+
+    def __init__(self, whole: Whole | None = None, before: Earlier | None = None) -> None:
+        self.whole, self.before = whole, before
+        self.count: int = before.count + 1 if before is not None else 0
+        self.digest: int = (before.digest + whole.digest) % _MODULUS if before is not None and whole is not None else 0
+        self.size: int = before.size + whole.size if before is not None and whole is not None else 0
+
+    def __iter__(self) -> Iterator[Whole]:
+        at: Earlier | None = self
+        while at is not None and at.whole is not None:
+            yield at.whole
+            at = at.before
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Earlier) and (self.count, self.digest) == (other.count, other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+NONE = Earlier()
+
+
+class Built:
+    """A container under construction, inside of others; never changed.
+
+    parts: its finished entries, newest first, as linked (entry, before).  key: of the value to come.  word: the letters of true, false or
+    null so far.  rivals: containers of earlier values that have the same entries so far, and lie where this one lies.
+    known: False once a text was read of which only the machine knows that it was none of the special ones; the value is then nobody's equal.
+    floor: in a search, the keys up to this one are behind.
+    """
+
+    __slots__ = ("count", "depth", "digest", "floor", "key", "kind", "known", "parent", "parts", "rivals", "size", "total", "word")
+
+    def __init__(
+        self, parent: Built | None, kind: str, rivals: tuple[Rival, ...] | Earlier, *, count: int = 0, parts: Any = None, total: int = 0,
+        key: str | None = None, word: str = "", known: bool = True, size: int = 2, floor: str | None = None,
+    ) -> None:
+        self.parent, self.kind, self.rivals, self.count, self.parts, self.total = parent, kind, rivals, count, parts, total
+        self.key, self.word, self.known, self.size, self.floor = key, word, known, size, floor
+        self.depth: int = parent.depth + 1 if parent is not None else 1
+        above = parent.digest.to_bytes(16, "little") if parent is not None else b""
+        self.digest: int = _digest(
+            above, kind.encode(), total.to_bytes(16, "little"), b"" if key is None else b"k" + key.encode("utf-8", "surrogatepass"), word.encode(),
+            b"?" * (not known), b"" if floor is None else b"f" + floor.encode("utf-8", "surrogatepass"))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Built) and self.digest == other.digest and self.depth == other.depth
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def expects_key(self) -> bool:
+        return self.kind == "object" and self.key is None
+
+    def live_rivals(self) -> Iterable[Rival]:
+        """Return the rivals; at the start all values written so far that are of the same type."""
+        if isinstance(self.rivals, Earlier):
+            return [(whole.node, None) for whole in self.rivals if whole.node[0] == self.kind]
+        return self.rivals
+
+    def candidates(self) -> frozenset[Any]:
+        """Return the keys, or the contents of atoms, with which some rival goes on."""
+        if self.expects_key:
+            written = self._keys()
+            return frozenset(key for (_, content), _ in self.live_rivals() for key in content if key not in written)
+        return frozenset(
+            node for rival in self.live_rivals() if (node := self._next(rival)) is not None and node[0] not in ("array", "object"))
+
+    def _keys(self) -> set[str]:
+        found, at = set(), self.parts
+        while at is not None:
+            (key, _), at = at
+            found.add(key)
+        return found
+
+    def _next(self, rival: Rival) -> Node | None:
+        """Return what a rival has where the next value comes."""
+        (_, content), _ = rival
+        if self.kind == "object":
+            found: Node | None = content.get(self.key)
+            return found
+        return content[self.count] if self.count < len(content) else None
+
+    # -- events ---------------------------------------------------------------------------------------------------------
+
+    def byte(self, byte: int) -> Built | Whole:
+        """Read a byte between texts."""
+        kind = _OPENING.get(byte)
+        if kind is not None:
+            rivals = tuple([(node, rival) for rival in self.live_rivals() if (node := self._next(rival)) is not None and node[0] == kind])
+            return Built(self, kind, rivals if self.known else (), known=self.known)
+        if byte in _CLOSING:
+            return self._closed()
+        if not 0x41 <= byte <= 0x7A:  # a comma, a colon, whitespace
+            return self
+        word = self.word + chr(byte)
+        if word in WORDS:
+            return self._with(WORDS[word], _digest_of_atom(WORDS[word]), len(word))
+        return self._but(word=word)
+
+    def text(self, text: str | None, *, number: bool, searching: bool = False) -> Built | None:
+        """Read a text: a key, a string or a number; None: one that no rival has.  Return None for a key that a search leaves to others."""
+        if text is None:
+            return Built(self.parent, self.kind, (), count=self.count + 1, known=False, key="" if self.expects_key else None)
+        if not self.expects_key:
+            node: Node = ("number", number_key(text)) if number else ("string", text)
+            return self._with(node, _digest_of_atom(node), len(text) + 2)
+        if searching and self.floor is not None and text <= self.floor:
+            return None
+        rivals = tuple([rival for rival in self.live_rivals() if text in rival[0][1]])
+        return self._but(key=text, rivals=rivals, size=self.size + len(text) + 4, floor=text if searching else self.floor)
+
+    def _but(self, **changes: Any) -> Built:
+        fields = {name: getattr(self, name) for name in ("count", "parts", "total", "key", "word", "known", "size", "floor")}
+        rivals = changes.pop("rivals", self.rivals)
+        return Built(self.parent, self.kind, rivals, **{**fields, **changes})
+
+    def _with(self, node: Node, digest: int, size: int, survivors: Iterable[Rival] | None = None) -> Built:
+        """Return this container with one more entry; survivors: its rivals that have it, where that is known."""
+        if survivors is None:
+            survivors = [rival for rival in self.live_rivals() if self._next(rival) == node]
+        written = digest.to_bytes(16, "little")
+        if self.kind == "object":
+            assert self.key is not None
+            total = (self.total + _digest(self.key.encode("utf-8", "surrogatepass"), written)) % _MODULUS
+        else:
+            total = _digest(self.total.to_bytes(16, "little"), written)
+        return self._but(
+            count=self.count + 1, parts=((self.key, node), self.parts), total=total, key=None, word="", size=self.size + size + 2,
+            rivals=tuple(survivors) if self.known else ())
+
+    def _closed(self) -> Built | Whole:
+        """Return the container around this one with it as an entry, or the finished value."""
+        entries, at = [], self.parts
+        while at is not None:
+            entry, at = at
+            entries.append(entry)
+        content: Content = dict(reversed(entries)) if self.kind == "object" else tuple([node for _, node in reversed(entries)])
+        node: Node = (self.kind, content)
+        digest = _digest(self.kind.encode(), self.total.to_bytes(16, "little"), self.count.to_bytes(8, "little"))
+        if self.parent is None:
+            return Whole(node, digest, self.size, self.known, self.known and any(len(theirs) == self.count for (_, theirs), _ in self.live_rivals()))
+        survivors = [up for (_, theirs), up in self.live_rivals() if len(theirs) == self.count]
+        parent = self.parent
+        if not self.known:
+            return Built(parent.parent, parent.kind, (), count=parent.count + 1, known=False)
+        return parent._with(node, digest, self.size, survivors)
+
+
+def whole_of(item: Any) -> Whole:
+    """Return an array or object of `distinct.values_below`, which nest a few levels deep, as a finished value."""
+    found = _filled(None, item)
+    assert isinstance(found, Whole)
+    return found
+
+
+def _filled(at: Built | None, item: Any) -> Built | Whole:
+    kind, value = item
+    if kind in ("array", "object"):
+        inner = Built(at, kind, ())
+        for entry in sorted(value, key=repr) if kind == "object" else value:
+            if kind == "object":
+                inner = inner._but(key=entry[0])
+            filled = _filled(inner, entry[1] if kind == "object" else entry)
+            assert isinstance(filled, Built)
+            inner = filled
+        return inner._closed()
+    assert at is not None
+    node: Node = (kind, number_key(canonical_text(Fraction(value))) if kind == "number" else value)
+    return at._with(node, _digest_of_atom(node), len(str(value)))

@@ -1,0 +1,272 @@
+"""Many object shapes read together: one machine over the positions in all of them that agree with what has been read.
+
+A union of n shapes is otherwise n readings of every key and value, each with its edges and its masks.  Here the shapes that offer a key are
+found by the key, and those that ask for a constant (the tag of a tagged union) by its text: behind it, few are left.
+
+    Union ─ key ─► Entered ─ ":" ─► Told ─ text ─► Union ─ "," ─► …       with one shape left: its own `machine_object.Position`
+
+A key that no shape names is read by each of the cells' languages; a text of two of them is read twice.
+Cost: per position, some 10 µs for each shape that is left.
+Tested in tests/test_schema_machines.py: the same verdicts with and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from constrained.errors import LimitExceeded
+from constrained.machine import END, Dispatch, Edges, LiteralSet, State, Surface, Text
+from constrained.regex import NEVER, Expr, matches
+from constrained.schema.drafts.constants import of_conj
+from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, Position
+from constrained.schema.machines.recorded_values import number_key
+from constrained.schema.numeric.language import canonical_text, number_language
+from constrained.schema.numeric.ranges import constant, exact
+from constrained.schema.reading.places import located
+from constrained.schema.values import Conj
+from constrained.work import spend
+
+if TYPE_CHECKING:
+    from constrained.schema.machines.value import Values
+
+MOST_APART = 50  # shapes; from so many on they are read together
+_FEW_TEXTS = 64  # that a tag may have
+Option: TypeAlias = tuple[Conj, Position]
+Call: TypeAlias = tuple[State, "State | Dispatch"]
+
+
+def joinable(machine: ObjectMachine) -> bool:
+    """Say whether a machine may be one of a union: no set of written keys uses its cells up."""
+    return all(cell.endless for cell in machine.cells)
+
+
+class _Home:
+    """What the positions of one union share."""
+
+    def __init__(self, values: Values, machines: Sequence[ObjectMachine]) -> None:
+        self.values, self.marks = values, machines[0].punctuation
+        self.names = tuple(sorted({name for machine in machines for name in machine.names}))
+        self.special = frozenset(self.names)
+        self.index = {name: at for at, name in enumerate(self.names)}
+        self.everything = (1 << len(self.names)) - 1
+        self._within: dict[Expr, frozenset[str]] = {}
+        self._tags: dict[Conj, list[tuple[bool, Any]] | None] = {}
+
+    def free(self, language: Expr, offers: list[tuple[Position, int]]) -> int:
+        """Return the names that some of the positions take as keys of a cell."""
+        within = self._within.get(language)
+        if within is None:
+            spend(len(self.names))
+            within = self._within[language] = frozenset(name for name in self.names if matches(language, name))
+        left, found = set(within), 0
+        for part, _ in offers:
+            blocked = {name for name in left if name in part.machine.special or name in part.others}
+            spend(len(left) // 16)
+            found |= sum(1 << self.index[name] for name in left - blocked)
+            left = blocked
+            if not left:
+                break
+        return found
+
+    def tags(self, conj: Conj) -> list[tuple[bool, Any]] | None:
+        """Return the few texts (False) or numbers (True) that a conjunction allows, None if they are not few or there is more."""
+        known = self._tags.get(conj, ...)
+        if known is ...:
+            known = self._tags[conj] = self._tags_of(conj)
+        return known
+
+    def _tags_of(self, conj: Conj) -> list[tuple[bool, Any]] | None:
+        found = of_conj(conj)
+        if found is None or isinstance(found[0], (list, dict)) or type(found[0]) is str:
+            value = self.values.value(conj) if conj else None
+            plain = value is not None and not (value.null or value.booleans or value.numbers or value.arrays or value.objects)
+            few = value.strings.literal_set if value is not None and plain and value.strings is not NEVER else None
+            return [(False, text) for text in few.texts] if few is not None and len(few.texts) <= _FEW_TEXTS and not few.excluded else None
+        return None if found[0] is None or type(found[0]) is bool else [(True, exact(found[0]))]
+
+
+def union(values: Values, machines: Sequence[ObjectMachine]) -> State:
+    """Return the state behind the opening bracket of an object of one of the shapes."""
+    return joined(_Home(values, machines), [machine.start for machine in machines])
+
+
+def joined(home: _Home, parts: Iterable[Position]) -> State:
+    found = tuple(dict.fromkeys(parts))
+    return found[0] if len(found) == 1 else Union(home, found)
+
+
+class Union:
+    """A position in several shapes, in the same phase.  Equal ones read the same."""
+
+    __slots__ = ("_hash", "home", "parts")
+
+    def __init__(self, home: _Home, parts: tuple[Position, ...]) -> None:
+        self.home, self.parts = home, parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Union) and self._hash == other._hash and self.parts == other.parts
+
+    def expand(self) -> Edges:
+        try:
+            return self._edges()
+        except LimitExceeded as error:
+            raise located(error, self.parts[0].machine.place) from None
+
+    def _edges(self) -> Edges:
+        home, marks = self.home, self.home.marks
+        first = self.parts[0]
+        spend(6 + 2 * len(self.parts), first.machine)
+        calls: list[Call] = []
+        closing = any(part.machine.closable(part) for part in self.parts)
+        if first.phase == AFTER:
+            going = [part for part in self.parts if part.machine.continues(part)]
+            behind = [part for part in self.parts if part in going or part.machine.closable(part)] if marks.objects.trailing else going
+            if behind:
+                calls.append((marks.comma, joined(home, [part._replace(phase=NEXT, padded=False) for part in behind])))
+        else:
+            calls += self._entries()
+            closing = closing and (first.phase == FIRST or marks.objects.trailing)
+        if first.padded:
+            assert marks.gap is not None
+            calls.append((marks.gap, joined(home, [part._replace(padded=False) for part in self.parts])))
+        byte = marks.objects.closing
+        return Edges(ranges=((byte, byte, END),) if closing else (), calls=tuple(calls))
+
+    def _entries(self) -> list[Call]:
+        home, surface = self.home, self.home.marks.keys.surface
+        calls: list[Call] = []
+        named: dict[int, list[tuple[Position, int]]] = {}  # by name: where it is offered, and as which of the shape's names
+        cells: dict[Expr, list[tuple[Position, int]]] = {}
+        for part in self.parts:
+            for bit in part.machine.offered(part):
+                named.setdefault(home.index[part.machine.names[bit]], []).append((part, bit))
+            for number in part.machine.offered_cells(part):
+                cells.setdefault(part.machine.cells[number].language, []).append((part, number))
+        spend(sum(map(len, named.values())))
+        offered = sum(1 << at for at in named)
+        for language, offers in cells.items():
+            offered |= home.free(language, offers)
+        if offered:
+            keys = _Named(home, named, cells)
+            calls.append((Text(surface, LiteralSet(home.names, home.everything & ~offered)), keys))
+        special = home.special.union(*(part.others for part in self.parts)) if cells else home.special
+        calls += [(Text(surface, language), _Other(home, offers, special)) for language, offers in cells.items()]
+        return calls
+
+
+class _Named(Dispatch):
+    """What follows a key that some shape names."""
+
+    def __init__(self, home: _Home, named: dict[int, list[tuple[Position, int]]], cells: dict[Expr, list[tuple[Position, int]]]) -> None:
+        self._home, self._named, self._cells = home, named, cells
+
+    def after(self, label: int) -> State | None:
+        name = self._home.names[label]
+        options = [option for part, bit in self._named.get(label, ()) for option in part.machine.named_options(part, bit)]
+        for language, offers in self._cells.items():
+            if matches(language, name):
+                options += _others(offers, name)
+        return entered(self._home, options)
+
+
+class _Other(Dispatch):
+    """What follows a key that no shape names."""
+
+    records = True
+    alike = True
+
+    def __init__(self, home: _Home, offers: list[tuple[Position, int]], special: frozenset[str]) -> None:
+        self._home, self._offers, self.special = home, offers, special
+
+    def after_text(self, text: str | None) -> State | None:
+        return None if text in self._home.special else entered(self._home, _others(self._offers, text))
+
+
+def _others(offers: list[tuple[Position, int]], text: str | None) -> list[Option]:
+    return [option for part, number in offers if text not in part.machine.special and text not in part.others
+            for option in part.machine.other_options(part, number, text)]
+
+
+def entered(home: _Home, options: list[Option]) -> State | None:
+    """Return what follows a key, None if nothing does."""
+    spend(4 * len(options))
+    by_value: dict[Conj, list[Position]] = {}
+    for conj, after in options:
+        by_value.setdefault(conj, []).append(after)
+    return Entered(home, tuple([(conj, tuple(parts)) for conj, parts in by_value.items()])) if options else None
+
+
+class Entered:
+    """A key has been read; the separator and one of several values follow.  Compared by identity: it is made once for each key."""
+
+    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[Position, ...]], ...]) -> None:
+        self._home, self._options = home, options
+
+    def expand(self) -> Edges:
+        return Edges(calls=((self._home.marks.keys.colon, self._told),))
+
+    @cached_property
+    def _told(self) -> State:
+        return Told(self._home, self._options)
+
+
+class Told:
+    """A value of one of several conjunctions; a tag tells which shapes are left."""
+
+    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[Position, ...]], ...]) -> None:
+        self._home, self._options = home, options
+
+    def expand(self) -> Edges:
+        home, marks = self._home, self._home.marks
+        texts: dict[str, list[Position]] = {}
+        numbers: dict[Any, list[Position]] = {}
+        calls: list[Call] = []
+        for conj, parts in self._options:
+            spend(4 + len(parts) // 8)
+            tags = home.tags(conj) if len(self._options) > 1 else None
+            if tags is None:
+                calls.append((home.values.state(conj), joined(home, parts)))
+            for is_number, tag in tags or ():
+                (numbers if is_number else texts).setdefault(tag, []).extend(parts)
+        if texts:
+            order = tuple(sorted(texts))
+            calls.append((Text(marks.strings, LiteralSet(order)), _Texts(home, [texts[text] for text in order])))
+        if numbers:
+            spend(20 * len(numbers))
+            language = number_language(tuple(map(constant, numbers)), marks.numbers)
+            spelled = {canonical_text(number): parts for number, parts in numbers.items()}
+            after = _Texts(home, [spelled[text] for text in language.texts]) if isinstance(language, LiteralSet) else _Numbers(home, spelled)
+            calls.append((Text(Surface.RAW, language), after))
+        return Edges(calls=tuple(calls))
+
+
+class _Texts(Dispatch):
+    """What follows a text: the shapes that ask for it."""
+
+    refuses = False
+
+    def __init__(self, home: _Home, parts: list[list[Position]]) -> None:
+        self._home, self._parts = home, parts
+
+    def after(self, label: int) -> State:
+        return joined(self._home, self._parts[label])
+
+
+class _Numbers(Dispatch):
+    """What follows a number in any spelling; there are none but those that shapes ask for."""
+
+    records = True
+
+    def __init__(self, home: _Home, parts: dict[str, list[Position]]) -> None:
+        self._home, self.special = home, frozenset(parts)
+        self._parts = {number_key(text): part for text, part in parts.items()}
+
+    def after_text(self, text: str | None) -> State | None:
+        parts = self._parts.get(number_key(text)) if text is not None else None
+        return None if parts is None else joined(self._home, parts)

@@ -1,0 +1,153 @@
+"""From conjunctions to machine states: the value machine, one per schema and surface.
+
+A value state is a union of type machines.  Whatever starts with a byte of its own is one state with byte edges (``{``, ``[``, ``t``…);
+strings and numbers are calls of shared text states.  Nothing is normalised before a generation gets to it, and nothing is kept here but
+one start state per conjunction: positions inside objects and arrays are compared by content, and live in the kernels that met them.
+The machines of `reading.interning` are those of the process, see `common_values`.
+
+    Values.state(conj) ──► Text | Bytes | Choice ──"{"──► machine_object   ──"["──► machine_array
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from constrained.caches import charge, forgets
+from constrained.machine import END, Bytes, Edges, State, Surface, Text
+from constrained.regex import NEVER, Expr
+from constrained.schema.machines.array import ArrayMachine
+from constrained.schema.machines.listed import WORTH_IT, Listed, constants
+from constrained.schema.machines.object import ObjectMachine
+from constrained.schema.machines.punctuation import Punctuation
+from constrained.schema.machines.union import MOST_APART, joinable, union
+from constrained.schema.normal.normalise import is_never, normalise
+from constrained.schema.numeric.language import number_language
+from constrained.schema.reading.interning import leaf
+from constrained.schema.reading.places import At
+from constrained.schema.surfaces.quoted import string_between
+from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape, Value
+from constrained.work import spend
+
+
+class Choice(NamedTuple):
+    """Any of several states.  Invariant: edges on the same byte lead to the same state."""
+
+    states: tuple[State, ...]
+
+    def expand(self) -> Edges:
+        ranges: dict[tuple[int, int, State], None] = {}
+        calls: list[tuple[State, State]] = []
+        tokens: dict[tuple[str, State], None] = {}
+        for state in self.states:
+            if isinstance(state, Text):
+                calls.append((state, END))
+            else:
+                edges = state.expand()
+                ranges.update(dict.fromkeys(edges.ranges))
+                calls += edges.calls  # type: ignore[arg-type]  # shared shape of both
+                tokens.update(dict.fromkeys(edges.tokens))
+        return Edges(ranges=tuple(ranges), calls=tuple(calls), tokens=tuple(tokens))
+
+
+def choice(states: list[State]) -> State:
+    return states[0] if len(states) == 1 else Choice(tuple(states))
+
+
+class Values:
+    """The value machines of one schema on one surface.  `value` and `never` answer what a conjunction allows.
+
+    `commons` are the machines of leaves, None in the commons themselves.
+    """
+
+    def __init__(self, punctuation: Punctuation, *, ordered: bool, commons: Values | None = None,
+                 value: Callable[[Conj], Value] = normalise, never: Callable[[Conj], bool] = is_never) -> None:
+        self.punctuation, self.ordered, self.value, self.never = punctuation, ordered, value, never
+        self._states: dict[Conj, State] = {}
+        self._commons = self if commons is None else commons
+
+    def state(self, conj: Conj) -> State:
+        """Return the state that reads a value of a conjunction.  Invariant: not never(conj)."""
+        state = self._states.get(conj)
+        if state is None:
+            state = self._states.setdefault(conj, self._made(conj))
+        return state
+
+    def named(self, name: str) -> Values:
+        """Return what writes the values of a member: this, whatever its name."""
+        return self
+
+    def _made(self, conj: Conj) -> State:
+        spend(1, At(conj))
+        common = leaf(conj)
+        if common is not None and (self is not self._commons or common != conj):
+            return self._commons._leaf_state(common)
+        return choice(self.alternatives(self.value(conj), conj))
+
+    def _leaf_state(self, conj: Conj) -> State:
+        """As `state`, of a conjunction that was a leaf a moment ago: another one may stand for it by now, as caches may be emptied."""
+        state = self._states.get(conj)
+        if state is None:
+            charge(_STATE)
+            state = self._states.setdefault(conj, choice(self.alternatives(self.value(conj))))
+        return state
+
+    def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
+        """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are as ever."""
+        return Bytes(outer.objects.opening, self.opened_object(self.value(conj).objects, outer, conj))
+
+    def alternatives(self, value: Value, conj: Conj = ALWAYS) -> list[State]:
+        """Return one state per type, and per spelling of a type that starts with another byte; conj: what the value was made of, for messages."""
+        marks = self.punctuation
+        found: list[State] = []
+        if value.objects:
+            found.append(Bytes(marks.objects.opening, self.opened_object(value.objects, marks, conj)))
+        for index, brackets in enumerate(marks.arrays if value.arrays else ()):
+            found.append(Bytes(brackets.opening, self.opened_array(value.arrays, index, conj)))
+        if value.strings is not NEVER:
+            found.append(self.string(value.strings))
+        if value.numbers:
+            found.append(Text(Surface.RAW, number_language(value.numbers, marks.numbers)))
+        for boolean in sorted(value.booleans):
+            found.append(Bytes(marks.true if boolean else marks.false, END))
+        if value.null:
+            found.append(Bytes(marks.null, END))
+        return found
+
+    def string(self, language: Expr) -> State:
+        if self.punctuation.quote is not None:
+            return string_between(self.punctuation.quote, self.punctuation.avoid, language)
+        return Text(self.punctuation.strings, language.literal_set or language)
+
+    def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:
+        """Return the state after the opening bracket of an object; conj: what it was made of, for messages."""
+        listed, others = constants(shapes) if len(shapes) >= WORTH_IT and punctuation is self.punctuation else ([], shapes)
+        machines = [ObjectMachine(self, shape, punctuation, conj) for shape in others]
+        found: list[State] = []
+        if len(machines) >= MOST_APART and punctuation is self.punctuation:
+            together = [machine for machine in machines if joinable(machine)]
+            found, machines = [union(self, together)] if together else [], [machine for machine in machines if not joinable(machine)]
+        found += [machine.start for machine in machines]
+        return choice([*found, Listed(self, listed, conj).start()] if listed else found)
+
+    def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int, conj: Conj = ALWAYS) -> State:
+        listed, others = constants(shapes) if len(shapes) >= WORTH_IT else ([], shapes)
+        found: list[State] = [ArrayMachine(self, shape, conj).start(brackets) for shape in others]
+        return choice([*found, Listed(self, listed, conj).start(brackets)] if listed else found)
+
+
+_STATE = 2_000  # bytes of the machine of a leaf, estimated
+MOST_STATES = 10_000  # of leaves on one surface; at the bound they start afresh, and whoever holds old ones keeps them
+_commons: dict[tuple[int, bool], Values] = {}  # by id of the punctuation, which the values keep alive
+
+
+def common_values(punctuation: Punctuation, *, ordered: bool) -> Values:
+    """Return the machines of leaves on a surface, which all documents of the process share."""
+    place = id(punctuation), ordered
+    found = _commons.get(place)
+    if found is None or len(found._states) > MOST_STATES:
+        found = _commons[place] = Values(punctuation, ordered=ordered)
+    return found
+
+
+forgets(_commons.clear)

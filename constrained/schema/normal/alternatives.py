@@ -1,0 +1,204 @@
+"""The answers of the normalisation to "which values of this type?", worked off request by request.
+
+`scalars_of` and `drafts_of` answer for conjunctions.  Schemas nested in place to any depth are walked by a stack of generators (see
+`requests`); a schema without operations, the common case, is answered directly.  `surely_never` looks a few levels down for a
+contradiction, so that alternatives that cannot be are dropped before they multiply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import local
+from typing import Any
+
+from constrained.errors import SchemaError
+from constrained.schema.drafts import arrays
+from constrained.schema.drafts.discriminators import all_others, rivals
+from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
+from constrained.schema.keywords.by_type import Plan, own_array, own_object, own_scalars, plan_of
+from constrained.schema.keywords.objects import evaluated
+from constrained.schema.normal.combine import ARRAYS, OBJECTS, Combination, Draft, Drafts
+from constrained.schema.normal.combine_scalars import scalar_steps
+from constrained.schema.normal.requests import Mode, Request, Steps
+from constrained.schema.reading.nodes import NOTHING, Node, ordered
+from constrained.schema.strings.sets import ALL_TEXTS
+from constrained.schema.values import ALWAYS, Conj, Literal
+from constrained.work import spend
+
+_MOST_DEPTH = 3  # of required values that `surely_never` looks at
+
+
+class Busy(Exception):
+    """A request is already being worked on further out; who asked does without the answer."""
+
+
+def scalars_of(conj: Conj) -> Scalars:
+    """Return the scalars that belong to a conjunction."""
+    literals = ordered(conj)
+    if len(literals) < 3:
+        found = ALL_SCALARS
+        for literal in literals:
+            found = found & _solve(Request(literal, SCALAR))
+        return found
+    spend(4 + len(literals) // 2)
+    # PERF: the conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their beginnings.
+    begun: dict[Literal, Any] = literals[0].node.document.memo.setdefault("begun", {})
+    known: Scalars | None = None
+    for literal in literals:
+        entry = begun.get(literal)
+        if entry is None:
+            own = _solve(Request(literal, SCALAR))
+            entry = begun[literal] = (own if known is None else known & own, {})
+        known, begun = entry
+    assert known is not None
+    return known
+
+
+def drafts_of(conj: Conj, type_: int) -> Drafts:
+    """Return the arrays (or the objects) that belong to a conjunction, as a union of drafts."""
+    combination = _COMBINATIONS[type_]
+    found: Drafts = (combination.domain.full,)
+    for literal in ordered(conj):
+        found = combination.conjoin(found, _solve(Request(literal, type_)), literal.node)
+    return found
+
+
+def _solve(request: Request) -> Any:
+    """Return the answer to a request, from the memo or by working off the requests that it leads to.
+
+    Raises: SchemaError: a subschema applies itself in place, so that no value decides whether it is valid.
+    Busy: the request is under way in a call further out.
+    """
+    memo = request.literal.node.document.memo
+    known = memo.get(request)
+    if known is not None:
+        if known is _PENDING:
+            raise Busy
+        return known
+    direct = _direct(request)
+    if direct is not None:
+        memo[request] = direct
+        return direct
+    stack = [(request, _steps(request))]
+    memo[request] = _PENDING
+    answer: Any = None
+    try:
+        while stack:
+            current, steps = stack[-1]
+            spend(4)
+            try:
+                wanted = steps.send(answer)
+            except StopIteration as stop:
+                answer = current.literal.node.document.memo[current] = stop.value
+                stack.pop()
+                continue
+            memo = wanted.literal.node.document.memo
+            answer = memo.get(wanted)
+            if answer is _PENDING:
+                if any(wanted == other for other, _ in stack):
+                    raise SchemaError(
+                        "schema applies itself to the same value", where=wanted.literal.node.pointer,
+                        because="no value decides whether it is valid", instead="break the cycle",
+                    )
+                raise Busy
+            if answer is None:
+                answer = _direct(wanted)
+                if answer is None:
+                    memo[wanted] = _PENDING
+                    stack.append((wanted, _steps(wanted)))
+                else:
+                    memo[wanted] = answer
+    finally:
+        for current, _ in stack:
+            current.literal.node.document.memo.pop(current, None)
+    return answer
+
+
+_PENDING = object()
+
+
+def _direct(request: Request) -> Any:
+    """Return the answer for a positive schema without operations, None otherwise: the common case needs no generator."""
+    literal, type_, mode = request
+    plan = plan_of(literal.node)
+    if literal.positive and (plan.plain or not plan.types & type_):
+        if type_ == SCALAR:
+            return own_scalars(literal.node, plan)
+        return (_own(literal.node, plan, type_, mode),) if plan.types & type_ else ()
+    return None
+
+
+def _own(node: Node, plan: Plan, type_: int, mode: Mode) -> Draft:
+    if type_ == ARRAY:
+        items = own_array(node, plan)
+        if not mode and items is not arrays.FULL:
+            items.seen, items.seen_items = 0, ()
+        return items
+    draft = own_object(node, plan, ALL_TEXTS if plan.names is ALWAYS else scalars_of(plan.names).strings)
+    return replace(draft, seen=evaluated(node)) if mode and plan.objects else draft
+
+
+def _steps(request: Request) -> Steps:
+    literal, type_, mode = request
+    if type_ == SCALAR:
+        return scalar_steps(literal)
+    combination = _COMBINATIONS[type_]
+    return combination.positive(literal.node, mode) if literal.positive else combination.negative(literal.node)
+
+
+def surely_never(conj: Conj) -> bool:
+    """Return True if certainly no value belongs to a conjunction; looks a few levels of required values deep.
+
+    False may mean "not seen": the answer prunes alternatives, while `satisfiability.shapes` decides.
+    """
+    if not conj or conj == NOTHING:
+        return bool(conj)
+    memo = next(iter(conj)).node.document.memo
+    key = "surely never", conj, _depth.level
+    known: bool | None = memo.get(key)
+    if known is not None or _depth.level == _MOST_DEPTH:
+        return bool(known)
+    _depth.level += 1
+    try:
+        found = memo[key] = _seems_empty(conj)
+    except Busy:
+        return False
+    finally:
+        _depth.level -= 1
+    return found
+
+
+class _Depth(local):
+    level = 0  # of nested questions, per thread
+
+
+_depth = _Depth()
+
+
+def _seems_empty(conj: Conj) -> bool:
+    types = EVERY_TYPE
+    for literal in conj:
+        if literal.positive:
+            types &= plan_of(literal.node).types
+    if types & SCALAR and scalars_of(conj):
+        return False
+    return not any(types & type_ and drafts_of(conj, type_) for type_ in (OBJECT, ARRAY))
+
+
+def _texts(conj: Conj) -> frozenset[str] | None:
+    """Return the values of a conjunction if its keywords show that they are a finite set of strings."""
+    types = EVERY_TYPE
+    for literal in conj:
+        if literal.positive:
+            types &= plan_of(literal.node).types
+    return scalars_of(conj).strings.only if types == STRING else None
+
+
+def _object_rivals(members: list[Drafts]) -> list[list[int]]:
+    return rivals(members, _texts)
+
+
+_COMBINATIONS = {
+    ARRAY: Combination(ARRAY, ARRAYS, _own, surely_never, all_others),
+    OBJECT: Combination(OBJECT, OBJECTS, _own, surely_never, _object_rivals),
+}

@@ -1,0 +1,331 @@
+"""Conjunction, union and complement of drafts: the boolean part of the normalisation of arrays and objects.
+
+A signed schema becomes a union of drafts.  The complement of a schema is the union of the complements of its keywords; `oneOf` is "this
+one and none of the others", where "none of the others" is left out as soon as the two are seen to be disjoint, which is what keeps a
+tagged union of n members at n alternatives.  A union of drafts that each say one small thing ("a is absent", "some item is …") is
+joined into one clause, which is what keeps conjunctions of unions from multiplying out.
+
+Annotations: `unevaluatedProperties` asks which keywords *held*, so its operands are taken apart further.  In mode `SOME` each alternative
+claims some set of subschemas that do hold, which is enough for "all other keys are in C", because a larger claim only weakens it; in
+mode `EXACT`, for the complement, the alternatives say of every contributing subschema whether it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.schema.drafts import arrays, objects
+from constrained.schema.drafts.arrays import ArrayDraft, Never, denials
+from constrained.schema.drafts.constants import of_array, of_object
+from constrained.schema.drafts.constants import rivals as constant_rivals
+from constrained.schema.drafts.objects import HasIn, ObjectDraft
+from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.property_names import ALL_KEYS
+from constrained.schema.drafts.scalars import EVERY_TYPE, OBJECT
+from constrained.schema.keywords.by_type import Plan, plan_of
+from constrained.schema.normal.requests import Mode, Steps, ask, ask_not
+from constrained.schema.reading.nodes import NOTHING, Node, both
+from constrained.schema.reading.places import at_keyword
+from constrained.schema.values import ALWAYS, Conj, ItemFrom
+from constrained.work import spend
+
+Draft: TypeAlias = Any  # ArrayDraft or ObjectDraft
+Drafts: TypeAlias = tuple[Draft, ...]
+
+MOST_ALTERNATIVES = 2_000
+MOST_MEMBERS = 10_000  # of a union of objects, which one machine reads together, see `machines.union`
+_MANY = 8  # members of a union from which on it is worth while to look whether they are constants
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The operations on the drafts of one type."""
+
+    full: Draft
+    disjoint: Callable[..., bool]
+    merge: Callable[..., Draft | None]
+    deny: Callable[[Draft], Drafts]
+    as_clause: Callable[[Draft], frozenset[Any] | None]
+    of_clause: Callable[[frozenset[Any]], Draft]
+    constant: Callable[[Draft], Any]  # the only value, None unless it is plain that there is only one
+
+
+ARRAYS = Domain(
+    arrays.FULL, arrays.disjoint, arrays.merge, arrays.deny, arrays.as_clause, arrays.of_clause, of_array)
+OBJECTS = Domain(
+    objects.FULL, objects.disjoint, objects.merge, objects.deny, objects.as_clause, objects.of_clause, of_object)
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """The boolean operations on unions of drafts of one type."""
+
+    type: int  # ARRAY or OBJECT
+    domain: Domain
+    own: Callable[[Node, Plan, int, Mode], Draft]  # what the keywords of the schema itself say
+    never: Never
+    rivals: Callable[[list[Drafts]], list[list[int]]]  # for each member of a union, the others that may meet it
+
+    def _ask(self, conj: Conj, mode: Mode = Mode.PLAIN) -> Steps:
+        return (yield from ask(conj, self.type, (self.domain.full,), mode))
+
+    def _ask_not(self, conj: Conj) -> Steps:
+        return (yield from ask_not(conj, self.type, (self.domain.full,)))
+
+    def conjoin(self, left: Drafts, right: Drafts, node: Node) -> Drafts:
+        """Return the pairwise conjunctions that are not seen to be empty."""
+        if len(left) == 1 and left[0] is self.domain.full:
+            return right
+        if len(right) == 1 and right[0] is self.domain.full:
+            return left
+        found: list[Draft] = []
+        bound = most = max(MOST_ALTERNATIVES, len(left), len(right))
+        for one in left:
+            spend(2 * len(right))
+            for other in right:
+                joined = self.domain.merge(one, other, self.never)
+                if joined is not None:
+                    found.append(joined)
+            if len(found) > bound:
+                bound = self._check(found, node, most)
+        self._check(found, node, most)
+        return tuple(found)
+
+    def disjoin(self, parts: Iterable[Drafts], node: Node) -> Drafts:
+        """Return the union; drafts that amount to a clause are joined into one."""
+        clause: frozenset[Any] | None = None
+        only: Draft = None  # the draft of the clause, as long as there is just one
+        found: list[Draft] = []
+        for part in parts:
+            spend(1 + 3 * len(part))
+            for draft in part:
+                if draft is self.domain.full:
+                    return (draft,)
+                single = self.domain.as_clause(draft)
+                if single is None:
+                    found.append(draft)
+                else:
+                    only, clause = (draft, single) if clause is None else (None, clause | single)
+        if clause is not None:
+            found.append(self.domain.of_clause(clause) if only is None else only)
+            if found[-1] is self.domain.full:
+                return (self.domain.full,)
+        self._check(found, node, self._most_members)
+        return tuple(found)
+
+    @property
+    def _most_members(self) -> int:
+        return MOST_MEMBERS if self.type == OBJECT else MOST_ALTERNATIVES
+
+    def _check(self, found: list[Draft] | Drafts, node: Node, most: int = MOST_ALTERNATIVES) -> int:
+        """Refuse too many alternatives, and return from how many on to look again; of constants there may be any number, see `machines.listed`."""
+        if len(found) > most:
+            spend(len(found) * 2)
+            if sum([self.domain.constant(draft) is None for draft in found]) > most:
+                raise _too_many(node, most)
+        return 2 * len(found)
+
+    def positive(self, node: Node, mode: Mode) -> Steps:
+        plan = plan_of(node)
+        unevaluated = plan.unevaluated.get(self.type)
+        inner = Mode.SOME if unevaluated is not None and mode is Mode.PLAIN else mode
+        own = self.own(node, plan, self.type, inner)
+        found: Drafts = (own,)
+        for operation in plan.operations:
+            if operation.types & self.type:
+                try:
+                    found = self.conjoin(found, (yield from self._operation(operation, node, inner, own)), node)
+                except (LimitExceeded, UnsupportedSchema) as error:
+                    raise at_keyword(error, node, operation.keyword) from None
+        if unevaluated is None:
+            return found
+        if self.type == OBJECT:
+            seen = ALL_KEYS if mode else objects.FULL.seen
+            return tuple(replace(objects.with_unseen(draft, unevaluated), seen=seen) for draft in found)
+        seen_items = None if mode else 0
+        narrowed = (arrays.with_unseen(draft, _or_seen(draft, unevaluated, node)) for draft in found)
+        return tuple(replace(draft, seen=seen_items, seen_items=()) for draft in narrowed if draft is not None)
+
+    def _operation(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
+        """Return what an operation allows; it is only asked where `beside` holds, what the other keywords of its schema say."""
+        operands = operation.operands
+        kind = operation.kind
+        if kind is Kind.ALL:
+            found: Drafts = (self.domain.full,)
+            for operand in operands:
+                found = self.conjoin(found, (yield from self._ask(operand, mode)), node)
+            return found
+        if kind is Kind.ANY:
+            if mode:
+                return (yield from self._any_annotated(operation, node, mode))
+            parts = []
+            for operand in operands:
+                parts.append((yield from self._ask(operand)))
+            return self.disjoin(parts, node)
+        if kind is Kind.ONE:
+            return (yield from self._exactly_one(operation, node, mode, beside))
+        if kind is Kind.NOT:
+            return (yield from self._ask_not(operands[0]))
+        if kind is Kind.IF:
+            return (yield from self._if(operation, node, mode))
+        return (yield from self._when(operation, node, mode))
+
+    def _exactly_one(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
+        """Return "this one and none of the others" for each operand; an other that is disjoint where `beside` holds needs no mention."""
+        operands = operation.operands
+        annotated, plain = [], []
+        for operand in operands:
+            annotated.append((yield from self._ask(operand, mode)))
+            plain.append((yield from self._ask(operand)) if mode else annotated[-1])
+        found: list[Draft] = []
+        placed = [self.conjoin((beside,), drafts, node) for drafts in plain]
+        rivals = self._rivals(placed)
+        bound = self._most_members
+        for index, own in enumerate(annotated):
+            for draft in own:
+                alone: Drafts = (draft,)
+                here = self.conjoin((beside,), (draft,), node)
+                for other in rivals[index]:
+                    spend(1 + len(here) * len(placed[other]))
+                    if any(not self.domain.disjoint(one, rival, self.never) for one in here for rival in placed[other]):
+                        alone = self.conjoin(alone, (yield from self._ask_not(operands[other])), node)
+                found += alone
+            if len(found) > bound:
+                bound = self._check(found, node, self._most_members)
+        self._check(found, node, self._most_members)
+        return tuple(found)
+
+    def _rivals(self, members: list[Drafts]) -> list[list[int]]:
+        """Return, for each member of a union, the others that may meet it."""
+        if len(members) >= _MANY and self.domain.constant(members[0][0] if members[0] else self.domain.full) is not None:
+            found = constant_rivals([map(self.domain.constant, member) for member in members])
+            if found is not None:
+                return found
+        return self.rivals(members)
+
+    def _if(self, operation: Operation, node: Node, mode: Mode) -> Steps:
+        condition, then, otherwise = operation.operands
+        if not mode and not then and not otherwise:
+            return (self.domain.full,)
+        if not then and mode is Mode.SOME and not otherwise:
+            return (self.domain.full, *(yield from self._ask(condition, mode)))
+        contrary = yield from self._ask_not(condition)
+        yes = yield from self._ask(then, mode)
+        no = yield from self._ask(otherwise, mode)
+        if not mode and not otherwise and all(self.domain.as_clause(draft) is not None for draft in yes):
+            return self.disjoin((contrary, yes), node)
+        holds = yield from self._ask(condition, mode)
+        return self.conjoin(holds, yes, node) + self.conjoin(contrary, no, node)
+
+    def _when(self, operation: Operation, node: Node, mode: Mode) -> Steps:
+        key = operation.key
+        inner = yield from self._ask(operation.operands[0], mode)
+        absent = ObjectDraft({key: NOTHING})
+        if not mode and all(self.domain.as_clause(draft) is not None for draft in inner):
+            return self.disjoin(((absent,), inner), node)
+        return (absent, *self.conjoin((ObjectDraft(required={key: None}),), inner, node))
+
+    def _any_annotated(self, operation: Operation, node: Node, mode: Mode) -> Steps:
+        """Return the union over the sets of operands that hold, as far as these evaluate anything."""
+        silent: list[Drafts] = []
+        none: Drafts = (self.domain.full,)  # no contributing operand is claimed to hold
+        some: Drafts = ()  # at least one is
+        for operand in operation.operands:
+            part = yield from self._ask(operand, mode)
+            if all(draft.seen == self.domain.full.seen and not getattr(draft, "seen_items", ()) for draft in part):
+                silent.append(part)
+                continue
+            joined = self.conjoin(none + some, part, node)
+            if mode is Mode.EXACT:
+                contrary = yield from self._ask_not(operand)
+                none, some = self.conjoin(none, contrary, node), self.conjoin(some, contrary, node)
+            some += joined
+            self._check(some, node)
+        return some + self.conjoin(none, tuple(draft for part in silent for draft in part), node)
+
+    def negative(self, node: Node) -> Steps:
+        """Return the union of the complements of the keywords."""
+        plan = plan_of(node)
+        if not plan.types & self.type:
+            return (self.domain.full,)
+        parts = [self.domain.deny(self.own(node, plan, self.type, Mode.PLAIN))]
+        for operation in plan.operations:
+            if operation.types & self.type:
+                try:
+                    parts.append((yield from self._contrary(operation, node)))
+                except (LimitExceeded, UnsupportedSchema) as error:
+                    raise at_keyword(error, node, operation.keyword) from None
+        unevaluated = plan.unevaluated.get(self.type)
+        if unevaluated:
+            own = self.own(node, plan, self.type, Mode.EXACT)
+            found: Drafts = (own,)
+            for operation in plan.operations:
+                if operation.types & self.type:
+                    try:
+                        found = self.conjoin(found, (yield from self._operation(operation, node, Mode.EXACT, own)), node)
+                    except (LimitExceeded, UnsupportedSchema) as error:
+                        raise at_keyword(error, node, operation.keyword) from None
+            parts.append(tuple(self._some_unseen(draft, unevaluated) for draft in found))
+        return self.disjoin(parts, node)
+
+    def _some_unseen(self, draft: Draft, conj: Conj) -> Draft:
+        """Return the draft with some key (item) that nothing has evaluated outside `conj`."""
+        (outside,) = denials(conj)
+        if self.type == OBJECT:
+            return replace(draft, seen=objects.FULL.seen, clauses=(*draft.clauses, frozenset({HasIn(~draft.seen, outside)})))
+        for part in draft.seen_items:
+            outside = both(outside, next(iter(denials(part)), NOTHING))
+        clause = frozenset() if draft.seen is None else frozenset({ItemFrom(draft.seen, outside)})
+        return replace(draft, seen=0, seen_items=(), clauses=(*draft.clauses, clause))
+
+    def _contrary(self, operation: Operation, node: Node) -> Steps:
+        operands = operation.operands
+        kind = operation.kind
+        if kind is Kind.NOT:
+            return (yield from self._ask(operands[0]))
+        if kind is Kind.WHEN:
+            contrary = yield from self._ask_not(operands[0])
+            return self.conjoin((ObjectDraft(required={operation.key: None}),), contrary, node)
+        if kind is Kind.IF:
+            condition, then, otherwise = operands
+            holds = yield from self._ask(condition)
+            yes = self.conjoin(holds, (yield from self._ask_not(then)), node)
+            fails = yield from self._ask_not(condition)
+            return yes + self.conjoin(fails, (yield from self._ask_not(otherwise)), node)
+        denied = []
+        for operand in operands:
+            denied.append((yield from self._ask_not(operand)))
+        if kind is Kind.ALL:
+            return self.disjoin(denied, node)
+        found: Drafts = (self.domain.full,)
+        for part in denied:
+            found = self.conjoin(found, part, node)
+        if kind is Kind.ONE:
+            for index, operand in enumerate(operands):
+                for other in operands[:index]:
+                    found += self.conjoin((yield from self._ask(operand)), (yield from self._ask(other)), node)
+                self._check(found, node)
+        return found
+
+
+def _too_many(node: Node, most: int) -> UnsupportedSchema:
+    return UnsupportedSchema(
+        "cannot compile a combination of schemas", where=node.pointer, because=f"it has more than {most:,} alternatives",
+        instead='give the members of "oneOf" a required property with "const" that tells them apart',
+    )
+
+
+def _or_seen(draft: ArrayDraft, conj: Conj, node: Node) -> Conj:
+    """Return the union of a conjunction and the items that "contains" has evaluated."""
+    parts = [part for part in (conj, *draft.seen_items) if part != NOTHING]
+    if not draft.seen_items or not all(parts):
+        return conj if all(parts) else ALWAYS
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING
+    union, new = node.document.union(parts, node.where)
+    if new:
+        union.plan = Plan(EVERY_TYPE, operations=(Operation(Kind.ANY, tuple(parts), "anyOf"),), plain=False)
+    return union.conj

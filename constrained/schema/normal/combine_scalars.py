@@ -1,0 +1,60 @@
+"""The scalars of a signed subschema: a boolean algebra, evaluated operand by operand."""
+
+from __future__ import annotations
+
+from constrained.errors import LimitExceeded
+from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
+from constrained.schema.keywords.by_type import own_scalars, plan_of
+from constrained.schema.normal.requests import Request, Steps, ask
+from constrained.schema.reading.nodes import Node
+from constrained.schema.reading.places import at_keyword
+from constrained.schema.values import Literal
+from constrained.work import spend
+
+
+def scalar_steps(literal: Literal) -> Steps:
+    if not literal.positive:
+        return ~(yield Request(literal.node.positive, SCALAR))
+    plan = plan_of(literal.node)
+    found = own_scalars(literal.node, plan)
+    for operation in plan.operations:
+        if found is NO_SCALARS:
+            break
+        if operation.types & SCALAR:
+            try:
+                found = found & (yield from _scalar_operation(operation, literal.node))
+            except LimitExceeded as error:
+                raise at_keyword(error, literal.node, operation.keyword) from None
+    return found
+
+
+def _scalar_operation(operation: Operation, node: Node) -> Steps:
+    parts = []
+    for operand in operation.operands:
+        parts.append((yield from ask(operand, SCALAR, ALL_SCALARS)))
+    if operation.kind is Kind.NOT:
+        return ~parts[0]
+    if operation.kind is Kind.IF:
+        condition, then, otherwise = parts
+        if then is ALL_SCALARS and otherwise is ALL_SCALARS:
+            return ALL_SCALARS
+        return (condition & then) | (~condition & otherwise)
+    if operation.kind is Kind.ALL:
+        found = ALL_SCALARS
+        for part in parts:
+            found = found & part
+        return found
+    found, twice = _some_and_several(parts, overlaps=operation.kind is Kind.ONE)
+    return found & ~twice if twice else found
+
+
+def _some_and_several(parts: list[Scalars], *, overlaps: bool) -> tuple[Scalars, Scalars]:
+    """Return the values in some part, and those in two or more if asked; joined by halves, so that n constants cost n log n."""
+    joined = [(part, NO_SCALARS) for part in parts]
+    while len(joined) > 1:
+        spend(4 * len(joined))
+        halves = zip(joined[::2], joined[1::2], strict=False)
+        rest = joined[-1:] if len(joined) % 2 else []
+        joined = [(one | other, twice | again | (one & other) if overlaps else NO_SCALARS) for (one, twice), (other, again) in halves] + rest
+    return joined[0] if joined else (NO_SCALARS, NO_SCALARS)

@@ -1,0 +1,235 @@
+"""`normalise`: from a conjunction of signed subschemas to the values that it allows, and `is_never`: whether there are any.
+
+Lazy: a conjunction is looked at when somebody asks, and its children stay conjunctions, so recursion costs nothing.  Exact: every shape
+that is returned has a value.  Whether it has is a least fixpoint (a value is finite, so an object that requires itself for ever does not
+exist), computed over the conjunctions that a shape cannot do without; see `satisfiability.shapes`.
+
+Threads: one document is normalised by one thread at a time, under its lock; finished answers are shared.
+Bounds: `combine.MOST_ALTERNATIVES` shapes per conjunction; beyond it UnsupportedSchema names the subschema.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from constrained.errors import LimitExceeded
+from constrained.regex import NEVER
+from constrained.schema.drafts import arrays
+from constrained.schema.drafts.arrays import Never
+from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
+from constrained.schema.keywords.by_type import plan_of
+from constrained.schema.normal import object_shapes
+from constrained.schema.normal.alternatives import drafts_of, scalars_of
+from constrained.schema.reading.nodes import NOTHING, Document, ordered
+from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.satisfiability.counts import Values, values_below
+from constrained.schema.satisfiability.quick import is_plainly_live
+from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live_object
+from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
+from constrained.work import spend
+
+ANYTHING = Value(
+    True, ALL_SCALARS.booleans, ALL_SCALARS.numbers, ALL_SCALARS.strings.expr(), (ArrayShape(),),
+    (ObjectShape(cells=((ALL_SCALARS.strings.expr(), frozenset()),)),),
+)
+NO_VALUE = Value()
+
+
+def normalise(conj: Conj) -> Value:
+    """Return the values that belong to a conjunction.
+
+    Cost: tens of microseconds for a plain schema, once; then a dictionary lookup.
+    Raises: UnsupportedSchema, LimitExceeded: it cannot be done exactly within bounds; SchemaError: a schema applies itself in place.
+    """
+    if not conj:
+        return ANYTHING
+    if conj == NOTHING:
+        return NO_VALUE
+    document = next(iter(conj)).node.document
+    found: Value | None = document.memo.get(conj)
+    if found is None:
+        with document.lock:
+            try:
+                found = document.memo[conj] = _pruned(conj, _raw(conj))
+            except LimitExceeded as error:
+                raise located(error, pointer_of(conj)) from None
+    return found
+
+
+def is_never(conj: Conj) -> bool:
+    """Return whether no value belongs to a conjunction.
+
+    Raises: as `normalise`.
+    """
+    if not conj or conj == NOTHING:
+        return bool(conj)
+    document = next(iter(conj)).node.document
+    known: bool | None = document.live.get(conj)
+    if known is None:
+        if _is_plainly_live(conj):
+            known = document.live[conj] = True
+        else:
+            with document.lock:
+                try:
+                    known = _decide(conj, document)
+                except LimitExceeded as error:
+                    raise located(error, pointer_of(conj)) from None
+    return not known
+
+
+def _raw(conj: Conj) -> Value:
+    """Return the value with shapes that may turn out to be empty, because their children are not looked at."""
+    memo = next(iter(conj)).node.document.memo
+    key = "raw", conj
+    found: Value | None = memo.get(key)
+    if found is not None:
+        return found
+    types = EVERY_TYPE
+    for literal in conj:
+        if literal.positive:
+            plan = plan_of(literal.node)
+            types &= plan.types
+            if len(conj) == 1 and plan.plain and not plan.scalars and not types & (ARRAY | OBJECT):
+                found = memo[key] = _of_types(types)
+                return found
+    scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
+    found = memo[key] = Value(
+        scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr() if scalars.strings else NEVER,
+        _array_shapes(conj, _is_nothing) if types & ARRAY else (), _object_shapes(conj, _is_nothing) if types & OBJECT else (),
+    )
+    return found
+
+
+@lru_cache(maxsize=SCALAR + 1)
+def _of_types(bits: int) -> Value:
+    scalars = of_types(bits)
+    return Value(scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr())
+
+
+def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
+    node = ordered(conj)[0].node
+    found = [shape for draft in drafts_of(conj, ARRAY) if (shape := arrays.shape(draft, node, never)) is not None]
+    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
+
+
+def _object_shapes(conj: Conj, never: Never) -> tuple[ObjectShape, ...]:
+    node = ordered(conj)[0].node
+    found = [shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, node, never)) is not None]
+    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
+
+
+def _is_nothing(conj: Conj) -> bool:
+    return conj == NOTHING
+
+
+def _is_plainly_live(conj: Conj) -> bool:
+    """Return True if a look at the keywords shows a value."""
+    if len(conj) > 1:
+        return False
+    (literal,) = conj
+    node = literal.node
+    return literal.positive and bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
+
+
+def _pruned(conj: Conj, raw: Value) -> Value:
+    """Return the value with live shapes only, and only live obligations in their clauses."""
+    array_shapes, shapes = raw.arrays, raw.objects
+    if not array_shapes and not shapes:
+        return raw
+    if any(shape.clauses for shape in array_shapes) or any(shape.clauses for shape in shapes):
+        array_shapes = _array_shapes(conj, is_never) if array_shapes else ()
+        shapes = _object_shapes(conj, is_never) if shapes else ()
+    live_arrays = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
+    live_objects = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
+    if live_arrays == raw.arrays and live_objects == raw.objects:
+        return raw
+    return Value(raw.null, raw.booleans, raw.numbers, raw.strings, live_arrays, live_objects)
+
+
+def _is_live(conj: Conj) -> bool:
+    return not is_never(conj)
+
+
+def _distinct(conj: Conj, limit: int) -> Values:
+    return values_below(conj, limit, _raw)
+
+
+def _has_value(conj: Conj, ask: Ask, settle: Ask) -> bool:
+    raw = _raw(conj)
+    if raw.null or raw.booleans or raw.numbers or raw.strings is not NEVER:
+        return True
+    if True in [is_live_object(shape, settle if shape.clauses else ask) for shape in raw.objects]:
+        return True
+    return True in [is_live_array(shape, settle if shape.clauses or shape.counts else ask, _distinct) for shape in raw.arrays]
+
+
+def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
+    """Return whether a conjunction has a value, if that is known or plain."""
+    if not conj or conj == NOTHING:
+        return not conj
+    known = live.get(conj)
+    if known is None and _is_plainly_live(conj):
+        known = live[conj] = True
+    return known
+
+
+_DEEPEST = 16  # searches inside searches; further in, they do with the answers there are
+
+
+def _decide(conj: Conj, document: Document) -> bool:
+    """Return whether a conjunction has a value, and settle all that this depends on.
+
+    Every question of a shape is asked, also where one answer decides, so that no child is missed.
+    Invariant: `waiting[c]` are the conjunctions whose last answer asked for c; an answer is revised when c turns out to be live.
+    What is still open when nothing is left to do has no finite value: the least fixpoint.
+    Searches (`settle`) look for an answer first that nobody has looked for yet: without it, they would try everything in vain.
+    """
+    live = document.live
+    waiting: dict[Conj, dict[Conj, None]] = {}
+    todo, queued = [conj], {conj}
+    tried: set[Conj] = set()
+    again: dict[Conj, None] = {}  # to be looked at again when nothing else is left, as many answers change little by little
+    asked: list[list[Conj]] = []  # by the evaluations under way, the innermost last
+
+    def ask(child: Conj) -> bool:
+        known = _at_a_glance(child, live)
+        if known is None:
+            asked[-1].append(child)
+        return bool(known)
+
+    def settle(child: Conj) -> bool:
+        if ask(child):
+            return True
+        if child in live or child == NOTHING or child in tried or len(asked) > _DEEPEST:
+            return False
+        queued.add(child)
+        todo.append(child)
+        work_off(len(todo) - 1)
+        return live.get(child, False)
+
+    def work_off(base: int) -> None:
+        while len(todo) > base or again:
+            current = todo.pop() if len(todo) > base else again.popitem()[0]
+            if current in live:
+                continue
+            spend(4)
+            tried.add(current)
+            asked.append([])
+            found = _has_value(current, ask, settle)
+            children = asked.pop()
+            if found:
+                live[current] = True
+                again.update(dict.fromkeys(waiting.pop(current, ())))
+                continue
+            for child in children:
+                waiting.setdefault(child, {})[current] = None
+                if child not in queued:
+                    queued.add(child)
+                    todo.append(child)
+            if any(child in live and live[child] for child in children):
+                again[current] = None  # an answer came while it was being looked at
+
+    work_off(0)
+    for child in queued:
+        live.setdefault(child, False)
+    return live[conj]

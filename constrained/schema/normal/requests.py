@@ -1,0 +1,47 @@
+"""The questions of the normalisation, and how a step asks one.
+
+A step is a generator: it yields requests and is sent their answers, so that schemas nested in place to any depth need no recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from constrained.schema.drafts.arrays import denials
+from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.values import Conj, Literal
+
+
+class Mode(IntEnum):
+    """How much an alternative says about which subschemas hold; see `combine`."""
+
+    PLAIN = 0  # nothing
+    SOME = 1  # those that it counts as evaluating hold
+    EXACT = 2  # those that it counts hold, and no others that would count
+
+
+class Request(NamedTuple):
+    """What is asked: the values of one type that a signed subschema allows."""
+
+    literal: Literal
+    type: int  # SCALAR, ARRAY or OBJECT
+    mode: Mode = Mode.PLAIN
+
+
+Steps: TypeAlias = Generator[Request, Any, Any]
+
+
+def ask(conj: Conj, type_: int, everything: Any, mode: Mode = Mode.PLAIN) -> Steps:
+    """Ask for an operand, which has one literal at most."""
+    if not conj:
+        return everything
+    (literal,) = conj
+    return (yield Request(literal, type_, mode))
+
+
+def ask_not(conj: Conj, type_: int, everything: Any) -> Steps:
+    """Ask for the complement of an operand."""
+    (contrary,) = denials(conj) or (NOTHING,)
+    return (yield from ask(contrary, type_, everything))

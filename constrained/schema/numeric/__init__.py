@@ -1,0 +1,1 @@
+"""Sets of numbers, and number texts as languages that are exact by value."""

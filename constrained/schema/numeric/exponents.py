@@ -1,0 +1,182 @@
+"""The part of a number after its "e", once the mantissa has turned the condition into an interval of integers.
+
+    ExponentStart ─ "+" | "-" | nothing ─► Digits ─ digit ─► Digits …
+
+Every state is live: some integer of the interval starts with the digits read so far.  Where the interval has no upper end, all
+values past the lower end are one state.  Tested through tests/test_numbers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from constrained.caches import cached
+from constrained.machine import Language
+from constrained.schema.numeric.magnitudes import Interval
+from constrained.work import spend_nearby
+
+Edge: TypeAlias = tuple[int, int, Language]
+
+LEAST_PLUS, LEAST_MINUS = 16, 5  # repr() writes 9999999999999998.0, 1e+16 and 0.0001, 1e-05
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """Which spellings of a number are allowed."""
+
+    canonical: bool = False  # as json.dumps and repr() write it; integers without fraction and exponent
+    bare_point: bool = False  # "1." and ".5"
+    underscores: bool = False  # "1_000"
+
+
+class Interned:
+    """A language state that is the only one of its kind: compared by identity, keeps its edges.
+
+    goes_on: True only if there are edges, so that kernels need not list those of a state where a token ends.
+    """
+
+    __slots__ = ("_edges", "accepts")
+    goes_on = False
+    _edges: tuple[Edge, ...] | None
+    accepts: bool
+
+    def edges(self) -> tuple[Edge, ...]:
+        edges = self._edges
+        if edges is None:
+            spend_nearby(8)
+            edges = self._edges = joined(self.targets())
+        return edges  # which another thread may have forgotten by now
+
+    def targets(self) -> Iterable[tuple[str, Language | None]]:
+        """Return the state after each character, in ascending order of characters; none where a class has `edges` of its own."""
+        return ()
+
+    def mask_key(self, horizon: int) -> Hashable:
+        return self
+
+
+def joined(targets: Iterable[tuple[str, Language | None]]) -> tuple[Edge, ...]:
+    """Return edges for single characters in ascending order, neighbours with one target joined."""
+    edges: list[Edge] = []
+    for char, target in targets:
+        if target is None:
+            continue
+        point = ord(char)
+        if edges and edges[-1][1] == point - 1 and edges[-1][2] is target:
+            edges[-1] = (edges[-1][0], point, target)
+        else:
+            edges.append((point, point, target))
+    return tuple(edges)
+
+
+class Digits(Interned):
+    """The digits of an exponent x with low <= x <= high, its sign read; leading zeros are free.
+
+    value: what the digits say so far, None before the first; at or past `low` it stands for all such values where high is None.
+    gap: the last character was an underscore.
+    """
+
+    __slots__ = ("low", "high", "value", "spelling", "gap")
+
+    def __init__(self, low: int, high: int | None, value: int | None, spelling: Spelling, gap: bool) -> None:
+        self.low, self.high, self.value, self.spelling, self.gap = low, high, value, spelling, gap
+        self._edges = None
+        self.accepts = value is not None and not gap and low <= value
+
+    def targets(self) -> Iterable[tuple[str, Language | None]]:
+        alive = False
+        for digit in range(10):
+            value = digit if self.value is None else self.value * 10 + digit
+            if self.high is None and value >= self.low:
+                value = self.low
+            if starts(value, self.low, self.high):
+                alive = True
+                yield str(digit), digits(self.low, self.high, value, self.spelling, False)
+        if alive and self.spelling.underscores and self.value is not None and not self.gap:
+            yield "_", digits(self.low, self.high, self.value, self.spelling, True)
+
+
+class CanonicalDigits(Interned):
+    """The same as repr() writes it: two digits or more, a leading zero only to get there."""
+
+    __slots__ = ("low", "high", "text")
+
+    def __init__(self, low: int, high: int | None, text: str) -> None:
+        self.low, self.high, self.text = low, high, text
+        self._edges = None
+        self.accepts = len(text) > 1 and int(text) >= low
+
+    def targets(self) -> Iterable[tuple[str, Language | None]]:
+        for digit in range(10):
+            text = self._after(digit)
+            if text is not None:
+                yield str(digit), canonical_digits(self.low, self.high, text)
+
+    def _after(self, digit: int) -> str | None:
+        """Return the digits with one more, or other digits with the same continuations; None: no exponent starts so."""
+        text, low = self.text + str(digit), max(self.low, 10)
+        if text == "0":
+            return text if self.low < 10 else None
+        if text[0] == "0":
+            fits = len(text) == 2 and self.low <= digit and (self.high is None or digit <= self.high)
+            return "09" if fits else None
+        if self.high is None and (int(text) >= low or int(text) * 10 >= low and len(text) == 1):
+            return str(low) if int(text) >= low else "9"
+        return text if starts(int(text), low, self.high) else None
+
+
+def starts(value: int, low: int, high: int | None) -> bool:
+    """Say whether the digits of `value`, with more digits after them or none, are a number between low and high."""
+    if value == 0 or high is None:
+        return True
+    least = most = value
+    while least <= high:
+        if most >= low:
+            return True
+        least, most = least * 10, most * 10 + 9
+    return False
+
+
+@cached(1 << 16)
+def digits(low: int, high: int | None, value: int | None, spelling: Spelling, gap: bool) -> Digits:
+    return Digits(low, high, value, spelling, gap)
+
+
+@cached(1 << 12)
+def canonical_digits(low: int, high: int | None, text: str) -> CanonicalDigits:
+    return CanonicalDigits(low, high, text)
+
+
+class ExponentStart(Interned):
+    """What follows "e": an exponent inside an interval that is not empty."""
+
+    __slots__ = ("plus", "minus", "signed")
+
+    def __init__(self, plus: Interned | None, minus: Interned | None, signed: bool) -> None:
+        self.plus, self.minus, self.signed = plus, minus, signed
+        self._edges, self.accepts = None, False
+
+    def targets(self) -> Iterable[tuple[str, Language | None]]:
+        yield "+", self.plus
+        yield "-", self.minus
+        if self.plus is not None and not self.signed:
+            yield from self.plus.targets()
+
+
+@cached(1 << 12)
+def exponent(interval: Interval, spelling: Spelling) -> ExponentStart | None:
+    """Return the state after "e", None if no spelling fits the interval."""
+    least, most = interval
+    first_plus, first_minus = (LEAST_PLUS, LEAST_MINUS) if spelling.canonical else (0, 0)
+    plus = minus = None
+    if most is None or most >= first_plus:
+        plus = _digits(max(first_plus, least or 0), most, spelling)
+    if least is None or -least >= first_minus:
+        minus = _digits(max(first_minus, 0 if most is None else -most), None if least is None else -least, spelling)
+    return ExponentStart(plus, minus, spelling.canonical) if plus or minus else None
+
+
+def _digits(low: int, high: int | None, spelling: Spelling) -> Interned:
+    return canonical_digits(low, high, "") if spelling.canonical else digits(low, high, None, spelling, False)

@@ -1,0 +1,114 @@
+"""Number texts as a `Language`: exact by value, in every spelling of a surface or in the one that a writer would choose.
+
+A state knows what the digits so far mean to the set of numbers (see `magnitudes`): the comparison with each bound, the position of
+the point, trailing zeros and the mantissa modulo the divisors; whatever a set does not ask about is left out of the state, so that
+a number without bounds needs ten states and 0 … 10^18 some dozens.  After "e" the condition is an interval of integers.
+
+    Start ─ "-" ─► Start ─ 1-9 ─► WHOLE ─ "." ─► POINT ─ digit ─► FRACTION ─ "e" ─► ExponentStart
+                     └── "0" ─► ZERO ──┘
+
+Spellings: "1.0", "100e-2" and "1" are one number, so `integer` allows all three unless the spelling is canonical.  -0 is 0.
+Left out for Python: "+1", hexadecimal, octal and binary literals, leading zeros ("01.5"), complex numbers, parentheses.
+Refused: a table compiled per range up front (a bound of 300 digits, or multipleOf: 1000003, would cost before it is used).
+Tested in tests/test_numbers.py against `Fraction` over all short texts.  Source: ours.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from constrained.caches import cached
+from constrained.machine import Language, LiteralSet
+from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, Spelling
+from constrained.schema.numeric.magnitudes import Magnitudes, bound, magnitudes
+from constrained.schema.numeric.points import Points
+from constrained.schema.numeric.ranges import contains
+from constrained.schema.numeric.states import Reader, Start, union
+from constrained.schema.values import NumberRange
+
+JSON_NUMBERS = Spelling()
+CANONICAL_NUMBERS = Spelling(canonical=True)
+PYTHON_NUMBERS = Spelling(bare_point=True, underscores=True)
+
+
+class NumberTexts(Interned):
+    """The start of the texts of some numbers; printers ask it what it stands for."""
+
+    __slots__ = ("_start", "ranges", "spelling")
+
+    def __init__(self, ranges: tuple[NumberRange, ...], spelling: Spelling, start: Language) -> None:
+        self.ranges, self.spelling, self._start = ranges, spelling, start
+        self._edges, self.accepts = None, False
+
+    def edges(self) -> tuple[Edge, ...]:
+        return tuple(self._start.edges())
+
+
+@cached(1 << 12)
+def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling, without: frozenset[Fraction] = frozenset()) -> Language:
+    """Return the texts of the numbers that lie in one of the ranges and are not in `without`.
+
+    Invariant: there are such numbers.
+
+    >>> start = number_language((NumberRange(integer=True, low=Fraction(1), high=Fraction(12)),), CANONICAL_NUMBERS)
+    >>> [(chr(low), chr(high)) for low, high, _ in start.edges()], [chr(low) for low, _, _ in start.edges()[0][2].edges()]
+    ([('1', '1'), ('2', '9')], ['0', '2'])
+    """
+    starts: dict[Language, None] = {}
+    listed = frozenset(numbers.low for numbers in ranges if numbers.low is not None and numbers.low == numbers.high) - without
+    if listed:
+        starts[_listed(listed, spelling)] = None
+    for numbers in ranges:
+        if numbers.low is None or numbers.low != numbers.high:
+            start = _ranged(numbers, spelling, frozenset(value for value in without if contains(numbers, value)))
+            if start.edges():
+                starts[start] = None
+    joined = union(tuple(starts), {})
+    return joined if isinstance(joined, LiteralSet) else NumberTexts(ranges, spelling, joined)
+
+
+@cached(1 << 12)
+def _reader(numbers: NumberRange, spelling: Spelling, without: frozenset[Fraction], *, negative: bool) -> Reader | None:
+    side = magnitudes(numbers, without, negative=negative)
+    if side is None:
+        return None
+    plain = spelling.canonical and numbers.integer is True
+    if not side.left_out - {0}:
+        return Reader(side, spelling, plain=plain, negative=negative)
+    base = _reader(numbers, spelling, frozenset(), negative=negative)
+    return Reader(side, spelling, plain=plain, negative=negative, points=Points(side.left_out), base=base)
+
+
+def _ranged(numbers: NumberRange, spelling: Spelling, without: frozenset[Fraction]) -> Start:
+    positive, negative = (_reader(numbers, spelling, without, negative=negative) for negative in (False, True))
+    return Start(positive, negative)
+
+
+def _listed(values: frozenset[Fraction], spelling: Spelling) -> Language:
+    """Return the texts of some numbers: in canonical spelling one each, a whole number without a point."""
+    if spelling.canonical:
+        return LiteralSet(tuple(sorted(map(canonical_text, values))))
+    everything = Magnitudes(NumberRange(), frozenset(), negative=False)
+    readers = []
+    for sign in (1, -1):
+        side = [value * sign for value in values if value * sign >= 0]
+        readers.append(Reader(everything, spelling, plain=False, negative=sign < 0, points=Points(side)) if side else None)
+    return Start(*readers)
+
+
+def canonical_text(value: Fraction) -> str:
+    """Return how json.dumps writes a number, were its floats unlimited.
+
+    >>> [canonical_text(Fraction(text)) for text in ("120", "-0.5", "1e-7", "123456789012345678.5")]
+    ['120', '-0.5', '1e-07', '1.234567890123456785e+17']
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    written, sign = bound(abs(value), False), "-" if value < 0 else ""
+    digits, point = written.digits, written.point
+    if -LEAST_MINUS < point - 1 < LEAST_PLUS:
+        digits = "0" * (1 - point) + digits
+        point = max(point, 1)
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{fraction}e{'-' if point < 1 else '+'}{abs(point - 1):02d}"

@@ -1,0 +1,336 @@
+"""The states of number texts: what the digits so far mean to a set of numbers.  See `language` for the drawing and the reasons.
+
+A `Reader` interns the states of one sign of one set: two readings are one state if they differ only in what the set never asks about.
+Each state keeps one of its readings exactly, and computes from that; so what is shared can never be wrong in its details.
+
+Bounds: at MOST_STATES a reader forgets its states and what they lead to, and so does a union.  Whoever holds a state keeps it; what it
+leads to is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from constrained.machine import Language
+from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Interned, Spelling, exponent
+from constrained.schema.numeric.magnitudes import ABOVE, BELOW, Interval, Magnitudes
+from constrained.schema.numeric.points import Points, outside
+from constrained.work import spend_nearby
+
+ZERO, WHOLE, POINT, FRACTION = range(4)
+MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple of this nor that makes 10,000 a digit
+_ALL = (0, 0)  # the span before the first digit > 0, and where there are no points
+
+
+class Key(NamedTuple):
+    """What has been read of a mantissa, as far as any set can ask; readings with equal reduced keys have equal continuations."""
+
+    phase: int
+    started: bool  # a digit > 0 has been read
+    low: int  # comparison with the lower bound, see `Bound.compare`
+    high: int
+    point: int  # the number so far is 0.digits × 10^point; before the first digit > 0, minus the zeros after the point
+    zeros: int  # trailing zeros since the last digit > 0
+    fraction: int  # digits after the point
+    residue: int  # mantissa without trailing zeros (plain integers: with them), modulo `Magnitudes.modulus`
+    gap: bool  # the last character was an underscore
+    span: tuple[int, int]  # which of the reader's points can still come, see `Points.slice`
+    depth: int  # digits that the points have been compared with
+
+
+class Reader:
+    """The states of one sign of one set in one spelling.
+
+    plain: integers without fraction and exponent, so that only the value of the digits counts.
+    points: numbers that the set leaves out, and `base` is the reader of the set with them; or, without a base, all there is (`language`
+    is then the set of all numbers, and the spelling is not canonical).
+    """
+
+    __slots__ = (
+        "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain", "points", "spelling")
+
+    def __init__(
+        self, numbers: Magnitudes, spelling: Spelling, *, plain: bool, negative: bool, points: Points | None = None,
+        base: Reader | None = None,
+    ) -> None:
+        self.numbers, self.spelling, self.plain, self.negative = numbers, spelling, plain, negative
+        self.points, self.base = points, base
+        self._states: dict[Key, Mantissa | None] = {}
+        self._bounded = numbers.low is not None or numbers.high is not None or points is not None
+        self._divided = numbers.step is not None or bool(numbers.holes)
+        # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are alike.
+        past_low = max(2, numbers.low.point + 1) if numbers.low else 2
+        saturates = spelling.canonical and points is None
+        self._furthest = past_low if saturates and numbers.high is None else None
+        below_high = saturates and numbers.low is None and numbers.high is not None
+        self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None  # from here on, below the upper bound
+
+    def state(self, key: Key, digits: str) -> Mantissa | None:
+        """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
+        reduced = self._reduced(key)
+        if reduced in self._states:
+            return self._states[reduced]
+        spend_nearby(20 + len(digits) // 8 + 2 * len(self.numbers.holes))
+        if len(self._states) >= MOST_STATES:
+            _forget(self._states)
+        state: Mantissa | None = Mantissa(self, key, digits)
+        if state is not None and not state.live():
+            state = None
+        self._states[reduced] = state
+        return state
+
+    def _reduced(self, key: Key) -> Key:
+        """Return the key without what makes no difference to this set."""
+        canonical = self.spelling.canonical
+        low, high, point, zeros, fraction, residue = key.low, key.high, key.point, key.zeros, key.fraction, key.residue
+        if self.numbers.low is not None and low >= 0 and self.numbers.reaches_low(low):
+            low = ABOVE
+        if self.numbers.high is not None and not self.numbers.keeps_high(high):
+            high = ABOVE
+        if self._furthest is not None:
+            point = min(point, self._furthest)
+            low = ABOVE if point == self._furthest else low
+        if self._nearest is not None and point <= self._nearest:
+            point, high = self._nearest, BELOW
+        if not self._bounded:
+            point = 0 if not canonical or self.plain else max(point, 0)
+            low = high = 0
+        if self.plain:
+            zeros = fraction = 0
+        elif not self._divided:
+            residue = 0
+            zeros, fraction = (min(zeros, 1), min(fraction, 2)) if canonical else (0, 0)
+        return Key(key.phase, key.started, low, high, point, zeros, fraction, residue, key.gap, key.span, key.depth)
+
+    def first(self, digit: int) -> Mantissa | None:
+        """Return the state after the first digit before the point."""
+        if digit == 0:
+            return self.state(Key(ZERO, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "")
+        return self.significant(Key(WHOLE, False, 0, 0, 1, 0, 0, 0, False, _ALL, 0), "", digit)
+
+    def bare_point(self) -> Mantissa | None:
+        return self.state(Key(POINT, False, 0, 0, 0, 0, 0, 0, True, _ALL, 0), "")
+
+    def significant(self, key: Key, digits: str, digit: int) -> Mantissa | None:
+        """Return the state after one more digit that is not a leading zero; phase, point and fraction of the key count it already."""
+        if not self.numbers.positive:
+            return None
+        numbers, residue, zeros = self.numbers, key.residue, key.zeros
+        if self.plain:
+            residue = (residue * 10 + digit) % numbers.whole_modulus
+        elif digit:
+            residue = (residue * pow(10, zeros + 1, numbers.modulus) + digit) % numbers.modulus
+            zeros = 0
+        else:
+            zeros += 1
+        low, high = self.compared(key, digit)
+        key = Key(key.phase, True, low, high, key.point, zeros, key.fraction, residue, False, key.span, key.depth)
+        return self._among_points(key, digits + str(digit))
+
+    def compared(self, key: Key, digit: int) -> tuple[int, int]:
+        """Return the comparisons with both bounds after one more digit."""
+        low, high = self.numbers.low, self.numbers.high
+        return low.compare(key.low, digit) if low else 0, high.compare(key.high, digit) if high else 0
+
+    def _among_points(self, key: Key, digits: str) -> Mantissa | None:
+        """Return the state of a reading whose last digit the points have not been compared with."""
+        if self.points is None:
+            return self.state(key, digits)
+        start, end = self.points.slice(digits)
+        if start == end:
+            return None if self.base is None else self.base.state(key._replace(span=_ALL, depth=0), digits)
+        depth = min(len(digits), len(self.points.digits[start])) if end == start + 1 else len(digits)
+        return self.state(key._replace(span=(start, end), depth=depth), digits)
+
+
+class Mantissa(Interned):
+    """A state before any exponent; `key` and `digits` (from the first one > 0) are those of one reading that leads here."""
+
+    __slots__ = ("reader", "key", "digits")
+
+    def __init__(self, reader: Reader, key: Key, digits: str) -> None:
+        self.reader, self.key, self.digits = reader, key, digits
+        self._edges = None
+        self.accepts = self._complete()
+
+    @property
+    def goes_on(self) -> bool:  # type: ignore[override]
+        """Some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more."""
+        return not self.reader.plain and not self.reader.spelling.canonical
+
+    def targets(self) -> Iterable[tuple[str, Language | None]]:
+        phase, gap, spelling = self.key.phase, self.key.gap, self.reader.spelling
+        if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
+            yield ".", self.reader.state(self.key._replace(phase=POINT), self.digits)
+        if phase != ZERO:
+            yield from self._digits()
+        after_e = self._exponent()
+        if not spelling.canonical:
+            yield "E", after_e
+        if spelling.underscores and phase in (WHOLE, FRACTION) and not gap:
+            yield "_", self.reader.state(self.key._replace(gap=True), self.digits)
+        yield "e", after_e
+
+    def _digits(self) -> Iterator[tuple[str, Language | None]]:
+        """Yield the state after each digit; digits that no bound and no divisor tells apart lead to one state."""
+        reader, key = self.reader, self.key
+        alike = reader.points is None and reader.numbers.modulus == reader.numbers.whole_modulus == 1
+        known: dict[object, Mantissa | None] = {}
+        for digit in range(10):
+            kind = (digit > 0, reader.compared(key, digit)) if alike else digit
+            if kind not in known:
+                known[kind] = self._after(digit)
+            yield str(digit), known[kind]
+
+    def _after(self, digit: int) -> Mantissa | None:
+        key, reader = self.key, self.reader
+        if key.phase == WHOLE:
+            return reader.significant(key._replace(point=key.point + 1), self.digits, digit)
+        key = key._replace(phase=FRACTION, fraction=key.fraction + 1, gap=False)
+        if self.digits or digit:
+            return reader.significant(key, self.digits, digit)
+        return reader.state(key._replace(point=key.point - 1), "")
+
+    # -- what may end here ----------------------------------------------------------------------------------------------
+
+    def _scales(self) -> tuple[Interval, ...]:
+        """Return the exponents under which the digits so far are a member, as disjoint intervals."""
+        numbers, key, points = self.reader.numbers, self.key, self.reader.points
+        if not self.digits:
+            zero = numbers.zero if points is None or self.reader.base is not None else points.zero
+            return ((None, None),) if zero else ()
+        those = () if points is None else points.exponents(self.digits, key.span[0], key.point)
+        if points is not None and self.reader.base is None:
+            return tuple([(exponent, exponent) for exponent in those])
+        interval = numbers.exponents(key.low, key.high, key.point, key.zeros - key.fraction, key.residue)
+        return () if interval is None else outside(interval, those) if those else (interval,)
+
+    def _complete(self) -> bool:
+        key, spelling = self.key, self.reader.spelling
+        if key.gap or (key.phase == POINT and not spelling.bare_point):
+            return False
+        if spelling.canonical and (
+                key.phase == FRACTION and key.fraction > 1 and (key.zeros or not key.started)
+                or key.phase == ZERO and self.reader.negative):
+            return False
+        if self.reader.plain and key.started:
+            points = self.reader.points
+            return self.reader.numbers.holds_whole(key.low, key.high, key.point, key.residue) and (
+                points is None or 0 not in points.exponents(self.digits, key.span[0], key.point))
+        return any((low or 0) <= 0 <= (high or 0) for low, high in self._scales())
+
+    def _exponent(self) -> Language | None:
+        key, spelling = self.key, self.reader.spelling
+        if key.gap or self.reader.plain or (key.phase == POINT and not spelling.bare_point):
+            return None
+        if spelling.canonical and not (key.point == 1 and self.digits and not (key.phase == FRACTION and key.zeros)):
+            return None
+        starts = [start for interval in self._scales() if (start := exponent(interval, spelling)) is not None]
+        return union(tuple(starts), {}) if starts else None
+
+    # -- liveness -------------------------------------------------------------------------------------------------------
+
+    def live(self) -> bool:
+        """Say whether some text of the language starts with what led here.
+
+        Any mantissa may take any exponent, except in canonical spelling, where only one digit before the point goes with some.
+        """
+        if self.accepts:
+            return True
+        numbers, canonical = self.reader.numbers, self.reader.spelling.canonical
+        if not self.digits:
+            return self._live_zero()
+        if not canonical:
+            listed = self.reader.points is not None and self.reader.base is None  # then one of the span can come
+            return listed or bool(self._scales()) or numbers.continues(self.digits, None, None)
+        if self.reader.plain:
+            return numbers.continues(self.digits, len(self.digits), None)
+        return self._live_canonical()
+
+    def _live_zero(self) -> bool:
+        numbers, key, points = self.reader.numbers, self.key, self.reader.points
+        if points is not None and self.reader.base is None:
+            return True  # some point can come with any number of zeros before it
+        if not self.reader.spelling.canonical:
+            return numbers.zero or numbers.positive
+        if self.reader.plain:
+            return False
+        if key.phase in (ZERO, POINT) and numbers.zero:
+            return True  # "0.0"
+        return numbers.positive and numbers.meets(Fraction(0), Fraction(10) ** key.point, left_open=True, right_open=True)
+
+    def _live_canonical(self) -> bool:
+        numbers, key, digits = self.reader.numbers, self.key, self.digits
+        more = key.phase == FRACTION and key.zeros > 0  # must go on: repr() writes no trailing zeros
+        if key.phase == WHOLE and numbers.continues(digits, key.point, None):
+            return True
+        if key.phase != WHOLE and numbers.continues(digits, key.point, key.point, left_open=more):
+            return True
+        more = more or key.phase == POINT
+        return key.point == 1 and (
+            numbers.continues(digits, LEAST_PLUS + 1, None, left_open=more)
+            or numbers.continues(digits, None, 1 - LEAST_MINUS, left_open=more))
+
+
+class Start(Interned):
+    """The start of a number, or what follows its "-"."""
+
+    __slots__ = ("positive", "negative")
+
+    def __init__(self, positive: Reader | None, negative: Reader | None) -> None:
+        self.positive, self.negative = positive, negative
+        self._edges, self.accepts = None, False
+
+    def targets(self) -> Iterable[tuple[str, Language | None]]:
+        if self.negative is not None:
+            minus = Start(self.negative, None)
+            yield "-", minus if minus.edges() else None
+        if self.positive is not None:
+            if self.positive.spelling.bare_point:
+                yield ".", self.positive.bare_point()
+            for digit in range(10):
+                yield str(digit), self.positive.first(digit)
+
+
+class Both(Interned):
+    """The union of several number languages: what each of them still allows.  Invariant: two members or more, interned."""
+
+    __slots__ = ("members", "goes_on", "_table")
+
+    def __init__(self, members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> None:
+        self.members, self._table = members, table
+        self._edges, self.accepts = None, any(member.accepts for member in members)
+        self.goes_on = any(getattr(member, "goes_on", False) for member in members)
+
+    def targets(self) -> Iterable[tuple[str, Language | None]]:
+        found: dict[str, dict[Language, None]] = {}
+        spend_nearby(4 * len(self.members))
+        for member in self.members:
+            for low, high, target in member.edges():
+                for point in range(low, high + 1):
+                    found.setdefault(chr(point), {})[target] = None
+        for char in sorted(found):
+            yield char, union(tuple(found[char]), self._table)
+
+
+def _forget(states: dict[Any, Any]) -> None:
+    """Empty a table of states; without their edges they hold nothing but themselves."""
+    for state in states.values():
+        if state is not None:
+            state._edges = None
+    states.clear()
+
+
+def union(members: tuple[Language, ...], table: dict[frozenset[Language], Both]) -> Language:
+    if len(members) == 1:
+        return members[0]
+    key = frozenset(members)
+    found = table.get(key)
+    if found is None:
+        spend_nearby(4 + 4 * len(members))
+        if len(table) >= MOST_STATES:
+            _forget(table)
+        found = table[key] = Both(members, table)
+    return found

@@ -1,0 +1,1 @@
+"""Schemas for people and other tools: described in words, blamed for contradictions, printed as Lark rules."""

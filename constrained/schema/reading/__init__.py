@@ -1,0 +1,1 @@
+"""Documents → nodes: the dialects and their keywords' forms, resources and references, the checks before anything is compiled."""

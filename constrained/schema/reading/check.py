@@ -1,0 +1,218 @@
+"""The check of a schema before it is compiled: keyword values of the right form, references that lead somewhere, patterns that parse.
+
+One iterative pass over the schemas (not over the values in `enum` or `default`), so depth is no limit; its cost is a few microseconds per
+subschema.  Validating against the metaschema, the alternative, costs a thousand times as much and reports in the metaschema's words.
+What is right but cannot be compiled is reported later, by the normalisation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
+from constrained.schema.reading.cycles import REFERRING, RISKY, find_cycles
+from constrained.schema.reading.dialects import Dialect, Holds, Rule
+from constrained.schema.reading.notes import ANNOTATIONS
+from constrained.schema.reading.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
+from constrained.schema.reading.size_estimates import with_many
+from constrained.schema.strings.formats import INEXACT, KNOWN
+from constrained.schema.strings.sets import of_pattern
+from constrained.work import spend
+
+_NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+_PATTERNS = ("pattern", "patternProperties")
+_DOUBTFUL = frozenset({"uniqueItems", "format"})
+_COUNTS = frozenset("minLength maxLength minItems maxItems minContains maxContains minProperties maxProperties".split())
+_NUMERIC = _COUNTS | frozenset("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf enum const".split())
+_LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset(_PATTERNS)
+_ONLY_STR = frozenset({str})
+_INDEX = re.compile("0|[1-9][0-9]{0,8}")  # SPEC: RFC 6901 §4
+MOST_COUNTED = (1 << 31) - 1  # characters, items or keys: more than any text has
+MOST_DIGITS = 4_000  # of a number; Python itself refuses to write somewhat longer ones
+MOST_BITS = 13_000
+
+
+def check(library: Library, resource: Resource) -> None:
+    """Check a document and everything that it refers to; afterwards `library.targets` holds every reference.
+
+    Raises: SchemaError: a keyword's value has the wrong form, or a reference leads nowhere.
+    """
+    _survey(library, resource.root, resource, resource.where)
+    referring: list[dict[str, Any]] = []
+    while library.references:
+        reference = library.references.pop()
+        referring.append(reference.schema)
+        target = _resolve(library, reference)
+        library.targets[id(reference.schema), reference.keyword] = target
+        if target.dynamic is not None:
+            library.dynamic = True
+        _survey(library, target.schema, target.resource, target.where)
+    library.risky = with_many(library, library.risky)
+    if library.targets:
+        find_cycles(library, referring)
+
+
+def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
+    """Check the schemas below `root` that no survey has seen yet; collect identifiers and references."""
+    checked, references = library.checked, library.references
+    todo: list[tuple[Any, Resource, Where]] = [(root, resource, where)]
+    while todo:
+        schema, resource, where = todo.pop()
+        if schema is True or schema is False:
+            continue
+        if type(schema) is not dict:
+            raise SchemaError("not a schema", where=pointer(where), because="a schema is an object, true or false")
+        if id(schema) in checked:
+            continue
+        checked.add(id(schema))
+        spend(2)
+        if not _NAMING.isdisjoint(schema):
+            resource = library.enter(schema, resource, where)
+        rules = resource.dialect.rules
+        library.risky += () if RISKY.isdisjoint(schema) else (schema,)
+        entries: Iterable[tuple[str, Any]] = tuple(schema.items())
+        for keyword in REFERRING:
+            if keyword in schema and keyword in rules:
+                references.append(Reference(schema, keyword, resource, where))
+                if resource.dialect.reference_stands_alone:
+                    entries = [(name, schema[name]) for name in ("$ref", "definitions") if name in schema]
+        for keyword, value in entries:
+            rule = rules.get(keyword)
+            if rule is None:
+                if keyword not in ANNOTATIONS:
+                    library.unknown.append((keyword, where, resource.dialect))
+                continue
+            if not rule.fits(value):
+                raise _misfit(keyword, value, rule, where)
+            if rule.holds:
+                todo.extend(_below(keyword, value, rule.holds, resource, where))
+            if keyword in _LOOKED_AT:
+                _check_value(library, schema, keyword, where, resource.dialect)
+
+
+def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: Where, dialect: Dialect) -> None:
+    """Check what a keyword's value says, its form being right."""
+    value = schema[keyword]
+    if keyword in _NUMERIC:
+        _check_numbers(schema, keyword, value, where)
+    elif keyword in _PATTERNS:
+        _check_patterns(keyword, value, where)
+    elif value is True or value in INEXACT:
+        library.doubtful.append(schema)
+        if keyword == "format":
+            library.inexact.append((pointer((where, keyword)), value))
+    elif keyword == "format" and value not in KNOWN:
+        library.unknown.append((f"format:{value}", where, dialect))
+
+
+def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:
+    here: Where = (where, keyword)
+    if holds == Holds.SCHEMA or holds == Holds.SCHEMA_OR_LIST and type(value) is not list:
+        return [(value, resource, here)]
+    if holds == Holds.MAP:
+        return [(schema, resource, (here, name)) for name, schema in value.items()]
+    if holds == Holds.SCHEMA_OR_STRINGS_MAP:
+        return [(schema, resource, (here, name)) for name, schema in value.items() if type(schema) is not list]
+    return [(schema, resource, (here, index)) for index, schema in enumerate(value)]
+
+
+def _misfit(keyword: str, value: object, rule: Rule, where: Where) -> SchemaError:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (RecursionError, ValueError):  # too deep, or a number of too many digits
+        text = shown(value)
+    text = text if len(text) <= 60 else text[:57] + "…"
+    return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{text} is not {rule.expected}")
+
+
+def _check_numbers(schema: dict[str, Any], keyword: str, value: Any, where: Where) -> None:
+    """Refuse numbers that nothing can be made of; leave out bounds that no text can reach."""
+    if keyword in _COUNTS and value >= MOST_COUNTED:
+        if keyword.startswith("min"):
+            raise UnsupportedSchema(
+                f"cannot compile keyword {keyword!r}", where=pointer((where, keyword)), because="no text can be so long", instead="a smaller number")
+        schema[keyword] = MOST_COUNTED
+        return
+    todo: list[tuple[Any, Where]] = [(value, (where, keyword))]
+    seen: set[int] = set()  # of lists and objects, which may contain themselves
+    while todo:
+        part, at = todo.pop()
+        kind = type(part)
+        if kind in (list, dict):
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
+        if kind is list:
+            if not _ONLY_STR.issuperset(map(type, part)):
+                todo += [(entry, (at, index)) for index, entry in enumerate(part)]
+        elif kind is dict:
+            todo += [(entry, (at, key)) for key, entry in part.items()]
+        elif kind is int and part.bit_length() > MOST_BITS or kind is Decimal and part and abs(part.adjusted()) > MOST_DIGITS:
+            raise UnsupportedSchema("cannot compile a number", where=pointer(at), because=f"it has more than {MOST_DIGITS:,} digits")
+
+
+def _check_patterns(keyword: str, value: Any, where: Where) -> None:
+    if keyword == "pattern":
+        _check_pattern(value, (where, keyword))
+    else:
+        for pattern in value:
+            _check_pattern(pattern, ((where, keyword), pattern))
+
+
+def _check_pattern(pattern: str, where: Where) -> None:
+    try:
+        of_pattern(pattern)
+    except LimitExceeded as error:
+        raise LimitExceeded(error.what, where=pointer(where), because=error.because, instead=error.instead) from error
+    except GrammarError as error:
+        kind = UnsupportedSchema if "backreference" in str(error) else SchemaError
+        raise kind(
+            f"pattern {pattern!r} cannot be used", where=pointer(where), instead=error.instead,
+            because=": ".join(part for part in (error.what, error.because) if part),
+        ) from error
+
+
+def _resolve(library: Library, reference: Reference) -> Target:
+    """Return what a reference points to, without regard to the dynamic scope."""
+    schema, keyword, resource, where = reference
+    text, at = schema[keyword], (where, keyword)
+    uri, fragment = split_fragment(text, at)
+    if uri:
+        target, new = library.find(joined(resource.uri, uri, at), at)
+        if new:
+            _survey(library, target.root, target, target.where)
+        resource = target
+    if keyword == "$recursiveRef":
+        return Target(resource.root, resource, resource.where, "" if resource.recursive else None)
+    fragment = unquote(fragment)
+    if not fragment or fragment.startswith("/"):
+        return _walk(library, resource, fragment, text, at)
+    if fragment not in resource.anchors:
+        raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"the document has no anchor {fragment!r}")
+    found, place = resource.anchors[fragment]
+    overridable = keyword == "$dynamicRef" and fragment in resource.dynamic_anchors
+    return Target(found, resource, place, fragment if overridable else None)
+
+
+def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Where) -> Target:
+    """Follow a JSON pointer from the root of a resource; embedded resources that it crosses change the base."""
+    value: Any = resource.root
+    where = resource.where
+    for step in fragment.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if type(value) is dict and step in value:
+            value = value[step]
+        elif type(value) is list and _INDEX.fullmatch(step) and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"there is no {step!r} in {pointer(where)}")
+        where = (where, step)
+        resource = library.embedded.get(id(value), resource)
+    if type(value) not in (dict, bool):
+        raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"{pointer(where)} is not a schema")
+    return Target(value, resource, where)

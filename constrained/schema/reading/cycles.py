@@ -1,0 +1,64 @@
+"""Schemas whose normal form may be out of bounds or does not exist: found from the keywords, so that plain schemas are not looked at.
+
+A schema that applies itself to the same value, through references and the keywords that combine schemas, decides nothing.  That is an error
+only where a value can get there, so it is not reported here but counted as risky, and `machines.limits` normalises what leads to risky schemas.
+
+Cost: a set operation per schema, and a walk of 1 µs per schema that a reference leads to in place.
+Tested by tests/test_schema_documents.py and the bomb table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from constrained.schema.reading.resources import Library
+from constrained.work import spend
+
+# Keywords whose normal form can be out of bounds, so that it is made before anything is generated.
+RISKY = frozenset({"allOf", "oneOf", "not", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "dependentSchemas", "dependencies"})
+REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
+_IN_PLACE = ("not", "if", "then", "else")
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
+_COMBINING = frozenset(_IN_PLACE + _IN_PLACE_LISTS + _IN_PLACE_MAPS)
+_LEADING_ON = _COMBINING.union(REFERRING)
+
+
+def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
+    """Count the schemas that apply themselves to the same value as risky: an error only where a value can get to one."""
+    done: set[int] = set()
+    on_way: set[int] = set()
+    ends = {id(target.schema) for target in library.targets.values() if type(target.schema) is not dict or _LEADING_ON.isdisjoint(target.schema)}
+    for start in referring:
+        if _COMBINING.isdisjoint(start) and all(id(target) in ends for target in _targets(library, start)):
+            continue
+        stack: list[tuple[dict[str, Any], Iterator[Any]]] = [(start, iter(_in_place(library, start)))] if id(start) not in done else []
+        while stack:
+            schema, below = stack[-1]
+            on_way.add(id(schema))
+            following = next((part for part in below if type(part) is dict and id(part) not in done), None)
+            if following is None:
+                on_way.discard(id(schema))
+                done.add(id(schema))
+                stack.pop()
+            elif id(following) in on_way:
+                library.risky.append(following)
+            else:
+                spend(1)
+                stack.append((following, iter(_in_place(library, following))))
+
+
+def _targets(library: Library, schema: dict[str, Any]) -> list[Any]:
+    """Return the schemas that a schema refers to."""
+    return [library.targets[id(schema), keyword].schema for keyword in REFERRING if keyword in schema and (id(schema), keyword) in library.targets]
+
+
+def _in_place(library: Library, schema: dict[str, Any]) -> list[Any]:
+    """Return the schemas that a schema applies to the same value."""
+    found = _targets(library, schema)
+    if not _COMBINING.isdisjoint(schema):
+        found += [schema[keyword] for keyword in _IN_PLACE if keyword in schema]
+        found += [part for keyword in _IN_PLACE_LISTS if type(schema.get(keyword)) is list for part in schema[keyword]]
+        found += [part for keyword in _IN_PLACE_MAPS if type(schema.get(keyword)) is dict for part in schema[keyword].values()]
+    return found

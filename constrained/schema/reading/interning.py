@@ -1,0 +1,202 @@
+"""Leaves: small schemas that mean the same wherever they stand, so that all documents of a process share one conjunction of each.
+
+Most values of most documents are one of a few kinds: a string, a boolean, a list of strings, a number with bounds.  `leaf` knows them by
+their content, annotations left out, and answers with the conjunction of the first one that was met.  The machines of leaves are thus
+made once in a process (`machine_value.Values`), and an engine that has met a state of one knows it again in the next document.
+
+What names a place or may be refused is no leaf: references, identifiers, patterns, most combinations.  So a leaf is never heard of in a
+message, and the conjunctions of a document, which messages and orders are taken from, stay its own.
+
+Refused: to intern the nodes of documents themselves.  Their order and their pointers would depend on what was compiled before.
+Tested in tests/test_schema_leaves.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from constrained.caches import charge, forgets
+from constrained.schema.reading.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, UNDECLARED, Dialect
+from constrained.schema.reading.nodes import Document, Node
+from constrained.schema.reading.resources import Library, Resource
+from constrained.schema.values import Conj
+
+MOST_LEAVES = 4096  # of one dialect; at the bound they start afresh, and whoever holds old ones keeps them
+_LARGEST = 64  # entries of a key
+_LEAF = 4_000  # bytes of a leaf and what is computed about it, estimated
+_LONGEST_LIST = 64  # members of an enum, and required properties
+
+Key: TypeAlias = tuple[Hashable, ...]
+Rules: TypeAlias = Mapping[str, object]
+
+_DIALECTS = {id(dialect): dialect for dialect in (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, UNDECLARED)}
+_PLACED = frozenset({"$id", "id", "$schema", "nullable"})  # keywords of no rule that are not mere annotations
+_ATOMS = frozenset({str, int, float, bool, type(None), Decimal})
+_ONLY_STR = frozenset({str})
+_HOLDING = frozenset({"items", "additionalProperties"})
+_SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
+
+
+class _Leaves:
+    """The leaves of one dialect by their keys, in a document of their own, which bounds what has been computed about them."""
+
+    __slots__ = ("_document", "_known", "_resource")
+
+    def __init__(self, dialect: Dialect, *, asserted_formats: str) -> None:
+        self._document = Document(Library({}), asserted_formats)
+        self._resource = Resource("", True, "#", dialect)
+        self._known: dict[Key, Conj] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def conj(self, key: Key, schema: Any) -> Conj:
+        found = self._known.get(key)
+        if found is None:  # of two threads that meet a new leaf, one gets the other's
+            bare = _bare(schema, self._resource.dialect.rules)
+            charge(_LEAF)
+            found = self._known.setdefault(key, Node(self._document, bare, self._resource, (), "#").conj)
+        return found
+
+
+_commons: dict[tuple[int, str], _Leaves] = {}  # by id of the dialect, and which formats are asserted
+
+
+forgets(_commons.clear)
+
+
+def leaf(conj: Conj) -> Conj | None:
+    """Return the conjunction that stands for all that are equal to this one, None if it is no leaf.  Idempotent.
+
+    Cost: 1 µs, and 0.2 µs per keyword.
+    """
+    if len(conj) != 1:
+        return None if conj else conj
+    (literal,) = conj
+    node = literal.node
+    dialect = node.resource.dialect
+    if not (literal.positive and node.schema) or id(dialect) not in _DIALECTS:  # unions have no schema
+        return None
+    key: list[Hashable] = []
+    if not _write(node.schema, dialect.rules, key):
+        return None
+    place = id(dialect), node.document.asserted_formats
+    leaves = _commons.get(place)
+    if leaves is None or len(leaves) >= MOST_LEAVES:
+        leaves = _commons[place] = _Leaves(dialect, asserted_formats=place[1])
+    return leaves.conj(tuple(key), node.schema)
+
+
+def _write(schema: Any, rules: Rules, key: list[Hashable]) -> bool:
+    """Write what a schema says to the end of a key; return whether it is a leaf.
+
+    Keywords and what they say alternate and end with None, so that a key can be read in one way only.
+    """
+    if type(schema) is not dict:
+        key.append(schema)
+        return True
+    for keyword, value in schema.items():
+        if keyword not in rules:
+            if keyword in _PLACED:
+                return False
+            continue
+        write = _WRITERS.get(keyword)
+        if write is None:
+            return False
+        key.append(keyword)
+        if len(key) > _LARGEST or not write(value, rules, key):  # so nesting is bounded as well
+            return False
+    key.append(None)
+    return len(key) <= _LARGEST
+
+
+def _write_as_is(value: Any, _: Rules, key: list[Hashable]) -> bool:
+    """Write a value whose keyword tells its type."""
+    key.append(value)
+    return True
+
+
+def _write_typed(value: Any, _: Rules, key: list[Hashable]) -> bool:
+    """Write a value with its type: the float 1e23 means 10²³, but equals another integer."""
+    key.append((type(value), value))
+    return True
+
+
+def _write_names(value: Any, _: Rules, key: list[Hashable]) -> bool:
+    key.append(value if type(value) is str else tuple(value))
+    return len(value) <= _LONGEST_LIST
+
+
+def _write_enum(value: Any, _: Rules, key: list[Hashable]) -> bool:
+    kinds = list(map(type, value))
+    if len(kinds) > _LONGEST_LIST or not _ATOMS.issuperset(kinds):
+        return False
+    key.append(tuple(value) if _ONLY_STR.issuperset(kinds) else tuple(zip(kinds, value, strict=True)))
+    return True
+
+
+def _write_const(value: Any, rules: Rules, key: list[Hashable]) -> bool:
+    return type(value) in _ATOMS and _write_typed(value, rules, key)
+
+
+def _write_properties(value: Any, rules: Rules, key: list[Hashable]) -> bool:
+    key.append(len(value))
+    if len(value) > _LARGEST >> 1:
+        return False
+    for name, schema in value.items():
+        key.append(name)
+        if not _write(schema, rules, key):
+            return False
+    return True
+
+
+def _write_scalars(value: Any, rules: Rules, key: list[Hashable]) -> bool:
+    """Write alternatives that are scalars; others may be out of reach."""
+    key.append(len(value))
+    return all(_is_scalar(schema) and _write(schema, rules, key) for schema in value)
+
+
+def _is_scalar(schema: Any) -> bool:
+    kind = schema.get("type") if type(schema) is dict else None
+    return type(kind) is str and kind in _SCALAR_TYPES
+
+
+def _bare(schema: Any, rules: Rules) -> Any:
+    """Return a leaf without its annotations, which may be long."""
+    if type(schema) is not dict:
+        return schema
+    found = {keyword: value for keyword, value in schema.items() if keyword in rules}
+    for keyword in _HOLDING & found.keys():
+        found[keyword] = _bare(found[keyword], rules)
+    if "properties" in found:
+        found["properties"] = {name: _bare(part, rules) for name, part in found["properties"].items()}
+    if "anyOf" in found:
+        found["anyOf"] = [_bare(part, rules) for part in found["anyOf"]]
+    return found
+
+
+_WRITERS: dict[str, Callable[[Any, Rules, list[Hashable]], bool]] = {
+    "type": _write_names,
+    "enum": _write_enum,
+    "const": _write_const,
+    "format": _write_as_is,
+    "minLength": _write_as_is,
+    "maxLength": _write_as_is,
+    "minimum": _write_typed,
+    "maximum": _write_typed,
+    "exclusiveMinimum": _write_typed,
+    "exclusiveMaximum": _write_typed,
+    "multipleOf": _write_typed,
+    "minItems": _write_as_is,
+    "maxItems": _write_as_is,
+    "uniqueItems": _write_as_is,
+    "items": lambda value, rules, key: type(value) is not list and _write(value, rules, key),
+    "properties": _write_properties,
+    "required": _write_names,
+    "additionalProperties": _write,
+    "minProperties": _write_as_is,
+    "maxProperties": _write_as_is,
+    "anyOf": _write_scalars,
+}

@@ -1,0 +1,198 @@
+"""Subschemas as nodes of a graph, and the entry point that reads a schema.
+
+A `Node` is a subschema in its place: the resource that its references are relative to and, where a schema uses `$dynamicRef` or
+`$recursiveRef`, the resources entered on the way to it (its dynamic scope).  Nodes are interned, so that a recursive schema is a finite
+graph and equal conjunctions are equal sets.  Plain references are followed when the edge is made: no node stands for a mere ``$ref``.
+
+Dynamic scopes only list resources, each once, in the order of first entry: that is all that the override rule looks at, and it keeps
+their number finite.
+
+Source: JSON Schema core 2020-12 §8.2.3.2 (dynamic references), 2019-09 §8.2.4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+from threading import RLock
+from typing import Any, TypeAlias
+
+from constrained.errors import SchemaError
+from constrained.schema.reading.check import check
+from constrained.schema.reading.dialects import DRAFT_2020, Dialect
+from constrained.schema.reading.resources import Library, Resource, Schema, Target, Where, pointer
+from constrained.schema.values import ALWAYS, Conj, Literal
+from constrained.work import spend, unlocked_at_fork
+
+Scope: TypeAlias = tuple[Resource, ...]
+
+
+_serials = count()
+
+
+class Node:
+    """A subschema in its place.  Equality is identity; `Document.node` interns."""
+
+    __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "negative", "conj", "plan", "serial")
+
+    def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
+        self.document, self.resource, self.scope, self.where = document, resource, scope, where
+        self.schema: Any = schema
+        self.positive, self.negative = Literal(self, True), Literal(self, False)
+        self.conj: Conj = frozenset((self.positive,))
+        self.plan: Any = None  # set by `keywords.by_type`, which sorts the keywords on first use
+        self.serial = next(_serials)  # orders conjunctions, so that results do not depend on hashes
+
+    @property
+    def pointer(self) -> str:
+        return pointer(self.where)
+
+    def below(self, schema: Schema, keyword: str, step: str | int | None = None) -> Conj:
+        """Return the subschema under a keyword (and a name or index in its value) as a conjunction of at most one literal."""
+        if schema is True or not schema and schema is not False:
+            return ALWAYS
+        if schema is False:
+            return NOTHING
+        where: Where = (self.where, keyword) if step is None else ((self.where, keyword), step)
+        document = self.document
+        node = document.node(schema, document.library.embedded.get(id(schema), self.resource), self.scope, where)
+        return document.follow(node) if "$ref" in node.schema else node.conj
+
+    def referent(self, keyword: str) -> Conj:
+        """Return what a reference keyword of this node points to, in the node's dynamic scope."""
+        target = self._target(keyword)
+        if target.schema is True:
+            return ALWAYS
+        if target.schema is False:
+            return NOTHING
+        return self.document.follow(self.document.node(target.schema, target.resource, self.scope, target.where))
+
+    def _target(self, keyword: str) -> Target:
+        target = self.document.library.targets[id(self.schema), keyword]
+        if target.dynamic is None:
+            return target
+        for resource in self.scope:
+            if target.dynamic == "" and resource.recursive:
+                return Target(resource.root, resource, resource.where)
+            if target.dynamic in resource.dynamic_anchors:
+                schema, where = resource.anchors[target.dynamic]
+                return Target(schema, resource, where)
+        return target
+
+
+class Document:
+    """A schema with all that it refers to, and what has been computed about it.
+
+    The memo tables only grow; their number of entries is bounded by the number of conjunctions that a caller asks about.
+    Threads: reading the same entry twice computes it twice, to equal results.
+    """
+
+    def __init__(self, library: Library, asserted_formats: str) -> None:
+        self.library = library
+        self.asserted_formats = asserted_formats  # "assert" all that are known, those of the "dialect", or "annotate"
+        self.memo: dict[Any, Any] = {}  # answers of `alternatives` and `normalise`
+        self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
+        self.unlock()
+        unlocked_at_fork(self)
+        self._nodes: dict[tuple[int, Scope], Node] = {}
+        self._constants: dict[object, Node] = {}
+        self._unions: dict[frozenset[Conj], Node] = {}
+
+    def unlock(self) -> None:
+        """Begin with a lock that nobody holds."""
+        self.lock = RLock()
+
+    def node(self, schema: Schema, resource: Resource, scope: Scope, where: Where) -> Node:
+        """Return the node of a subschema; the first place where it is met names it in messages."""
+        if self.library.dynamic and resource not in scope:
+            scope = (*scope, resource)
+        key = id(schema), scope
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = Node(self, schema, resource, scope, where)
+        return found
+
+    def follow(self, node: Node) -> Conj:
+        """Return the node, or what it refers to if it is nothing but a reference."""
+        seen: set[Node] = set()
+        while "$ref" in node.schema:
+            dialect = node.resource.dialect
+            if not dialect.reference_stands_alone and any(keyword in dialect.rules and keyword != "$ref" for keyword in node.schema):
+                break
+            if "$ref" not in dialect.rules:
+                break
+            if node in seen:
+                raise SchemaError("reference leads back to itself", where=node.pointer, because="no value decides whether it is valid")
+            seen.add(node)
+            spend(1)
+            target = node._target("$ref")
+            if isinstance(target.schema, bool) or not target.schema:
+                return NOTHING if target.schema is False else ALWAYS
+            node = self.node(target.schema, target.resource, node.scope, target.where)
+        return node.conj
+
+    def constant(self, value: Any, where: Where) -> Conj:
+        """Return the conjunction that allows only this value."""
+        key = (type(value) is bool, value) if not isinstance(value, (dict, list)) else id(value)
+        found = self._constants.get(key)
+        if found is None:
+            schema = {"const": value}
+            found = self._constants[key] = Node(self, schema, Resource("", schema, where, DRAFT_2020), (), where)
+        return found.conj
+
+    def union(self, parts: Iterable[Conj], where: Where) -> tuple[Node, bool]:
+        """Return the interned node that stands for a union of conjunctions, and whether it is new and still needs a plan."""
+        key = frozenset(parts)
+        found = self._unions.get(key)
+        if found is not None:
+            return found, False
+        found = self._unions[key] = Node(self, {}, Resource("", True, where, DRAFT_2020), (), where)
+        return found, True
+
+
+def _nothing() -> Conj:
+    where = "#"
+    return Node(Document(Library({}), "assert"), False, Resource("", False, where, DRAFT_2020), (), where).conj
+
+
+NOTHING: Conj = _nothing()  # no JSON value
+
+
+def both(left: Conj, right: Conj) -> Conj:
+    """Return the conjunction of two; exactly `NOTHING` where they contradict each other literally."""
+    if not left or left is right:
+        return right
+    if not right:
+        return left
+    joined = left | right
+    if joined >= NOTHING:
+        return NOTHING
+    for literal in right:
+        if (literal.node.negative if literal.positive else literal.node.positive) in joined:
+            return NOTHING
+    return joined
+
+
+def ordered(conj: Conj) -> list[Literal]:
+    """Return the literals in the order in which their nodes were met."""
+    return list(conj) if len(conj) == 1 else sorted(conj, key=lambda literal: (literal.node.serial, literal.positive))
+
+
+def load(
+    schema: object, *, remotes: Mapping[str, object] | None = None, dialect: Dialect | None = None, formats: str = "assert",
+) -> Conj:
+    """Read and check a schema; return it as a conjunction.
+
+    `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents without
+    ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.
+
+    Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
+    Cost: 2 µs per subschema.
+    """
+    library = Library({} if remotes is None else remotes, dialect)
+    resource = library.add(schema, "", "#")
+    check(library, resource)
+    document = Document(library, formats)
+    if isinstance(resource.root, bool) or not resource.root:
+        return NOTHING if resource.root is False else ALWAYS
+    return document.follow(document.node(resource.root, resource, (), "#"))

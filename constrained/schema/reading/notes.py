@@ -1,0 +1,91 @@
+"""What a reader of a schema should know before trusting it: keywords that look misspelt, formats that nobody knows, `nullable`.
+
+JSON Schema ignores what it does not know, so ``"propertis"`` constrains nothing and nobody hears of it.  What is certainly meant as an
+annotation (titles, examples, ``x-…``, keywords of OpenAPI) is not reported, nor is any word that is unlike all keywords.
+
+Tested in tests/test_notes.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from constrained.errors import SchemaError
+from constrained.schema.reading.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Dialect
+from constrained.schema.reading.resources import Where, pointer
+
+ANNOTATIONS = frozenset(
+    """title description default examples example deprecated readOnly writeOnly $comment $schema $id id $vocabulary $defs definitions
+    contentEncoding contentMediaType contentSchema discriminator xml externalDocs const if then else""".split())
+_DRAFTS = (DRAFT_2020, DRAFT_2019, DRAFT_7, DRAFT_6, DRAFT_4)
+_LIKE = 0.8  # how alike two words are
+_MOST_SAID = 10_000
+_said: set[tuple[str, str]] = set()
+
+
+class Note(NamedTuple):
+    """Where, which word, and what about it."""
+
+    pointer: str
+    word: str
+    because: str
+
+
+Unknown = tuple[str, Where, Dialect]  # a keyword without meaning in its dialect; "format:…" for a format
+
+
+def notes_of(unknown: Iterable[Unknown]) -> tuple[Note, ...]:
+    """Return what there is to say about words that have no meaning in their dialect."""
+    found = []
+    for word, where, dialect in unknown:
+        because = _about(word, dialect)
+        if because is not None:
+            kind, _, name = word.rpartition(":")
+            found.append(Note(pointer((where, kind or word)), name if kind else word, because))
+    return tuple(found)
+
+
+def _about(word: str, dialect: Dialect) -> str | None:
+    if word.startswith("format:"):
+        return "no known format, so any text fits"
+    if word == "nullable":
+        return "a keyword of OpenAPI 3.0; null is allowed where type is stated" if dialect.nullable else f"nothing in {dialect.name}"
+    if word in dialect.rules or word.lower().startswith("x-"):
+        return None
+    others = [draft.name for draft in _DRAFTS if word in draft.rules]
+    if others:
+        return f"a keyword of {others[0]}, nothing in {dialect.name}"
+    near = _nearest(word)
+    return f"no keyword; {near!r} is one" if near else None
+
+
+@lru_cache(maxsize=4096)
+def _nearest(word: str) -> str | None:
+    keywords = {keyword.lower(): keyword for draft in reversed(_DRAFTS) for keyword in draft.rules}
+    near = difflib.get_close_matches(word.lower(), keywords, n=1, cutoff=_LIKE)
+    return keywords[near[0]] if near else None
+
+
+def report(notes: Iterable[Note], *, strict: bool = False) -> None:
+    """Warn of notes, of each word once.
+
+    Raises: SchemaError: strict, and there are some.
+    """
+    for note in notes:
+        if strict:
+            raise SchemaError(
+                f"{note.word!r} has no meaning" if "OpenAPI" not in note.because else f"{note.word!r} is not JSON Schema", where=note.pointer,
+                because=f"it is {note.because}", instead="correct it, or strict=False")
+        key = note.word, note.because
+        if key not in _said and len(_said) < _MOST_SAID:
+            _said.add(key)
+            warnings.warn(f"{note.word!r} at {note.pointer} is {note.because}", stacklevel=2)
+
+
+def forget() -> None:
+    """Warn of everything once more."""
+    _said.clear()

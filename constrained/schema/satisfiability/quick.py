@@ -1,0 +1,106 @@
+"""A quick yes to "has this schema a value?", from its keywords alone.
+
+An object is offered its keys only if their values exist, so that entering one asks about every property, most of which no generation
+visits.  For ordinary schemas the keywords show it: ``{}``, ``[]``, ``""`` or any number is valid wherever nothing asks for more.  The
+exact answer, `normalise.is_never`, makes normal forms, a hundred times as much work; it is asked where this says nothing.
+
+Tested through the exact answer: tests/test_schema_normalise.py checks a sample of its answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from constrained.schema.reading.resources import Target
+
+Targets: TypeAlias = Mapping[tuple[int, str], Target]  # of the references, see `resources.Library`
+
+# Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each type, but for
+# a format together with a length.
+_DEMANDING = frozenset({
+    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const", "required", "minProperties",
+    "minItems", "contains", "minLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+})
+_KEYS = frozenset({"patternProperties", "propertyNames", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas"})
+_OTHER_KEYS = frozenset({"additionalProperties", "unevaluatedProperties"})
+_ITEMS = frozenset({"uniqueItems", "maxItems", "prefixItems", "additionalItems", "unevaluatedItems"})
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_NOTES = frozenset({"title", "description", "default", "examples", "$comment", "anyOf"})
+_DEEPEST = 6  # required values inside required values
+_MOST_LOOKED_AT = 3  # alternatives
+
+
+def is_plainly_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
+    """Return True if a look at the keywords of a (well-formed) schema shows a value; False says nothing.
+
+    Cost: 0.3 µs for most schemas; for objects, the sum over the required properties.
+    """
+    if type(schema) is not dict:
+        return schema is True
+    if _DEMANDING.isdisjoint(schema):
+        return schema.get("type") != [] and not ("format" in schema and "maxLength" in schema)
+    demands = _DEMANDING.intersection(schema)
+    if depth >= _DEEPEST:
+        return False
+    if len(demands) > 1:
+        return demands <= _BOUNDS and _has_number(schema, demands)
+    (demand,) = demands
+    if demand == "$ref":
+        target = targets.get((id(schema), "$ref")) if len(schema) == 1 else None
+        return target is not None and target.dynamic is None and is_plainly_live(target.schema, targets, depth + 1)
+    if demand == "required":
+        return _has_required(schema, targets, depth)
+    if demand == "minItems":
+        return _has_items(schema, targets, depth)
+    if demand == "enum":
+        return _has_member(schema, schema["enum"])
+    if demand == "const":
+        return _has_member(schema, [schema["const"]])
+    if demand == "anyOf":
+        return _has_alternative(schema, targets, depth)
+    if demand == "minLength":
+        return _has_length(schema)
+    return demand in _BOUNDS and _has_number(schema, demands)
+
+
+def _has_number(schema: dict[str, Any], demands: frozenset[str]) -> bool:
+    if schema.get("type") not in ("integer", "number"):
+        return False
+    if len(demands) == 1:
+        return True
+    low, high = schema.get("minimum"), schema.get("maximum")
+    return len(demands) == 2 and type(low) is int and type(high) is int and low <= high
+
+
+def _has_length(schema: dict[str, Any]) -> bool:
+    longest = schema.get("maxLength", math.inf)
+    return schema.get("type") == "string" and "format" not in schema and schema["minLength"] <= longest
+
+
+def _has_alternative(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
+    """Return whether nothing stands beside the alternatives and one of the first shows a value."""
+    return _NOTES.issuperset(schema) and any(is_plainly_live(part, targets, depth + 2) for part in schema["anyOf"][:_MOST_LOOKED_AT])
+
+
+def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
+    kinds, required = schema.get("type", "null"), schema["required"]
+    if kinds != "object" and kinds != ["object"]:
+        return bool(kinds)
+    if not _KEYS.isdisjoint(schema) or type(required) is not list:
+        return False
+    properties = schema.get("properties", {})
+    open_ = _OTHER_KEYS.isdisjoint(schema)
+    return all(is_plainly_live(properties.get(key, open_), targets, depth + 1) for key in required)
+
+
+def _has_items(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
+    return schema.get("type") == "array" and _ITEMS.isdisjoint(schema) and is_plainly_live(schema.get("items", True), targets, depth + 1)
+
+
+def _has_member(schema: dict[str, Any], values: list[Any]) -> bool:
+    """Return whether an enumeration of strings, by far the most frequent kind, has a string (that can be written: no lone surrogate)."""
+    kinds = schema.get("type", "string")
+    plain = "string" in (kinds if type(kinds) is list else (kinds,)) and "maxLength" not in schema and "format" not in schema
+    return plain and any(type(value) is str and value.isascii() for value in values)

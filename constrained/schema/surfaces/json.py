@@ -1,0 +1,27 @@
+"""JSON text (RFC 8259) as a surface."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from constrained.machine import MarkerSafe, Surface
+from constrained.schema.machines.punctuation import LONGEST_GAP, Brackets, Keys, Punctuation, check_spelling, separators
+from constrained.schema.numeric.language import CANONICAL_NUMBERS, JSON_NUMBERS
+
+_WHITESPACE = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))  # RFC 8259 §2
+
+
+@lru_cache(maxsize=64)
+def json(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
+    """Return JSON's punctuation.
+
+    spelling: "any"; "canonical", as json.dumps(ensure_ascii=False) writes strings and numbers.  longest: characters of whitespace in a row,
+    where it is flexible.  avoid: texts that no string spells, with escapes where they would stand.
+    """
+    check_spelling(spelling, avoid)
+    between = separators(whitespace, _WHITESPACE, b":", b": ", longest)
+    strings = Surface.JSON if spelling == "any" else MarkerSafe(Surface.JSON_CANONICAL, avoid) if avoid else Surface.JSON_CANONICAL
+    return Punctuation(
+        null=b"null", false=b"false", true=b"true", strings=strings, numbers=JSON_NUMBERS if spelling == "any" else CANONICAL_NUMBERS,
+        comma=between.comma, gap=between.gap, keys=Keys(strings, between.colon), objects=Brackets(b"{", ord("}")),
+        arrays=(Brackets(b"[", ord("]")),))

@@ -1,0 +1,103 @@
+"""JSON with bare keys and with strings between special tokens, as a surface.
+
+    {city:<|"|>Oslo<|"|>,days:3,tags:[<|"|>a"b<|"|>]}
+
+A string is raw text between two tokens, nothing in it is escaped, and so it can never hold the token's spelling, which readers of text
+would take for its end.  Keys stand there as they are; they can be what a tag can hold (`tagged_surface.NAME`).
+
+Left out: ``uniqueItems`` of arrays whose items may be strings (`EmbeddedSchema` refuses it, or lists it in `widened`).
+
+Tested by the rows of the formats that use it, and by tests/test_tagged.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from constrained.errors import SchemaError, UnsupportedSchema
+from constrained.machine import END, Bytes, Edges, State, Surface, Text
+from constrained.regex import ANY, Expr, intersect, literals, parse_python, repeat, without
+from constrained.schema.machines.punctuation import Brackets, Keys, Punctuation, Token
+from constrained.schema.numeric.language import CANONICAL_NUMBERS
+
+NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a key: what stands there as it is
+
+
+class Inner(NamedTuple):
+    """The text of a string behind its first token; it may be empty."""
+
+    text: State | None
+    empty: bool
+    quote: str
+
+    def expand(self) -> Edges:
+        calls = ((self.text, Token(self.quote, END)),) if self.text is not None else ()
+        return Edges(calls=calls, tokens=((self.quote, END),) if self.empty else ())
+
+
+def string_between(quote: str, avoid: tuple[str, ...], language: Expr) -> State:
+    """Return the state that reads a string of a language between two special tokens; none of the texts to avoid is in it."""
+    listed = language.literal_set
+    if listed is not None:
+        texts = [text for text in listed.texts if text and not any(other in text for other in (quote, *avoid))]
+        filled = literals(texts).literal_set if texts else None
+        return Token(quote, Inner(Text(Surface.RAW, filled) if filled is not None else None, "" in listed.texts, quote))
+    clean = intersect(language, without((quote, *avoid)))
+    return Token(quote, Inner(Text(Surface.RAW, intersect(clean, _filled())), bool(clean.accepts), quote))
+
+
+@lru_cache(maxsize=16)
+def quoted(quote: str, avoid: tuple[str, ...] = ()) -> Punctuation:
+    """Return the punctuation in which strings stand between a special token and hold none of the texts to avoid."""
+    return Punctuation(
+        null=b"null", false=b"false", true=b"true", strings=Surface.RAW, numbers=CANONICAL_NUMBERS, comma=Bytes(b",", END), gap=None,
+        keys=Keys(Surface.RAW, Bytes(b":", END), within=parse_python(NAME)), objects=Brackets(b"{", ord("}")), arrays=(Brackets(b"[", ord("]")),),
+        quote=quote, avoid=avoid)
+
+
+def check_quoted(schema: Any, quote: str, avoid: tuple[str, ...] = ()) -> None:
+    """Refuse what cannot be written.
+
+    Raises: SchemaError: a listed string holds the quote, or a key cannot stand bare.  UnsupportedSchema: items that must differ.
+    """
+    for pointer, keyword, value in _keywords(schema, "#"):
+        held = next((text for text in (quote, *avoid) if text in str(value)), None) if keyword in ("enum", "const") else None
+        if held is not None:
+            raise SchemaError(
+                f"a value with {held!r} cannot be written", where=pointer, because="strings stand between these tokens, and nothing is escaped")
+        if keyword == "properties" and isinstance(value, dict):
+            for name in value:
+                if not re.fullmatch(NAME, name):
+                    raise SchemaError(
+                        f"parameter {name!r} cannot be written without quotes", where=pointer,
+                        because="it holds whitespace, a quote, a bracket or another sign", instead="rename the parameter")
+        if keyword == "uniqueItems" and value is True:
+            raise UnsupportedSchema(
+                "cannot compile keyword 'uniqueItems'", where=pointer, because="strings between special tokens are not compared",
+                instead="leave it out, or unsupported='widen'")
+
+
+_DATA = frozenset({"enum", "const", "default", "examples"})
+
+
+def _keywords(schema: Any, pointer: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield the keywords of a schema and of what is in it, with their pointers; names of properties count as keywords too, which is harmless."""
+    work = [(schema, pointer)]
+    while work:
+        part, at = work.pop()
+        if isinstance(part, list):
+            work += [(item, f"{at}/{index}") for index, item in enumerate(part)]
+        elif isinstance(part, dict):
+            for key, value in part.items():
+                place = f"{at}/{str(key).replace('~', '~0').replace('/', '~1')}"
+                yield place, key, value
+                if key not in _DATA:
+                    work.append((value, place))
+
+
+@lru_cache(maxsize=1)
+def _filled() -> Expr:
+    return repeat(ANY, 1, None)
