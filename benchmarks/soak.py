@@ -1,6 +1,6 @@
 """Does a process that serves strangers for an hour stay as it was after ten minutes?
 
-    python -m constrained.benchmarks.soak --minutes 60 [--seed 1] [--record]
+    python -m constrained.benchmarks.soak --minutes 60 [--seed 1] [--rate 10] [--record]
 
 Several tenants hold live constraints over one vocabulary.  In turn, each brings a schema or a set of tools that nobody has seen,
 compiles it, and walks some sequences of tokens that the masks allow, steered to an end.  Every minute a line says how much memory the
@@ -156,8 +156,8 @@ def serve(grammar: Grammar, vocabulary: Vocabulary, draw: random.Random, tenants
         minute.errors.append(f"{type(error).__name__}: {error}")
 
 
-def soak(vocabulary: Vocabulary, minutes: float, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield a row per minute."""
+def soak(vocabulary: Vocabulary, minutes: float, seed: int, rate: float) -> Iterator[dict[str, Any]]:
+    """Yield a row per minute; of `rate` requests a second, as many as the machine can serve."""
     draw, tenants, start = random.Random(seed), deque[Constraint](maxlen=TENANTS), time.monotonic()
     minute = Minute(0.0)
     for total, grammar in enumerate(grammars(seed), 1):
@@ -165,6 +165,7 @@ def soak(vocabulary: Vocabulary, minutes: float, seed: int) -> Iterator[dict[str
             minute.refused += 1
         else:
             serve(grammar, vocabulary, draw, tenants, minute)
+        time.sleep(max(0.0, start + total / rate - time.monotonic()))
         at = (time.monotonic() - start) / 60
         if at >= minute.at + min(1.0, minutes / 10):
             minute.at = at
@@ -196,17 +197,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="constrained.benchmarks.soak", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=math.inf, help="requests a second; by default all that the machine can serve")
     parser.add_argument("--record", action="store_true", help="write a dated record beside this module")
     options = parser.parse_args()
     vocabulary = vocabularies.llama3() or vocabularies.embedded()
     gc.collect()
     now = datetime.now(UTC)
     head = {
-        "date": now.isoformat(timespec="seconds"), "machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version(),
+        "date": now.isoformat(timespec="seconds"), "machine": platform.machine(), "cores": os.cpu_count(),
+        "python": platform.python_version(),
         "constrained": constrained.__version__, "vocabulary": vocabulary.size, "minutes": options.minutes, "seed": options.seed,
+        "rate": options.rate if math.isfinite(options.rate) else None,
     }
     rows = []
-    for row in soak(vocabulary, options.minutes, options.seed):
+    for row in soak(vocabulary, options.minutes, options.seed, options.rate):
         print(json.dumps(row), flush=True)
         rows.append(row)
     found = verdict(rows)

@@ -1,6 +1,6 @@
 """The caches of the process: what was computed from inputs and can be computed again, in one registry with one bound and one `clear`.
 
-Vocabularies bound what belongs to them (`engine.store`).  What belongs to nobody, such as parsed patterns, nodes of expressions and
+Vocabularies bound what belongs to them (`engine.kernel.registry`).  What belongs to nobody, such as parsed patterns, nodes of expressions and
 machines of small schemas, is kept here: whoever keeps something says how many bytes it takes (`charge`), and when these are too many,
 every cache forgets what it holds.  So nothing has to be counted down, and what is used all the time is back after a moment.  Whoever
 holds a cached thing keeps it; a cache may be emptied at any moment, even while something for it is being computed.
@@ -8,12 +8,18 @@ holds a cached thing keeps it; a cache may be emptied at any moment, even while 
 Refused: a bound on entries alone, as one entry may be a pattern of a thousand states; a bound per cache, as which of them a process fills
 depends on its inputs.
 Tables that no input changes (Unicode, formats, calendars) are not counted and stay.
+
+What was forgotten lies in pieces all over the heap, and the C library of Linux keeps free pages for itself; so it is asked to return them
+after a turn (`malloc_trim`, 1 to 6 ms).  Without that a process that compiled 60,000 schemas grew from 215 to 289 MB, though what it
+held stayed the same.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from contextlib import suppress
+from functools import cache, lru_cache, wraps
 from typing import Any, TypeVar
 
 MOST_BYTES = 1 << 25  # charged since the last time that everything was forgotten
@@ -33,14 +39,33 @@ def forgets(forget: Callable[[], None]) -> Callable[[], None]:
 def clear() -> None:
     """Empty all caches of the process; for measuring what something costs that nobody has seen, and to give memory back."""
     for _ in range(2):  # some keep what they forget until the next time
-        _turn()
+        _forget()
+    _give_back()
 
 
-def _turn() -> None:
+def _forget() -> None:
     global _held
     _held = 0
     for forget in _forgetters:
         forget()
+
+
+def _give_back() -> None:
+    """Let the C library return free memory to the system; other threads run meanwhile."""
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """Return `malloc_trim` of glibc; None where there is another C library, which needs no asking or cannot be asked."""
+    if sys.platform == "linux":
+        with suppress(ImportError, OSError, AttributeError):
+            import ctypes
+
+            return ctypes.CDLL(None).malloc_trim
+    return None
 
 
 def charge(size: int) -> None:
@@ -48,7 +73,8 @@ def charge(size: int) -> None:
     global _held
     _held += size
     if _held > MOST_BYTES:
-        _turn()
+        _forget()
+        _give_back()
 
 
 def held() -> int:
