@@ -11,8 +11,9 @@ Tests: laws.py (mask = brute force on real vocabularies, both kernels), test_eng
 from __future__ import annotations
 
 import importlib
+import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +26,8 @@ from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 if TYPE_CHECKING:
     from constrained.engine.budget.completion import Completions
     from constrained.engine.matcher import Matcher
+    from constrained.engine.warm import Explorer
+    from constrained.formats import ChatFormat
     from constrained.grammar import Grammar
     from constrained.integrations.transformers import GrammarProcessor, MaxNewTokens
 
@@ -157,6 +160,7 @@ class Constraint:
         self.budget.whole = _named(grammar)
         self._kernel_class = kernel_class(options.kernel)
         self._completions: Completions | None = None
+        self._explorer: Explorer | None = None
         outer = thread.budget
         try:
             begin(self.budget)
@@ -257,6 +261,57 @@ class Constraint:
         ends = {"eos_token_id": sorted(self.stop), "pad_token_id": min(stop)} if stop else {}
         most = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
         return {"logits_processor": [self.logits_processor(max_new_tokens=max_new_tokens)], **ends, **most}
+
+    # -- before it is needed, and after the process ---------------------------------------------------------------------------
+
+    def warm(self, seconds: float | None = None, *, states: int | None = None, cancelled: Callable[[], bool] | None = None) -> int:
+        """Visit the states that a generation will likely get to, so that their masks are known; return how many were visited.
+
+        It ends after so many seconds or states, when `cancelled()` is true, or when nothing new is found (of most schemas with free texts:
+        soon) or would fit into the cache; a further call goes on from there.  For a server: in a thread of its own, while the model computes.
+        Cost: that of the masks; other threads may run between any two.
+        Raises: ConstrainedError: no bound is given, or one that is none.
+        """
+        given = [value for value in (seconds, states) if value is not None]
+        if not given or any(isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0 for value in given):
+            raise ConstrainedError("warm takes seconds or states", because=f"got {shown(seconds)} and {shown(states)}", instead="warm(0.05), warm(states=100)")
+        return self._explored().explore(seconds, states, cancelled)
+
+    def visited(self) -> list[tuple[int, int]]:
+        """Return the places that `warm` has found: (the number of the place before it, or -1, and the token between)."""
+        return [] if self._explorer is None else self._explorer.places
+
+    def visit(self, places: Sequence[Any]) -> int:
+        """Visit places that were written down; return how many could be."""
+        return self._explored().visit(places) if places else 0
+
+    def _explored(self) -> Explorer:
+        from constrained.engine.warm import Explorer
+
+        if self._explorer is None:
+            self._explorer = Explorer(self)
+        return self._explorer
+
+    def save(self, path: str | os.PathLike[str], *, formats: Mapping[str, ChatFormat] | None = None) -> None:
+        """Write the constraint into a file: the calls that made its grammar, fingerprints, and the places that `warm` has visited.
+
+        formats: formats of one's own that the grammar is of, by name; `load` needs them too.
+        Raises: GrammarError: the grammar was put together by hand, or of what JSON does not hold.  OSError: the file cannot be written.
+        """
+        importlib.import_module("constrained.integrations.stored").save(self, path, formats)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], vocabulary: Any, *, formats: Mapping[str, ChatFormat] | None = None, **options: Any,
+    ) -> Constraint:
+        """Return the constraint that `save` wrote; the file may come from a stranger, as it holds no code and no masks.
+
+        vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the file's writer do not count.
+        Cost: a compile, and the masks of the visited places.
+        Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.  ConstrainedError: no such file.
+        """
+        found: Constraint = importlib.import_module("constrained.integrations.stored").load(path, vocabulary, formats=formats, options=options)
+        return found
 
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its bound."""

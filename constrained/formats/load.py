@@ -157,7 +157,7 @@ class ChatFormat:
                                     "response": response_schema}
         key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, formats, thinking)
         return self._recent.found(key, lambda: bind(self.generic, self.definition, make_request(
-            self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing))
+            self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing).made_by("format", self.name, key))
 
     @cached_property
     def _recent(self) -> Recent[Grammar]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -115,6 +115,9 @@ class Grammar:
 
     `cut`: those entries of `narrowed` that no symbol reports, because the grammar was printed and read again.
 
+    `recipe`: the call that made it, a name and its arguments, with which `Constraint.save` writes it down; None where rules were written by
+    hand or changed afterwards.
+
     Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others send Lark or JSON.
 
     Invariant: `start` and every `Ref` name a rule; rules[name].name == name.
@@ -128,6 +131,7 @@ class Grammar:
     adopts: bool = True
     stops: frozenset[str] = frozenset()
     cut: tuple[Any, ...] = ()
+    recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         defined = self.rules
@@ -155,7 +159,7 @@ class Grammar:
         """
         from constrained.grammar.lark.reader import read
 
-        return read(text, start, specials, declare, define)
+        return read(text, start, specials, declare, define).made_by("lark", text, start, _plain(specials), declare, define)
 
     @classmethod
     def from_lark_file(
@@ -166,14 +170,15 @@ class Grammar:
         """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
         from constrained.grammar.lark.reader import read_file
 
-        return read_file(path, start, specials, declare, import_paths, define)
+        found = read_file(path, start, specials, declare, import_paths, define)
+        return found if found.source is None else found.made_by("lark", found.source, start, _plain(specials), declare, define)
 
     @classmethod
     def from_regex(cls, pattern: str) -> Grammar:
         """Return the grammar of the texts that a Python regular expression matches in full."""
         from ..regex import parse_python
 
-        return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern)
+        return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern).made_by("regex", pattern)
 
     @classmethod
     def from_json_schema(
@@ -195,52 +200,53 @@ class Grammar:
         given = {name: value for name, value in switches.items() if value is not None}
         machine = machine_of(schema, profile, {
             **given, "surface": surface, "unsupported": unsupported, "strict": strict, "documents": documents})
-        return cls({"start": Rule("start", ((Embedded("value", machine),),))})
+        return cls({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)
 
     @classmethod
     def choice(cls, texts: Iterable[str]) -> Grammar:
         """Return the grammar of some texts: ``Grammar.choice(["yes", "no"])``."""
         from . import compose
 
-        return compose.choice(texts)
+        texts = texts if isinstance(texts, (str, bytes)) else list(texts)
+        return compose.choice(texts).made_by("choice", texts)
 
     @classmethod
     def text(cls, until: str | None = None) -> Grammar:
         """Return the grammar of any text; with `until`, of text up to and with the first place where that stands."""
         from . import compose
 
-        return compose.text(until)
+        return compose.text(until).made_by("text", until)
 
     @classmethod
     def substring_of(cls, source: str) -> Grammar:
         """Return the grammar of the non-empty texts that stand in `source` in one piece: verbatim quotes."""
         from . import compose
 
-        return compose.substring_of(source)
+        return compose.substring_of(source).made_by("quotes", source)
 
     def __add__(self, other: Grammar) -> Grammar:
         """Return the words of this grammar, each followed by a word of the other."""
         from . import compose
 
-        return compose.sequence(self, other)
+        return compose.sequence(self, other).made_by("sequence", self, other)
 
     def __or__(self, other: Grammar) -> Grammar:
         """Return the words of both grammars."""
         from . import compose
 
-        return compose.either(self, other)
+        return compose.either(self, other).made_by("either", self, other)
 
     def optional(self) -> Grammar:
         """Return the words of this grammar, and the empty one."""
         from . import compose
 
-        return compose.optional(self)
+        return compose.optional(self).made_by("optional", self)
 
     def repeat(self, least: int, most: int | None) -> Grammar:
         """Return from `least` to `most` (None: any number) words of this grammar in a row."""
         from . import compose
 
-        return compose.repeated(self, least, most)
+        return compose.repeated(self, least, most).made_by("repeat", self, least, most)
 
     def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Grammar:
         """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old ones)."""
@@ -248,6 +254,11 @@ class Grammar:
             raise GrammarError(f"rule '{rule}' is not defined", instead=f"one of: {', '.join(sorted(self.rules))}")
         rules = {**self.rules, **{new.name: new for new in extra}, rule: Rule(rule, tuple(alternatives))}
         return replace(self, rules=rules)
+
+    def made_by(self, *call: Any) -> Grammar:
+        """Note the call that has just made this grammar; nobody else has seen it yet."""
+        object.__setattr__(self, "recipe", call)
+        return self
 
     def with_specials(self, names: Collection[str]) -> Grammar:
         """Return this grammar with its literals among `names` read as special tokens.
@@ -341,7 +352,13 @@ class Grammar:
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Grammar, (dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut)
+        values = dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut
+        return (Grammar, values) if self.recipe is None else (Grammar, values, {"recipe": self.recipe})
+
+
+def _plain(names: Collection[str] | Mapping[str, str]) -> list[str] | dict[str, str]:
+    """Return a copy of names that the caller may change."""
+    return dict(names) if isinstance(names, Mapping) else list(names)
 
 
 def _texts_of(symbol: Symbol) -> Collection[str]:
