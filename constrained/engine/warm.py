@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from constrained.engine.bitmask import number
 from constrained.engine.matcher import Matcher
+from constrained.engine.tokens.bitmask import number
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
 from constrained.grammar.ir import Embedded
 from constrained.work import Budget, metered

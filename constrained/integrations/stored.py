@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.constraint import Constraint, Options
-from ..engine.vocabulary import Vocabulary
+from ..engine.tokens.vocabulary import Vocabulary
 from ..errors import ConstrainedError, GrammarError, VocabularyError, shown
 from ..formats import ChatFormat
 from ..grammar import Grammar
-from ..schema.recent import values_of
+from ..schema.by_content import values_of
 from .held import vocabulary_of
 
 FORMAT = 1  # of the file; others are refused
