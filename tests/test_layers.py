@@ -37,8 +37,8 @@ def _name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def _imports(path: Path, *, top_level_only: bool = False) -> set[str]:
-    """Return absolute dotted names of what a module imports at run time."""
+def _imports(path: Path, *, top_level_only: bool = False, with_names: bool = False) -> set[str]:
+    """Return absolute dotted names of what a module imports at run time; on request the names of a module beside it, which may be modules."""
     package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
     found = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -48,7 +48,8 @@ def _imports(path: Path, *, top_level_only: bool = False) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             prefix = ".".join([*base, *([node.module] if node.module else [])])
-            found |= {prefix} if node.module else {f"{prefix}.{alias.name}" for alias in node.names}
+            inner = {f"{prefix}.{alias.name}" for alias in node.names}
+            found |= (inner if with_names or not node.module else set()) | ({prefix} if node.module else set())
     return found
 
 
@@ -84,6 +85,33 @@ def test_imports_run_one_way(path):
         if own is None or parts[0] != "constrained" or len(parts) < 2 or _layer(parts[1]) is None:
             continue
         assert _layer(parts[1]) <= own, f"{_name(path)} imports {name}, which lies above it"
+
+
+def _reached(start: str, edges: dict[str, set[str]]) -> set[str]:
+    """Return what a module imports, directly or not."""
+    found, queue = set(), [start]
+    for name in queue:
+        new = edges[name] - found
+        found |= new
+        queue += new
+    return found
+
+
+def test_no_module_imports_itself_in_a_circle():
+    """Also not inside functions, where the interpreter would not mind."""
+    names = {_name(path).removesuffix(".__init__"): path for path in MODULES}
+    edges = {}
+    for name, path in names.items():
+        parts = [part.removeprefix("constrained.") for part in _imports(path, with_names=True)]
+        edges[name] = {part for part in parts if part in names and part != name}
+    found = {name for name in names if name in _reached(name, edges)}
+    assert {name for name in found if not name.startswith("grammar")} == set()  # methods of `Grammar` call its readers and printers
+
+
+def test_folders_hold_few_modules():
+    folders = {path.parent for path in MODULES} - {ROOT / "benchmarks"}
+    crowded = {folder: len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) for folder in folders}
+    assert {str(folder.relative_to(ROOT)): count for folder, count in crowded.items() if count > 12} == {}
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if _name(path).split(".")[0] in CORE], ids=_name)

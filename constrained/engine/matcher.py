@@ -128,9 +128,9 @@ class Matcher:
         The shortest in bytes, in as few tokens as spell it: an upper bound of the fewest tokens, see `engine.budget.completion`.
         Raises: LimitExceeded: none is known, or it takes too much work to find.
         """
-        from constrained.engine.budget.matcher import shortest_completion
+        from constrained.engine.budget.completion import shortest_completion
 
-        return [] if self._path[-1] < 0 else self._worked(lambda: shortest_completion(self.constraint, self.tokens))
+        return [] if self._path[-1] < 0 else self._worked(lambda: shortest_completion(self.constraint.completions(), self.tokens))
 
     def explain(self, token: int) -> str:
         """Return in words why a token may or may not come next.

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from constrained.engine.tokens.vocabulary import Vocabulary
+    from constrained.formats.streaming import StreamParser
 
     from .read.asked import Asked
     from .read.question import Question
-    from .read.stream import StreamParser
 
 
 def shipped_folder() -> Path:
@@ -214,7 +214,7 @@ class ChatFormat:
         self, tools: object = None, vocabulary: Vocabulary | None = None, *, prompt: str | None = None, **options: Any,
     ) -> StreamParser:
         """Return what reads an assistant turn as it comes, in text, bytes or ids, and tells it in `events`; arguments are those of `parse`."""
-        from .read.stream import StreamParser
+        from constrained.formats.streaming import StreamParser
 
         return StreamParser(self._asked("assistant_turn", tools, vocabulary, prompt, options))
 

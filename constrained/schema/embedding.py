@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.schema.by_content import Recent, content, values_of
-from constrained.schema.machines.limits import needs_survey, survey, widen
+from constrained.schema.limits import needs_survey, survey, widen
 from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.machines.value import Values, common_values
 from constrained.schema.normal.normalise import is_never

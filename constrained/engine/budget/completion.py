@@ -27,11 +27,12 @@ from constrained.engine.tokens.byte_classes import BITS
 from constrained.engine.twin.automaton import DEAD, Config, Frame
 from constrained.engine.twin.spelling import variants
 from constrained.engine.twin.text import TextAt
+from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, State, Text
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from constrained.engine.tokens.trie import TokenTrie
     from constrained.engine.tokens.vocabulary import Vocabulary
@@ -298,6 +299,31 @@ class Completions:
             found |= self.tracker.looping_kinds(state)
         self._looping[state] = found
         return found
+
+
+def shortest_completion(known: Completions, tokens: Sequence[int]) -> list[int]:
+    """Return tokens that end the word that begins with some tokens, all allowed."""
+    state = known.start
+    for token in tokens:
+        after = known.tracker.step_token(state, token)
+        state = state if after == DEAD else after  # a stop token that the grammar does not name
+    return list(known_tokens(known, state))
+
+
+def known_tokens(known: Completions, state: int) -> tuple[int, ...]:
+    """Return the tokens of the shortest way out of a state.
+
+    Raises: LimitExceeded: none is known, or the vocabulary cannot spell it.
+    """
+    tokens = known.tokens(state)
+    if tokens is not None:
+        return tokens
+    if known.way(state) is None:
+        raise LimitExceeded("no way to the end of a word is known", because="the texts that were tried are used up", instead="a matcher without a budget")
+    raise LimitExceeded(
+        "the shortest way to the end of a word cannot be spelled", because="the vocabulary has no tokens for its bytes",
+        instead="a tokenizer with a token for every byte, or a matcher without a budget",
+    )
 
 
 def _below(

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.budget.completion import Completions
+from constrained.engine.budget.completion import known_tokens
 from constrained.engine.matcher import Matcher
 from constrained.engine.rejection import checked_token, token_name
 from constrained.engine.tokens.bitmask import as_array, number
@@ -160,7 +160,7 @@ class BudgetedMatcher(Matcher):
         return self._kept(self._place())
 
     def _kept(self, place: Place) -> tuple[int, ...]:
-        return _known_tokens(self._completions, place[0]) if place[1] is None else place[1]
+        return known_tokens(self._completions, place[0]) if place[1] is None else place[1]
 
     def _is_near(self, at: int) -> bool:
         """Say whether the mask may have to be restricted after `at` tokens."""
@@ -210,28 +210,6 @@ class BudgetedMatcher(Matcher):
             f"token {token} {token_name(vocabulary, token)} is not allowed", because=because,
             instead="shortest_completion() shows how the word can end", position=len(self.text()),
         )
-
-
-def shortest_completion(constraint: Constraint, tokens: Sequence[int]) -> list[int]:
-    """Return tokens that end the word that begins with some tokens, all allowed."""
-    known = constraint.completions()
-    state = known.start
-    for token in tokens:
-        after = known.tracker.step_token(state, token)
-        state = state if after == DEAD else after  # a stop token that the grammar does not name
-    return list(_known_tokens(known, state))
-
-
-def _known_tokens(known: Completions, state: int) -> tuple[int, ...]:
-    tokens = known.tokens(state)
-    if tokens is not None:
-        return tokens
-    if known.way(state) is None:
-        raise LimitExceeded("no way to the end of a word is known", because="the texts that were tried are used up", instead="a matcher without a budget")
-    raise LimitExceeded(
-        "the shortest way to the end of a word cannot be spelled", because="the vocabulary has no tokens for its bytes",
-        instead="a tokenizer with a token for every byte, or a matcher without a budget",
-    )
 
 
 def _checked(value: object, name: str) -> int:

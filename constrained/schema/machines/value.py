@@ -20,12 +20,12 @@ from constrained.schema.machines.array import ArrayMachine
 from constrained.schema.machines.listed import WORTH_IT, Listed, constants
 from constrained.schema.machines.object import ObjectMachine
 from constrained.schema.machines.punctuation import Punctuation
+from constrained.schema.machines.quoted_strings import string_between
 from constrained.schema.machines.union import MOST_APART, joinable, union
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.interning import leaf
 from constrained.schema.reading.places import At
-from constrained.schema.surfaces.quoted import string_between
 from constrained.schema.values import ALWAYS, ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 

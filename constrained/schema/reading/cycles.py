@@ -1,7 +1,7 @@
 """Schemas whose normal form may be out of bounds or does not exist: found from the keywords, so that plain schemas are not looked at.
 
 A schema that applies itself to the same value, through references and the keywords that combine schemas, decides nothing.  That is an error
-only where a value can get there, so it is not reported here but counted as risky, and `machines.limits` normalises what leads to risky schemas.
+only where a value can get there, so it is not reported here but counted as risky, and `schema.limits` normalises what leads to risky schemas.
 
 Cost: a set operation per schema, and a walk of 1 µs per schema that a reference leads to in place.
 Tested by tests/test_schema_documents.py and the bomb table.

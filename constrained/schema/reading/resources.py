@@ -111,8 +111,8 @@ class Library:
     targets: dict[tuple[int, str], Target] = field(default_factory=dict)  # by id of the schema, keyword
     checked: set[int] = field(default_factory=set)  # ids of schemas that the check has seen
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
-    doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `machines.limits`
-    risky: list[dict[str, Any]] = field(default_factory=list)  # schemas whose normal form may be out of bounds, see `machines.limits`
+    doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `schema.limits`
+    risky: list[dict[str, Any]] = field(default_factory=list)  # schemas whose normal form may be out of bounds, see `schema.limits`
     inexact: list[tuple[str, str]] = field(default_factory=list)  # pointers and values of `format` whose language is not exact
     unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`
     dynamic: bool = False  # some reference depends on the dynamic scope

@@ -1,7 +1,7 @@
 """How many alternatives the normal form of a schema may have: an estimate from its keywords, so that only large ones are made beforehand.
 
 A schema that combines a few others is normalised when a value gets there.  One whose alternatives multiply may be out of bounds, which
-its caller wants to know before anything is generated, so `machines.limits` normalises what leads to it.  The estimate counts what is combined for the same
+its caller wants to know before anything is generated, so `schema.limits` normalises what leads to it.  The estimate counts what is combined for the same
 value, references followed: a product for ``allOf``, a sum for ``anyOf``, and for ``oneOf`` that each member denies all others, which
 costs nothing where types or constants tell them apart.  It says nothing about what schemas of properties and items become together.
 

@@ -15,38 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from constrained.errors import SchemaError, UnsupportedSchema
-from constrained.machine import END, Bytes, Edges, State, Surface, Text
-from constrained.regex import ANY, Expr, intersect, literals, parse_python, repeat, without
-from constrained.schema.machines.punctuation import Brackets, Keys, Punctuation, Token
+from constrained.machine import END, Bytes, Surface
+from constrained.regex import parse_python
+from constrained.schema.machines.punctuation import Brackets, Keys, Punctuation
 from constrained.schema.numeric.language import CANONICAL_NUMBERS
 
 NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a key: what stands there as it is
-
-
-class Inner(NamedTuple):
-    """The text of a string behind its first token; it may be empty."""
-
-    text: State | None
-    empty: bool
-    quote: str
-
-    def expand(self) -> Edges:
-        calls = ((self.text, Token(self.quote, END)),) if self.text is not None else ()
-        return Edges(calls=calls, tokens=((self.quote, END),) if self.empty else ())
-
-
-def string_between(quote: str, avoid: tuple[str, ...], language: Expr) -> State:
-    """Return the state that reads a string of a language between two special tokens; none of the texts to avoid is in it."""
-    listed = language.literal_set
-    if listed is not None:
-        texts = [text for text in listed.texts if text and not any(other in text for other in (quote, *avoid))]
-        filled = literals(texts).literal_set if texts else None
-        return Token(quote, Inner(Text(Surface.RAW, filled) if filled is not None else None, "" in listed.texts, quote))
-    clean = intersect(language, without((quote, *avoid)))
-    return Token(quote, Inner(Text(Surface.RAW, intersect(clean, _filled())), bool(clean.accepts), quote))
 
 
 @lru_cache(maxsize=16)
@@ -96,8 +73,3 @@ def _keywords(schema: Any, pointer: str) -> Iterator[tuple[str, str, Any]]:
                 yield place, key, value
                 if key not in _DATA:
                     work.append((value, place))
-
-
-@lru_cache(maxsize=1)
-def _filled() -> Expr:
-    return repeat(ANY, 1, None)

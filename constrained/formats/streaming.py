@@ -16,19 +16,19 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Rejected, VocabularyError
-from ...work import MAX_WORK, Budget, current, metered
-from ..events import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
-from ..message import Message
-from ..payload import Fault
-from .assemble import Assembler, ReadCall
-from .inputs import Incoming, Piece
-from .network import Kind
-from .question import NATIVES
-from .reading import call_of, ending, judged_call, marks_of, name_written
+from constrained.errors import Rejected, VocabularyError
+from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
+from constrained.formats.message import Message
+from constrained.formats.payload import Fault
+from constrained.formats.read.assemble import Assembler, ReadCall
+from constrained.formats.read.inputs import Incoming, Piece
+from constrained.formats.read.network import Kind
+from constrained.formats.read.question import NATIVES
+from constrained.formats.read.reading import call_of, ending, judged_call, marks_of, name_written
+from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:
-    from .asked import Asked
+    from constrained.formats.read.asked import Asked
 
 _PER_CHARACTER = 10  # units of work that each character brings with it
 
