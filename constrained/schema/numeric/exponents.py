@@ -45,7 +45,7 @@ class Interned:
     def edges(self) -> tuple[Edge, ...]:
         edges = self._edges
         if edges is None:
-            spend_nearby(8)
+            spend_nearby(3)
             edges = self._edges = joined(self.targets())
         return edges  # which another thread may have forgotten by now
 

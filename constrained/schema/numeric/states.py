@@ -72,7 +72,7 @@ class Reader:
         reduced = self._reduced(key)
         if reduced in self._states:
             return self._states[reduced]
-        spend_nearby(20 + len(digits) // 8 + 2 * len(self.numbers.holes))
+        spend_nearby(6 + len(digits) // 16 + len(self.numbers.holes) // 2)
         if len(self._states) >= MOST_STATES:
             _forget(self._states)
         state: Mantissa | None = Mantissa(self, key, digits)

@@ -70,7 +70,7 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         if id(schema) in checked:
             continue
         checked.add(id(schema))
-        spend(2)
+        spend(5)
         if not _NAMING.isdisjoint(schema):
             resource = library.enter(schema, resource, where)
         rules = resource.dialect.rules

@@ -221,7 +221,7 @@ def private_copy(document: object, where: Where) -> object:
     copies: dict[int, Any] = {}
     while todo:
         holder, path = todo.pop()
-        spend(1 + (len(holder) >> 4))
+        spend(2 + (len(holder) >> 2))
         for key, value in holder.items() if type(holder) is dict else enumerate(holder):
             kind = type(value)
             if kind in _ATOMS:

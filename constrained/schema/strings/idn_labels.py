@@ -7,8 +7,9 @@ Narrower than the specification: labels that start with "xn--" are refused, as a
 before them (a label must be in normal form C), and the zero width non-joiner outside the common letters of Arabic and Persian.  Wider
 in one point: the 63 octets of a label's Punycode are only bounded by its length, 57 characters.
 
-The sets involved have thousands of ranges, but tell no more than about a hundred kinds of character apart.  The language is built over one
-letter for each kind, where states are cheap, and spelled out as ranges when a state is reached.
+The sets involved have thousands of ranges, but tell no more than a few dozen kinds of character apart.  The rules are a language over one
+letter for each kind, of some 2,500 states that are kept once they are reached; lengths are counted beside them, and a state's ranges are
+spelled out when it is reached.
 
 Computed from `unicodedata` on first use, about 0.1 s.
 """
@@ -28,9 +29,11 @@ from constrained.regex.charset import intersect as both
 from constrained.regex.charset import union as either
 from constrained.regex.expr import RawEdges
 from constrained.regex.syntax.properties import unicode_property
-from constrained.work import spend
+from constrained.work import Budget, metered, spend
 
 _LONGEST_LABEL = 57  # "xn--", at least one digit a character, two more for the first: 63 octets
+_LONGEST_ASCII = 63
+_LONGEST_NAME = 253
 _ASCII: Ranges = ((0x2D, 0x2D), (0x30, 0x39), (0x61, 0x7A))
 _LETTERS_DIGITS: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A))
 _HYPHEN: Ranges = ((0x2D, 0x2D),)
@@ -70,7 +73,7 @@ def idn_hostname() -> Expr:
 
     _names(valid, collect)
     kinds = _Kinds(sets)
-    return lazy(_Spelled(kinds, _names(valid, kinds.one)))
+    return lazy(_Name(_Home(kinds), _names(valid, kinds.one), 0, 0))
 
 
 class _Kinds:
@@ -102,49 +105,105 @@ class _Kinds:
         return self.members[ranges]
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelled:
-    """A state over kinds, as a state over characters."""
+class _Home:
+    """What the states of names share: which kinds are dots and ASCII, and how far each state of the rules is from a complete name.
 
-    kinds: _Kinds
-    state: Expr
+    PERF: the states of the rules belong to the process, and cost 0.8 s if names meet them all; no budget pays for what the next one has free.
+    """
+
+    def __init__(self, kinds: _Kinds) -> None:
+        self.pieces = kinds.pieces
+        self.dots = frozenset(kind for low, high, kind in kinds.pieces if low <= ord(".") <= high)
+        self.ascii = frozenset(kind for low, high, kind in kinds.pieces if high < 0x80)
+        self._missing: dict[Expr, int] = {}
+
+    def missing(self, rules: Expr) -> int:
+        """Return how many characters make what has been read a name, within its last label."""
+        found = self._missing.get(rules)
+        if found is None:
+            found, layer, seen = 0, [rules], {rules}
+            while not any(state.accepts for state in layer):
+                layer = list(dict.fromkeys(target for state in layer for _, _, target in state.edges() if target not in seen))
+                seen.update(layer)
+                found += 1
+            self._missing[rules] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A state over kinds, as a state over characters, with the lengths counted.
+
+    rules: where the rules are, which know no lengths.  label: characters of the label so far, less than 0 where they are all ASCII.
+    Invariant: `home.missing(rules)` further characters, of ASCII if the others are, keep within the lengths.
+    """
+
+    home: _Home
+    rules: Expr
+    label: int
+    total: int
 
     @property
     def accepts(self) -> bool:
-        return self.state.accepts
+        return self.rules.accepts
 
     @property
     def short(self) -> int:
-        return self.state.short
+        return 0 if self.rules.accepts else 1
 
     @property
     def long(self) -> int:
-        return self.state.long
+        return _LONGEST_NAME - self.total
 
     def edges(self) -> RawEdges:
-        spend(len(self.kinds.pieces) >> 1)
-        following = {kind: lazy(_Spelled(self.kinds, target)) for low, high, target in self.state.edges() for kind in range(low, high + 1)}
-        return tuple((low, high, following[kind]) for low, high, kind in self.kinds.pieces if kind in following)
+        spend(len(self.home.pieces) >> 3)
+        following: dict[int, Expr] = {}
+        with metered(Budget(None)):
+            targets = [(kind, self._after(kind, rules)) for low, high, rules in self.rules.edges() for kind in range(low, high + 1)]
+        for kind, target in targets:
+            if target is not None:
+                following[kind] = lazy(target)
+        edges: list[tuple[int, int, Expr]] = []
+        for low, high, kind in self.home.pieces:
+            if (state := following.get(kind)) is None:
+                continue
+            if edges and edges[-1][1] == low - 1 and edges[-1][2] is state:
+                edges[-1] = (edges[-1][0], high, state)
+            else:
+                edges.append((low, high, state))
+        return tuple(edges)
+
+    def _after(self, kind: int, rules: Expr) -> _Name | None:
+        home = self.home
+        if kind in home.dots:
+            label = 0
+        elif kind in home.ascii:
+            label = self.label + 1 if self.label > 0 else self.label - 1
+        else:
+            label = abs(self.label) + 1
+        missing = home.missing(rules)
+        fits = missing + abs(label) <= (_LONGEST_LABEL if label > 0 else _LONGEST_ASCII) and self.total + 1 + missing <= _LONGEST_NAME
+        return _Name(home, rules, label, self.total + 1) if fits else None
 
 
 def _names(valid: Ranges, one: _One) -> Expr:
-    """Return the names, with `one` for each character."""
+    """Return the names of any length, with `one` for each character."""
     classes = _bidi_classes(valid)
     right_to_left = either(classes["R"], classes["AL"], classes["AN"])
     ascii_label = intersect(_ascii_label(one), complement(_reserved(one)))
-    label = intersect(repeat(one(valid), 1, _LONGEST_LABEL), complement(_wrong_labels(valid, one)))
+    label = intersect(repeat(one(valid), 1), complement(_wrong_labels(valid, one)))
     without = intersect(label, repeat(one(both(valid, negate(right_to_left)))))
     left, right = _directed(classes, one)
     dot = one(of_points(map(ord, ".。．｡")))
     names = []
     for item in (union(ascii_label, without), union(intersect(ascii_label, left), intersect(label, union(left, right)))):
         names.append(concat(item, repeat(concat(dot, item))))
-    return intersect(union(*names), repeat(ANY, 1, 253))
+    return union(*names)
 
 
 def _ascii_label(one: _One) -> Expr:
     letter, inner = one(_LETTERS_DIGITS), one(either(_LETTERS_DIGITS, _HYPHEN))
-    return concat(letter, optional(concat(repeat(inner, 0, 61), letter)))
+    return concat(letter, optional(concat(repeat(inner), letter)))
 
 
 def _reserved(one: _One) -> Expr:
