@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from fuzz.schemas import vocabulary
 
 from constrained import Grammar, caches, compile
 from constrained.schema.machines import value as machine_value
+from constrained.schema.normal import combine, switches
 
 WORDS = vocabulary()
 VALUES = [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 1.5, "b": [1, 2]}, {"a": [1, {"b": None}]}, {"a": [1, {"b": True}], "name": ""}, {"b": "x"}, {}, [], [1],
@@ -46,6 +50,43 @@ OPTIONS = [{}, {"surface": "python"}, {"spelling": "canonical", "whitespace": "c
 ENDINGS = b"}])\"',:0123456789"
 
 
+def kind(number: int) -> dict[str, Any]:
+    """Return a condition on the key "t": a text, one of two that overlap with others, a number, a boolean; with the key or without."""
+    values: list[Any] = [{"const": f"k{number}"}, {"enum": [f"k{number}", f"k{(number + 3) % 9}"]}, {"const": number}, {"const": number == 3}]
+    condition: dict[str, Any] = {"properties": {"t": values[number % 4]}}
+    return {**condition, "required": ["t"]} if number % 3 else condition
+
+
+def then(number: int) -> Any:
+    return [{"required": ["a"]}, {"properties": {"a": {"type": "integer"}, "b": True}, "required": ["b"]}, False, {"maxProperties": 2},
+            {"anyOf": [{"required": ["a"]}, {"properties": {"b": {"const": "x"}}, "minProperties": 2}]}][number % 5]
+
+
+def chain(conditions: list[int], last: Any) -> Any:
+    for number in reversed(conditions):
+        last = {"if": kind(number), "then": then(number), "else": last}
+    return last
+
+
+CONDITIONAL: dict[str, Any] = {
+    "a list": {"allOf": [{"if": kind(number), "then": then(number)} for number in range(9)]},
+    "a list with else": {"type": "object", "required": ["t"], "allOf": [{"if": kind(number), "then": then(number), "else": {"properties": {f"ab{number}": False}}}
+                                                                          for number in range(0, 18, 2)]},
+    "a list with several ways else": {"allOf": [{"if": kind(number), "then": then(number), "else": then(4 * (number == 4))} for number in range(9)]},
+    "two keys": {"type": "object", "allOf": [{"if": {"properties": {key: {"const": text}}, "required": [key]}, "then": {"required": [f"{key}{text}"], "maxProperties": 4}}
+                                             for key in "ab" for text in ("", "a", "b", "ab", "abc", "name", "1", "x")]},
+    "a chain": chain([0, 4, 8, 1, 5, 2, 6, 3, 7], {"required": ["name"]}),
+    "a chain that turns": chain([0, 4, 8, 1, 5, 2, 6, 3], {"if": {"properties": {"b": {"const": "x"}}}, "then": {"required": ["t", "b"]}, "else": False}),
+    "nothing unevaluated": {"type": "object", "properties": {"b": True}, "allOf": [{"if": kind(number), "then": {"properties": {f"a{number}": True}}} for number in range(9)],
+                            "unevaluatedProperties": False},
+    "not": {"type": "object", "not": {"allOf": [{"if": kind(number), "then": then(number)} for number in range(9)]}},
+    "one open": {"oneOf": [{"required": [f"a{number}"], "properties": {f"a{number}": {"type": "integer"}}} for number in range(8)]},
+    "one of pairs": {"type": "object", "maxProperties": 3, "oneOf": [{"required": [f"a{number}", f"b{number}"]} for number in range(8)]},
+    "one of pairs with few": {"type": "object", "minProperties": 3, "propertyNames": {"enum": [f"{letter}{number}" for letter in "ab" for number in range(8)]},
+                              "oneOf": [{"required": [f"a{number}", f"b{number}"]} for number in range(8)]},
+}
+
+
 def masks(schema: Any, options: dict[str, Any], tokens: list[int] | None, picks: random.Random) -> tuple[list[int], list[bytes]]:
     """Return the tokens of a walk (of the one that is given) and the masks along it."""
     caches.clear()
@@ -73,6 +114,33 @@ def test_together_as_apart(name: str, options: dict[str, Any], monkeypatch: pyte
         monkeypatch.setattr(machine_value, "WORTH_IT", 10_000)
         monkeypatch.setattr(machine_value, "MOST_APART", 10_000)
         assert masks(SCHEMAS[name], options, tokens, random.Random(seed))[1] == together
+
+
+def instances(seed: int) -> Iterator[Any]:
+    """Yield objects of the keys and values that the schemas above speak of."""
+    picks = random.Random(seed)
+    texts = ("", "a", "b", "ab", "name", "x", *(f"k{number}" for number in range(9)))
+    for _ in range(300):
+        keys = picks.sample(["t", "a", "b", "name", "ab4", "ax", "b1", f"a{picks.randrange(8)}", f"b{picks.randrange(8)}"], picks.randrange(5))
+        yield {key: picks.choice((picks.choice(texts), picks.randrange(9), picks.random() < 0.5)) for key in dict.fromkeys(["t", *keys] if picks.random() < 0.6 else keys)}
+
+
+@pytest.mark.parametrize("options", OPTIONS[:1] + OPTIONS[3:4], ids=("any order", "in order"))
+@pytest.mark.parametrize("name", CONDITIONAL)
+def test_conditionals_together_as_one_at_a_time(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, judge = CONDITIONAL[name], jsonschema.Draft202012Validator(CONDITIONAL[name])
+    for together in (True, False):
+        monkeypatch.setattr(switches, "MANY", 2 if together else 10_000)
+        monkeypatch.setattr(combine, "_MANY", 2 if together else 10_000)
+        for seed in range(3):
+            masks(schema, options, None, random.Random(seed))  # no dead ends
+        kernel, start = compile(Grammar.from_json_schema(schema, **options), WORDS).place()
+        valid = 0
+        for value in instances(len(name)) if options == {} else ():
+            state = kernel.step_bytes(start, json.dumps(value).encode())
+            assert (state != 0 and kernel.is_final(state)) == judge.is_valid(value), value
+            valid += judge.is_valid(value)
+        assert options or 0 < valid < 300
 
 
 @pytest.mark.parametrize("schema", [

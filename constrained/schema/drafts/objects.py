@@ -82,10 +82,13 @@ def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | 
         return left
     if disjoint(left, right, never):
         return None
-    spend(4 + (len(left.named) >> 4) + (len(right.named) >> 1) + len(left.regions) * len(right.regions) + len(left.clauses) // 8)
-    named = dict(left.named)
-    for key, conj in right.named.items():
-        named[key] = both(named[key], conj) if key in named else conj
+    spend(4 + (len(left.named) >> 4) + (len(right.named) >> 3) + len(left.regions) * len(right.regions) + len(left.clauses) // 8)
+    named = {**left.named, **right.named}
+    shared = left.named.keys() & right.named.keys()
+    spend(len(shared) // 2)
+    for key in right.named if shared else ():
+        if key in shared:
+            named[key] = both(left.named[key], right.named[key])
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
     return ObjectDraft(
         named, left.regions + tuple(part for part in right.regions if part not in left.regions), {**left.required, **right.required},

@@ -92,6 +92,7 @@ class Clauses:
         self.all = (1 << len(self._clauses)) - 1
         self.touched = 0  # named keys that some clause speaks of
         self.denied = 0  # … and by whose absence one can be met; to write any other key never hurts
+        self._absences = [0] * len(self._clauses)  # by clause: the named keys by whose absence it can be met
         self._present: dict[int, int] = {}
         self._named: dict[int, dict[int, list[Conj]]] = {}
         for number, clause in enumerate(self._clauses):
@@ -103,6 +104,7 @@ class Clauses:
                 self.touched |= 1 << bit
                 if isinstance(part, Absent):
                     self.denied |= 1 << bit
+                    self._absences[number] |= 1 << bit
                 elif isinstance(part, Present):
                     self._present[bit] = self._present.get(bit, 0) | 1 << number
                 elif isinstance(part, HasNamed):
@@ -209,13 +211,34 @@ class Clauses:
         language = self._machine.cells[cell].language
         return keys is ANY_TEXT or keys is language or not is_empty(intersect(language, keys))
 
+    def doubtful(self, at: Position, needed: int) -> int:
+        """Return the named keys that, if they come, may leave some clause without a way to be met."""
+        critical = self._critical(at, needed)
+        return self.denied if critical is None else critical
+
+    def _critical(self, at: Position, needed: int) -> int | None:
+        """Return the keys each of which is the last by whose absence some clause can be met; None if absence does not do for all of them."""
+        free, shape = ~(at.written | needed), self._machine.shape
+        if at.size + needed.bit_count() < shape.min and not self._machine.cells:
+            return None
+        spend(2 + len(self._clauses) // 16)
+        found = 0
+        for number, absences in enumerate(self._absences):
+            if at.clauses >> number & 1:
+                absences &= free
+                if not absences:
+                    return None
+                if not absences & (absences - 1):
+                    found |= absences
+        return found
+
     def can_be_met(self, at: Position, ahead: int, needed: int) -> bool:
         """Say whether the object can be completed so that the open clauses are met.
 
         ahead, needed: the named keys that may still come, and that must.  Tries the ways to meet each clause, depth first; a clause
-        has few, and the first combination is nearly always consistent.
+        has few, and the first combination is nearly always consistent.  Before that: whether all can be met by what is absent.
         """
-        return self._solve(self._open(at.clauses), at, ahead, needed, {}, ())
+        return self._critical(at, needed) is not None or self._solve(self._open(at.clauses), at, ahead, needed, {}, ())
 
     def _solve(
         self, left: list[Clause], at: Position, ahead: int, present: int, values: dict[int, Conj], others: Others,

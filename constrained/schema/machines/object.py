@@ -272,23 +272,23 @@ class ObjectMachine:
             return False
         return not at.clauses or self.clauses.can_be_met(at, ahead, needed)
 
-    def _offers(self, at: Position) -> int:
+    def offered(self, at: Position) -> int:
         """Return the named keys that may come now."""
         ahead = self.ahead(at)
         needed = self.required & ~at.written
         if self.values.ordered and needed:
             first = (needed & -needed).bit_length() - 1
             rank_of, masks = self.ranks
-            nearest = min(rank_of[bit] for bit in _bits(needed)) if needed & (needed - 1) else rank_of[first]
+            nearest = min(rank_of[bit] for bit in bits(needed)) if needed & (needed - 1) else rank_of[first]
             ahead &= ~masks[nearest + 1]
         if self._most is not None and at.size + needed.bit_count() >= self._most:
             ahead &= needed
-        doubtful = self.clauses.denied if at.clauses else 0
+        doubtful = self.clauses.doubtful(at, needed) if at.clauses else 0
         if self.values.ordered and (at.size < self.shape.min or at.clauses):
             doubtful = ahead
         if at.clauses and self._most is not None:
             doubtful = ahead
-        for bit in _bits(ahead & doubtful):
+        for bit in bits(ahead & doubtful):
             if not any(self.named_options(at, bit)):
                 ahead &= ~(1 << bit)
         return ahead
@@ -301,11 +301,8 @@ class ObjectMachine:
 
     def continues(self, at: Position) -> bool:
         """Say whether a key may come."""
-        return bool(self._offers(at)) or bool(self.offered_cells(at))
+        return bool(self.offered(at)) or bool(self.offered_cells(at))
 
-    def offered(self, at: Position) -> list[int]:
-        """Return which of the named keys may come now."""
-        return _bits(self._offers(at))
 
     def offered_cells(self, at: Position) -> list[int]:
         """Return the cells of which a key may come now."""
@@ -319,10 +316,10 @@ class ObjectMachine:
         """Return the calls that read the next key; nearest: of required ones only the first, if one is missing."""
         surface = self.punctuation.keys.surface
         calls: list[tuple[State, State | Dispatch]] = []
-        offers = self._offers(at)
+        offers = self.offered(at)
         needed = offers & self.required & ~at.written if nearest else 0
         if needed:
-            first = min(_bits(needed), key=self.ranks[0].__getitem__)
+            first = min(bits(needed), key=self.ranks[0].__getitem__)
             return [(Text(surface, LiteralSet(self.names, ~(1 << first) & ((1 << len(self.names)) - 1))), NamedKey(at))]
         if offers:
             excluded = ~offers & ((1 << len(self.names)) - 1)
@@ -377,7 +374,8 @@ class ObjectMachine:
         return count + 1 if count < self._counts_to else count
 
 
-def _bits(mask: int) -> list[int]:
+def bits(mask: int) -> list[int]:
+    """Return the numbers of the bits that are set."""
     found = []
     while mask:
         low = mask & -mask

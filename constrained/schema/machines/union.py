@@ -20,7 +20,7 @@ from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, State, Surface, Text
 from constrained.regex import NEVER, Expr, matches
 from constrained.schema.drafts.constants import of_conj
-from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, Position
+from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, Position, bits
 from constrained.schema.machines.recorded_values import number_key
 from constrained.schema.numeric.language import canonical_text, number_language
 from constrained.schema.numeric.ranges import constant, exact
@@ -52,7 +52,16 @@ class _Home:
         self.index = {name: at for at, name in enumerate(self.names)}
         self.everything = (1 << len(self.names)) - 1
         self._within: dict[Expr, frozenset[str]] = {}
+        self._places: dict[ObjectMachine, list[int] | None] = {}
         self._tags: dict[Conj, list[tuple[bool, Any]] | None] = {}
+
+    def lifted(self, machine: ObjectMachine, names: int) -> int:
+        """Return which of all names some of a machine's are."""
+        if machine not in self._places:
+            spend(1 + len(machine.names) // 8)
+            self._places[machine] = None if machine.names == self.names else [self.index[name] for name in machine.names]
+        places = self._places[machine]
+        return names if places is None else sum(1 << places[bit] for bit in bits(names))
 
     def free(self, language: Expr, offers: list[tuple[Position, int]]) -> int:
         """Return the names that some of the positions take as keys of a cell."""
@@ -141,15 +150,14 @@ class Union:
     def _entries(self) -> list[Call]:
         home, surface = self.home, self.home.marks.keys.surface
         calls: list[Call] = []
-        named: dict[int, list[tuple[Position, int]]] = {}  # by name: where it is offered, and as which of the shape's names
+        named = [(part, part.machine.offered(part)) for part in self.parts]
+        offered = 0
         cells: dict[Expr, list[tuple[Position, int]]] = {}
-        for part in self.parts:
-            for bit in part.machine.offered(part):
-                named.setdefault(home.index[part.machine.names[bit]], []).append((part, bit))
+        for part, names in named:
+            offered |= home.lifted(part.machine, names)
             for number in part.machine.offered_cells(part):
                 cells.setdefault(part.machine.cells[number].language, []).append((part, number))
-        spend(sum(map(len, named.values())))
-        offered = sum(1 << at for at in named)
+        spend(len(self.parts) * (4 + len(home.names) // 32))
         for language, offers in cells.items():
             offered |= home.free(language, offers)
         if offered:
@@ -163,12 +171,17 @@ class Union:
 class _Named(Dispatch):
     """What follows a key that some shape names."""
 
-    def __init__(self, home: _Home, named: dict[int, list[tuple[Position, int]]], cells: dict[Expr, list[tuple[Position, int]]]) -> None:
+    def __init__(self, home: _Home, named: list[tuple[Position, int]], cells: dict[Expr, list[tuple[Position, int]]]) -> None:
         self._home, self._named, self._cells = home, named, cells
 
     def after(self, label: int) -> State | None:
         name = self._home.names[label]
-        options = [option for part, bit in self._named.get(label, ()) for option in part.machine.named_options(part, bit)]
+        spend(len(self._named) // 4)
+        options: list[Option] = []
+        for part, names in self._named:
+            bit = part.machine.index.get(name)
+            if bit is not None and names >> bit & 1:
+                options += part.machine.named_options(part, bit)
         for language, offers in self._cells.items():
             if matches(language, name):
                 options += _others(offers, name)

@@ -13,6 +13,7 @@ from typing import Any
 
 from constrained.errors import SchemaError
 from constrained.schema.drafts import arrays
+from constrained.schema.drafts.constants import of_conj
 from constrained.schema.drafts.discriminators import all_others, rivals
 from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
 from constrained.schema.keywords.by_type import Plan, own_array, own_object, own_scalars, plan_of
@@ -20,6 +21,8 @@ from constrained.schema.keywords.objects import evaluated
 from constrained.schema.normal.combine import ARRAYS, OBJECTS, Combination, Draft, Drafts
 from constrained.schema.normal.combine_scalars import scalar_steps
 from constrained.schema.normal.requests import Mode, Request, Steps
+from constrained.schema.normal.switches import Tags
+from constrained.schema.numeric.ranges import exact
 from constrained.schema.reading.nodes import NOTHING, Node, ordered
 from constrained.schema.strings.sets import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj, Literal
@@ -198,7 +201,16 @@ def _object_rivals(members: list[Drafts]) -> list[list[int]]:
     return rivals(members, _texts)
 
 
+def _tags(conj: Conj) -> Tags | None:
+    """Return the values of a conjunction if its keywords show that they are a few scalars."""
+    found = of_conj(conj)
+    if found is None or type(found[0]) is str:
+        return _texts(conj)
+    (value,) = found
+    return None if isinstance(value, (list, dict)) else frozenset({value if value is None or type(value) is bool else (exact(value),)})
+
+
 _COMBINATIONS = {
-    ARRAY: Combination(ARRAY, ARRAYS, _own, surely_never, all_others),
-    OBJECT: Combination(OBJECT, OBJECTS, _own, surely_never, _object_rivals),
+    ARRAY: Combination(ARRAY, ARRAYS, _own, surely_never, _tags, all_others),
+    OBJECT: Combination(OBJECT, OBJECTS, _own, surely_never, _tags, _object_rivals),
 }

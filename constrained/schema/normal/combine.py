@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from constrained.errors import LimitExceeded, UnsupportedSchema
@@ -27,6 +28,7 @@ from constrained.schema.drafts.property_names import ALL_KEYS
 from constrained.schema.drafts.scalars import EVERY_TYPE, OBJECT
 from constrained.schema.keywords.by_type import Plan, plan_of
 from constrained.schema.normal.requests import Mode, Steps, ask, ask_not
+from constrained.schema.normal.switches import Switch, Tags, all_but, by_key, cells, chain
 from constrained.schema.reading.nodes import NOTHING, Node, both
 from constrained.schema.reading.places import at_keyword
 from constrained.schema.values import ALWAYS, Conj, ItemFrom
@@ -37,7 +39,7 @@ Drafts: TypeAlias = tuple[Draft, ...]
 
 MOST_ALTERNATIVES = 2_000
 MOST_MEMBERS = 10_000  # of a union of objects, which one machine reads together, see `machines.union`
-_MANY = 8  # members of a union from which on it is worth while to look whether they are constants
+_MANY = 8  # members of a union from which on it is worth while to look what they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Combination:
     domain: Domain
     own: Callable[[Node, Plan, int, Mode], Draft]  # what the keywords of the schema itself say
     never: Never
+    tags: Callable[[Conj], Tags | None]  # the values that a conjunction allows, if they are a few scalars
     rivals: Callable[[list[Drafts]], list[list[int]]]  # for each member of a union, the others that may meet it
 
     def _ask(self, conj: Conj, mode: Mode = Mode.PLAIN) -> Steps:
@@ -155,7 +158,10 @@ class Combination:
         kind = operation.kind
         if kind is Kind.ALL:
             found: Drafts = (self.domain.full,)
-            for operand in operands:
+            together, others = (yield from by_key(operands, self._ask, self.tags)) if self.type == OBJECT else ([], list(operands))
+            for same in together:
+                found = self.conjoin(found, (yield from self._switched(same, node, mode, beside)), node)
+            for operand in others:
                 found = self.conjoin(found, (yield from self._ask(operand, mode)), node)
             return found
         if kind is Kind.ANY:
@@ -170,8 +176,27 @@ class Combination:
         if kind is Kind.NOT:
             return (yield from self._ask_not(operands[0]))
         if kind is Kind.IF:
+            switch = (yield from chain(operation, self._ask, self.tags)) if self.type == OBJECT else None
+            if switch is not None:
+                return (yield from self._switched([switch], node, mode, beside))
             return (yield from self._if(operation, node, mode))
         return (yield from self._when(operation, node, mode))
+
+    def _switched(self, switches: list[Switch], node: Node, mode: Mode, beside: Draft) -> Steps:
+        """Return what conditionals on one key allow, where `beside` holds."""
+        contrary = []
+        for switch in switches:
+            contrary.append((yield from self._ask(switch.otherwise, mode)))
+        without = all_but(contrary, (self.domain.full,), partial(self.conjoin, node=node))
+        found: list[Draft] = []
+        for base, taken in cells(switches):
+            part = self.conjoin((base,), without(taken), node) if self.conjoin((beside,), (base,), node) else ()
+            for case in taken.values() if part else ():
+                part = self.conjoin(part, (yield from self._ask(case.condition, mode)), node) if mode else part
+                part = self.conjoin(part, (yield from self._ask(case.then, mode)), node)
+            found += part
+        self._check(found, node, self._most_members)
+        return tuple(found)
 
     def _exactly_one(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
         """Return "this one and none of the others" for each operand; an other that is disjoint where `beside` holds needs no mention."""
@@ -183,6 +208,13 @@ class Combination:
         found: list[Draft] = []
         placed = [self.conjoin((beside,), drafts, node) for drafts in plain]
         rivals = self._rivals(placed)
+        if self._are_open(placed, rivals):
+            contrary = []
+            for operand in operands:
+                contrary.append((yield from self._ask_not(operand)))
+            if all(len(part) == 1 for part in contrary):
+                without = all_but(contrary, (self.domain.full,), partial(self.conjoin, node=node))
+                return tuple([draft for index, own in enumerate(annotated) for draft in self.conjoin(own, without((index,)), node)])
         bound = self._most_members
         for index, own in enumerate(annotated):
             for draft in own:
@@ -197,6 +229,14 @@ class Combination:
                 bound = self._check(found, node, self._most_members)
         self._check(found, node, self._most_members)
         return tuple(found)
+
+    def _are_open(self, members: list[Drafts], rivals: list[list[int]]) -> bool:
+        """Say whether the members of a union are many that meet each other, by a look at what the first one meets."""
+        if len(members) < _MANY or not members[0] or len(rivals[0]) < len(members) - 1:
+            return False
+        spend(len(members))
+        met = [other for other in members[1:] if not all(self.domain.disjoint(members[0][0], draft, self.never) for draft in other)]
+        return 2 * len(met) > len(members)
 
     def _rivals(self, members: list[Drafts]) -> list[list[int]]:
         """Return, for each member of a union, the others that may meet it."""

@@ -1,0 +1,189 @@
+"""Conditionals on the value of one property, read as one: a list of ``if``/``then`` on a tag, or a chain of ``else`` that asks for it.
+
+    {"if": {"properties": {"kind": {"const": "a"}}}, "then": A}  ─┐         kind is "a": A    kind is "b": B
+    {"if": {"properties": {"kind": {"const": "b"}}}, "then": B}  ─┴─►       any other kind: -    no kind: A and B
+
+One at a time, n conditionals are conjoined in n² steps on conjunctions of up to n conditions.  Together they are one alternative for each set
+of values that no condition tells apart, one for all other values, and one for objects without the property, under which conditions
+that do not require it hold.
+
+Tested in tests/test_schema_unions.py: the same verdicts as one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from constrained.schema.drafts.arrays import denials
+from constrained.schema.drafts.objects import ObjectDraft
+from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.scalars import OBJECT
+from constrained.schema.keywords.by_type import plan_of
+from constrained.schema.normal.requests import Request
+from constrained.schema.reading.nodes import NOTHING, both
+from constrained.schema.values import ALWAYS, Conj
+from constrained.work import spend
+
+MANY = 8  # conditionals on one key; from so many on they are read together
+Tags: TypeAlias = frozenset[Hashable]  # values, equal where JSON Schema says so
+Drafts: TypeAlias = tuple[Any, ...]  # of objects or arrays
+Asking: TypeAlias = Generator[Request, Any, Any]
+
+
+TagsOf: TypeAlias = Callable[[Conj], Tags | None]  # of the values that a conjunction allows, if they are a few scalars
+Ask: TypeAlias = Callable[[Conj], Asking]
+
+
+class Case(NamedTuple):
+    """A condition on the key's value, and what follows from it."""
+
+    condition: Conj
+    value: Conj  # what the condition asks of the key; one literal
+    tags: Tags  # the same as values
+    optional: bool  # an object without the key satisfies the condition
+    then: Conj
+
+
+class Switch(NamedTuple):
+    """The first case that holds decides."""
+
+    key: str
+    cases: tuple[Case, ...]
+    otherwise: Conj
+
+
+Taken: TypeAlias = dict[int, Case]  # by number of the switch: the case that holds; of the others, none does
+
+
+def by_key(operands: Sequence[Conj], ask: Ask, tags: TagsOf) -> Generator[Request, Any, tuple[list[list[Switch]], list[Conj]]]:
+    """Sort the operands of a conjunction into conditionals that are best read together, by key, and others."""
+    found: dict[str, list[tuple[Switch, Conj]]] = {}
+    others: list[Conj] = []
+    for operand in operands if len(operands) >= MANY else ():
+        operation = _conditional(operand)
+        switch = (yield from _switch(operation, ask, tags)) if operation else None
+        if switch is None:
+            others.append(operand)
+        else:
+            found.setdefault(switch.key, []).append((switch, operand))
+    if not any(_is_worth_it([switch for switch, _ in same]) for same in found.values()):
+        return [], list(operands)
+    together = []
+    for same in found.values():
+        switches = [switch for switch, _ in same]
+        if _is_worth_it(switches):
+            together.append(switches)
+        else:
+            others += [operand for _, operand in same]
+    return together, others
+
+
+def chain(operation: Operation, ask: Ask, tags: TagsOf) -> Generator[Request, Any, Switch | None]:
+    """Return a conditional with its chain of "else" as one switch, if it is worth while."""
+    if _conditional(operation.operands[2]) is None:
+        return None
+    switch = yield from _switch(operation, ask, tags)
+    return switch if switch is not None and _is_worth_it([switch]) else None
+
+
+def _is_worth_it(switches: list[Switch]) -> bool:
+    return sum(len(switch.cases) for switch in switches) >= MANY
+
+
+def _switch(operation: Operation, ask: Ask, tags: TagsOf) -> Generator[Request, Any, Switch | None]:
+    """Return a conditional as a switch, with the chain of its "else" as long as that asks for the same key."""
+    key = ""
+    cases: list[Case] = []
+    following: Operation | None = operation
+    rest: Conj = ALWAYS
+    while following is not None:
+        condition, then, otherwise = following.operands
+        found = _case(condition, then, (yield from ask(condition)), tags)
+        if found is None or cases and found[0] != key:
+            break
+        key, case = found
+        cases.append(case)
+        rest, following = otherwise, _conditional(otherwise)
+    return Switch(key, tuple(cases), rest) if cases else None
+
+
+def _conditional(operand: Conj) -> Operation | None:
+    """Return the ``if`` of an operand that says nothing else about objects."""
+    if len(operand) != 1:
+        return None
+    (literal,) = operand
+    if not literal.positive:
+        return None
+    plan = plan_of(literal.node)
+    if not plan.types & OBJECT or plan.objects or plan.names is not ALWAYS or plan.unevaluated.get(OBJECT) is not None:
+        return None
+    found = [operation for operation in plan.operations if operation.types & OBJECT]
+    return found[0] if len(found) == 1 and found[0].kind is Kind.IF else None
+
+
+def _case(condition: Conj, then: Conj, drafts: Drafts, tags: TagsOf) -> tuple[str, Case] | None:
+    """Return the key that a condition asks for and the case, if the condition is about the value of one key, which is one of a few."""
+    if len(drafts) != 1:
+        return None
+    (draft,) = drafts
+    if len(draft.named) != 1 or draft.regions or draft.min or draft.max is not None or draft.clauses or not draft.required.keys() <= draft.named.keys():
+        return None
+    ((key, value),) = draft.named.items()
+    found = tags(value) if len(value) == 1 else None
+    return (key, Case(condition, value, found, not draft.required, then)) if found else None
+
+
+def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectDraft, Taken]]:
+    """Yield disjoint sets of objects, which are all, and the cases that hold in each.  Invariant: the switches have one key."""
+    key = switches[0].key
+    homes: dict[Hashable, list[tuple[int, int]]] = {}
+    for number, switch in enumerate(switches):
+        for at, case in enumerate(switch.cases):
+            spend(2 + 2 * len(case.tags))
+            for tag in case.tags:
+                homes.setdefault(tag, []).append((number, at))
+    for inside in dict.fromkeys(map(tuple, homes.values())):
+        held = [switches[number].cases[at] for number, at in inside]
+        value: Conj = ALWAYS
+        for case in held:
+            value = both(value, case.value)
+        beside = {place: None for tag in frozenset.intersection(*(case.tags for case in held)) for place in homes[tag] if place not in inside}
+        spend(4 + 4 * len(beside))
+        for number, at in beside:
+            value = _without(value, switches[number].cases[at])
+        taken: Taken = {}
+        for number, at in inside:
+            taken.setdefault(number, switches[number].cases[at])
+        yield ObjectDraft({key: value}, required={key: None}), taken
+    value = ALWAYS
+    for switch in switches:
+        for case in switch.cases:
+            value = _without(value, case)
+    yield ObjectDraft({key: value}, required={key: None}), {}
+    absent = {number: case for number, switch in enumerate(switches) for case in reversed(switch.cases) if case.optional}
+    yield ObjectDraft({key: NOTHING}), absent
+
+
+def _without(value: Conj, case: Case) -> Conj:
+    return both(value, *denials(case.value))
+
+
+def all_but(parts: Sequence[Drafts], full: Drafts, conjoin: Callable[[Drafts, Drafts], Drafts]) -> Callable[[Collection[int]], Drafts]:
+    """Return what gives the conjunction of all parts but some; if each part is one draft, of all but one in two steps."""
+    before, behind = [full], [full]  # of the first so many parts, and of the last
+    if all(len(part) == 1 for part in parts):
+        for part, last in zip(parts, reversed(parts), strict=True):
+            before.append(conjoin(before[-1], part))
+            behind.append(conjoin(last, behind[-1]))
+
+    def but(excluded: Collection[int]) -> Drafts:
+        if len(before) > len(parts) and len(excluded) < 2:
+            at = next(iter(excluded), len(parts))
+            return conjoin(before[at], behind[max(len(parts) - at - 1, 0)])
+        found = full
+        for number, part in enumerate(parts):
+            found = found if number in excluded else conjoin(found, part)
+        return found
+
+    return but
