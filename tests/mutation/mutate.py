@@ -1,7 +1,7 @@
 """Make small faults in a Python module: one changed operator, constant, condition or return value each.
 
 Only code that computes is changed: docstrings, annotations, the wording of errors, `__repr__` and type-checking blocks are left alone,
-and so are texts, because most of them are names.  A mutant is a whole new source text; its line says where it differs.
+and so are texts, because most of them are names, and bounds of effort (``_MOST_STATES = 100``), near which any number is as right.  A mutant is a whole new source text; its line says where it differs.
 Sources: the operators of Offutt et al., "An experimental determination of sufficient mutant operators" (1996), as far as Python has them.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ _BINARY = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
 }  # fmt: skip
+_BOUND = re.compile(r"_?(MAX|MOST|MANY|MUCH|LONGEST|DEEPEST|LARGEST|KEPT|FEW|WIDEST|SHOWN|APART|LEASE|REFILL|CONTEXT|WORTH_IT)(_[A-Z_]+)?|_?[A-Z_]+(_MOST|_KEPT|_BYTES|_WORK|_LIMIT)|_LEAF")
 _QUIET_CALLS = {"compose", "pointer", "shortened", "working_on", "spend"}  # whose arguments only word or count something
 
 
@@ -84,7 +86,7 @@ def _computing(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the children of a node that compute something."""
     if isinstance(node, ast.Raise) or _is_wording(node):
         return
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+    if _is_type_checking(node) or _is_bound(node):
         return
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_params", "bases", "keywords") and not isinstance(node, ast.Call):
@@ -92,6 +94,15 @@ def _computing(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
                 yield child
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _is_bound(node: ast.AST) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return bool(targets) and all(isinstance(target, ast.Name) and _BOUND.fullmatch(target.id) for target in targets)
 
 
 def _is_wording(node: ast.AST) -> bool:
@@ -111,7 +122,7 @@ def _changes(node: ast.AST) -> list:
         return [lambda: setattr(node, "op", ast.Or() if isinstance(node.op, ast.And) else ast.And())]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return [lambda: setattr(node, "op", ast.UAdd()) or setattr(node, "operand", _truth(node.operand))]
-    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and not isinstance(node.test, ast.Constant):
+    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and not isinstance(node.test, ast.Constant) and not _is_type_checking(node):
         return [lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test))]
     if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int)):
         new = (not node.value) if isinstance(node.value, bool) else node.value + 1
