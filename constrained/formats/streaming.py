@@ -24,7 +24,8 @@ from constrained.formats.read.assemble import Assembler, ReadCall
 from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.network import Kind
 from constrained.formats.read.question import NATIVES
-from constrained.formats.read.reading import call_of, ending, judged_call, marks_of, name_written
+from constrained.formats.read.reading import call_of, ending, judged_call, name_written
+from constrained.formats.read.threads import marks_of
 from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:
@@ -154,12 +155,9 @@ class StreamParser:
         return [*events, *(self._stopped() if self._is_over() else [])]
 
     def _read(self, pieces: list[Piece]) -> None:
-        for piece, is_token in pieces:
+        for piece, _ in pieces:
             self._text.add(piece)
-            if is_token:
-                self._machine.feed_token(piece)
-            else:
-                self._machine.feed(piece)
+        self._machine.read(pieces)
 
     def _take(self, trail: Any) -> None:
         """Tell the marks that are new in a trail."""

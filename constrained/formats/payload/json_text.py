@@ -105,7 +105,7 @@ class JsonReader:
             self._pieces, self._word = [char], "i" if char in "123456789" else char
             self._go(self._number, "a number")
         else:
-            raise self._unexpected(text, at)
+            raise self._fault(at, f"{char!r} begins no JSON value")
         return at + 1
 
     def _value_or_end(self, text: str, at: int, end: int) -> int:
@@ -174,7 +174,7 @@ class JsonReader:
     def _literal(self, text: str, at: int, end: int) -> int:
         whole, value = _WORDS[self._word[0]]
         if text[at] != whole[len(self._word)]:
-            raise self._unexpected(text, at)
+            raise self._fault(at - len(self._word), f"{self._word + text[at]!r} begins no JSON value", "a value")
         self._word += text[at]
         if self._word == whole:
             self._put(value)

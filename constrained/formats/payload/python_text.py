@@ -161,7 +161,7 @@ class KeywordsReader:
             return at
         if text[at] == "}":
             return self._end(at)
-        self._key = True
+        self._key, self._at = True, self.base + at
         if text[at] in "'\"":
             self._open_string("", text[at])
             return at + 1
@@ -283,7 +283,8 @@ class KeywordsReader:
             self._open_string(word, text[run])
             return run + 1
         if word not in _WORDS or self._key or self._joined:
-            raise self._fault(self._at - self.base, f"{word!r} is no value", "'True', 'False' or 'None'")
+            expected = "'True', 'False' or 'None'" if word.lower() in ("true", "false", "none", "null") else "a literal"
+            raise self._fault(self._at - self.base, f"{word!r} is no value", expected)
         self._put(_WORDS[word])
         return run
 
@@ -361,7 +362,7 @@ class KeywordsReader:
             self._put(string)
             return at
         if string in self._tree.containers[-1]:
-            raise self._fault(at, f"the key {string!r} appears twice", "another key")
+            raise self._fault(self._at - self.base, f"the key {string!r} appears twice", "another key")
         self._tree.keys[-1] = string
         self._go(self._colon, "':'")
         return at

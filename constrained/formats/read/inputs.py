@@ -31,6 +31,16 @@ class Turn:
         """Return a place as a number of bytes."""
         return len(self.text[:place].encode())
 
+    def behind(self, other: Turn) -> Turn:
+        """Return the turn of another's text and this one's."""
+        size = len(other.text)
+        return Turn(other.text + self.text, (*other.marks, *((start + size, end + size, name) for start, end, name in self.marks)))
+
+    def part(self, begin: int, end: int) -> Turn:
+        """Return the turn of the text between two places, which are in no token."""
+        marks = tuple((low - begin, high - begin, name) for low, high, name in self.marks if low >= begin and high <= end)
+        return Turn(self.text[begin:end], marks)
+
     def pieces(self) -> Iterable[Piece]:
         """Yield the text between special tokens, and the tokens."""
         at = 0

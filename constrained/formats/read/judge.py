@@ -33,23 +33,27 @@ from ...work import spend
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why arguments do not fit: the pointer of the value, the keyword and its place in the schema, and what it asks for."""
+    """Why arguments do not fit: the pointer of the value, the keyword and its place in the schema, and what it asks for.
+
+    `unknown`: the value's name may not be there.
+    """
 
     pointer: str
     keyword: str | None
     schema_pointer: str | None
     because: str
     expected: str
+    unknown: bool = False
 
 
 _compiled: Recent[Constraint | None] = Recent(most=256, most_bytes=1 << 20)
 
 
-def misfit(arguments: Any, schema: Mapping[str, Any], *, closed: bool = True) -> Misfit | None:
-    """Return why arguments do not fit a schema, or None where they do; closed: as in `schema.embed`."""
+def misfit(arguments: Any, schema: Mapping[str, Any], *, closed: bool = True, python: bool = False) -> Misfit | None:
+    """Return why arguments do not fit a schema, or None where they do; closed: as in `schema.embed`; python: how values are worded."""
     constraint = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
     if constraint is None:
-        return _worded(arguments, close(schema) if closed else schema)
+        return _worded(arguments, close(schema) if closed else schema, python=python)
     text = compact(arguments)
     matcher = constraint.matcher()
     try:
@@ -60,7 +64,7 @@ def misfit(arguments: Any, schema: Mapping[str, Any], *, closed: bool = True) ->
     else:
         if matcher.is_accepting():
             return None
-    found = _worded(arguments, close(schema) if closed else schema)
+    found = _worded(arguments, close(schema) if closed else schema, python=python)
     return found or Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
 
 
@@ -110,7 +114,7 @@ def compact(value: Any) -> str:
 # -- words ------------------------------------------------------------------------------------------------------------------
 
 
-def _worded(arguments: Any, schema: Any) -> Misfit | None:
+def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
     """Return what `jsonschema` finds wrong, the most telling first."""
     try:
         error = best_match(_validator(schema).iter_errors(arguments))
@@ -119,14 +123,19 @@ def _worded(arguments: Any, schema: Any) -> Misfit | None:
     if error is None:
         return None
     path = [str(part) for part in error.absolute_path]
-    keyword = str(error.validator)
+    keyword, unknown = str(error.validator), False
     expected = _expected(keyword, error.validator_value)
+    if keyword == "required" and isinstance(error.instance, dict):
+        expected = f"the property {next((name for name in error.validator_value if repr(name) in error.message), '')!r}"
     if keyword in ("additionalProperties", "unevaluatedProperties") and isinstance(error.instance, dict):
         known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
         extra = next((name for name in error.instance if name not in known), None)
-        path += [extra] if extra is not None else []
+        path, unknown = [*path, *([extra] if extra is not None else [])], extra is not None
         expected = f"one of the properties {', '.join(map(repr, known))}" if known else "no property"
-    return Misfit(_pointer(path), keyword, "#" + _pointer(map(str, error.absolute_schema_path)), _short(error.message), expected)
+    because = error.message
+    if not python and because.startswith(shown := repr(error.instance)):
+        because = compact(error.instance) + because.removeprefix(shown)
+    return Misfit(_pointer(path), keyword, "#" + _pointer(map(str, error.absolute_schema_path)), _short(because), expected, unknown)
 
 
 def _pointer(parts: Any) -> str:

@@ -15,7 +15,7 @@ Source: R. Cox, Regular Expression Matching: the Virtual Machine Approach, 2009;
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,14 +43,14 @@ class Machine:
     """Reads characters and special tokens.
 
     `place` counts characters read, each special token as long as its name.  After a failure nothing more is read.
-    slowly: without looking up what is known; for tests.
+    at: where the text begins.  slowly: without looking up what is known; for tests.
 
     Invariant: the threads are `_slow`, or where that is None the shapes of `_set` with the marks `_trails`.
     """
 
-    def __init__(self, network: Network, *, slowly: bool = False) -> None:
+    def __init__(self, network: Network, *, at: int = 0, slowly: bool = False) -> None:
         self._known, self._slowly = known_of(network), slowly
-        self.place = 0
+        self.place = at
         self.failure: Failure | None = None
         self._fault: Fault | None = None
         self._native: dict[Node, Reader] = {}  # readers that begin at `_native_place`
@@ -60,7 +60,7 @@ class Machine:
         self._set: Set | None = None
         self._trails: list[Trail | None] = []
         found: list[Thread] = []
-        self._close(network.start, None, None, 0, found, set())
+        self._close(network.start, None, None, at, found, set())
         self.threads = found
 
     @property
@@ -130,7 +130,7 @@ class Machine:
         before = [Thread(*shape, source) for shape, source in zip(current.shapes, sources, strict=True)]
         self._made = {}
         after = self._stepped(before, char, char, 0)
-        self._made, self._native = {}, {}  # readers that have begun only here have read the character
+        self._made, self._native, self._fault = {}, {}, None  # readers that have begun only here have read the character
         step = None
         if after and not any(thread.node.kind is Kind.NATIVE for thread in after):
             then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
@@ -138,6 +138,14 @@ class Machine:
         if len(current.steps) < MOST_STEPS:
             current.steps[char] = step
         return step
+
+    def read(self, pieces: Iterable[tuple[str, bool]]) -> None:
+        """Read texts and special tokens, as (text or name, whether it is a token)."""
+        for piece, is_token in pieces:
+            if is_token:
+                self.feed_token(piece)
+            else:
+                self.feed(piece)
 
     def feed_token(self, name: str) -> None:
         """Read a special token."""

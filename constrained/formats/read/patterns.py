@@ -13,6 +13,7 @@ from bisect import bisect_right
 from ...machine import Language
 
 MOST_STATES = 20_000  # of one network; counted repeats may have any number
+_MOST_SPELLED = 24  # characters of a text that shows what could have come
 Ranges = tuple[tuple[int, int], ...]
 
 
@@ -28,6 +29,23 @@ class PatternState:
         self.ranges: Ranges = tuple((low, high) for low, high, _ in edges)
         self.stays: Ranges = tuple((low, high) for low, high, then in edges if then is language)
         self._known: dict[str, PatternState | None] = {}
+
+    def spelled(self) -> str | None:
+        """Return the shortest text that leads to an end, in quotes; None for one so short that it tells nothing, or where it is long."""
+        level: list[tuple[PatternState, str]] = [(self, "")]
+        seen = {self}
+        for _ in range(_MOST_SPELLED):
+            following = []
+            for state, text in level:
+                if state.accepts:
+                    return repr(text) if len(text) > 2 else None
+                for low, _, language in state._edges:
+                    then = self._patterns.state(language)
+                    if then not in seen:
+                        seen.add(then)
+                        following.append((then, text + chr(low)))
+            level = following[:_MOST_SPELLED]
+        return None
 
     def step(self, char: str) -> PatternState | None:
         known = self._known.get(char, self)

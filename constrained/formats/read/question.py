@@ -19,9 +19,11 @@ from ...errors import GrammarError
 from ...grammar import Grammar, Ref
 from ..payload import JsonReader, KeywordsReader
 from ..tools import Tool
-from .assemble import ACCEPTED, Slots
+from .assemble import ACCEPTED, Assembler, Slots
+from .inputs import Turn
 from .machine import Machine
 from .network import Native, Network, build
+from .threads import Trail, marks_of
 
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}  # what is read → its rule
 BROKEN = "broken_"  # what is plainly meant as x, and wrong
@@ -67,12 +69,39 @@ class Question:
         rules = prune(rules, self.entry)
         return build(rules, self.entry, self._specials, self.slots.marked(rules) | {r for r in rules if r.startswith(BROKEN)}, NATIVES)
 
+    def part(self, broken: str) -> Network:
+        """Return the network of what a rule ``broken_x`` is a broken form of."""
+        if broken not in self._parts:
+            name = broken.removeprefix(BROKEN)
+            entry = ACCEPTED + name if ACCEPTED + name in self.rules else name
+            self._parts[broken] = build(self.rules, entry, self._specials, self.slots.marked(self.rules), NATIVES)
+        return self._parts[broken]
+
+    @cached_property
+    def _parts(self) -> dict[str, Network]:
+        return {}
+
     @property
     def _specials(self) -> frozenset[str]:
         return frozenset(self.definition.tokens.values())
 
-    def machine(self) -> Machine:
-        return Machine(self.network)
+    def machine(self, *turns: Turn) -> Machine:
+        """Return the machine that has read texts, one behind the other."""
+        machine = Machine(self.network)
+        for turn in turns:
+            machine.read(turn.pieces())
+        return machine
+
+    def assembled(self, trail: Trail | bool | None, text: str) -> Assembler:
+        """Return what the marks of a text mean."""
+        assembler = Assembler(self.slots, NATIVES, whole_conversation=self.kind == "conversation")
+        for mark in marks_of(trail if isinstance(trail, Trail) else None):
+            begins, rule = mark.mark
+            if rule.startswith(BROKEN):
+                assembler.call.broken = True
+            else:
+                assembler.take(begins, rule, mark.place, mark.data, text)
+        return assembler
 
 
 def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[str, object]) -> Question:

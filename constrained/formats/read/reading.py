@@ -16,13 +16,12 @@ from ..payload import Fault, JsonReader, KeywordsReader
 from ..payload.quoted import read_quoted
 from ..payload.raw import arguments_of
 from ..tools import Tool
-from .assemble import Assembler, ReadCall, ReadMessage
+from .assemble import ReadCall, ReadMessage
 from .inputs import Turn
-from .judge import misfit
+from .judge import Misfit, misfit
 from .machine import Machine
-from .network import Network
-from .question import BROKEN, NATIVES, Question
-from .rejections import Wrong, because_of, expected_by
+from .question import Question
+from .rejections import Wrong, diagnosed
 from .threads import Trail
 
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
@@ -54,26 +53,19 @@ class Reading:
 
 def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial: bool = False) -> Reading:
     """Read a text behind a prompt; places count from the prompt's first character."""
-    whole = prompt.text + turn.text
-    machine = machine_over(question.network, prompt, turn)
+    whole = turn.behind(prompt)
+    machine = question.machine(whole)
     if partial and machine.failure is None:
-        return judged(_cut(machine, question, terms, whole), question, terms, whole, complete=False)
+        return judged(_cut(machine, question, terms, whole.text), question, terms, whole.text, complete=False)
     trail = ending(machine, question, terms)
-    if trail is not False:
-        return judged(Reading(assembled(trail, question, whole).messages), question, terms, whole)
-    return _failed(machine, question, turn, terms, prompt, whole, partial=partial)
-
-
-def machine_over(network: Network, *turns: Turn) -> Machine:
-    """Return the machine that has read texts, one behind the other."""
-    machine = Machine(network)
-    for turn in turns:
-        for piece, is_token in turn.pieces():
-            if is_token:
-                machine.feed_token(piece)
-            else:
-                machine.feed(piece)
-    return machine
+    complete, wrong = True, list[Wrong]()
+    if trail is False:
+        trail, complete, wrong = diagnosed(question, whole, partial=partial)
+    reading = judged(Reading(question.assembled(trail, whole.text).messages), question, terms, whole.text, complete=complete)
+    reading.wrong += wrong
+    if complete:
+        reading.wrong.sort(key=lambda found: found.place)
+    return reading
 
 
 def ending(machine: Machine, question: Question, terms: Terms) -> Trail | bool | None:
@@ -91,30 +83,10 @@ def ending(machine: Machine, question: Question, terms: Terms) -> Trail | bool |
     return False
 
 
-def marks_of(trail: Trail | None, after: Trail | None = None) -> list[Trail]:
-    """Return the marks of a trail in their order, from the one behind `after` on."""
-    found = []
-    while trail is not None and trail is not after:
-        found.append(trail)
-        trail = trail.parent
-    return found[::-1]
-
-
-def assembled(trail: Trail | bool | None, question: Question, text: str) -> Assembler:
-    assembler = Assembler(question.slots, NATIVES, whole_conversation=question.kind == "conversation")
-    for mark in marks_of(trail if isinstance(trail, Trail) else None):
-        begins, rule = mark.mark
-        if rule.startswith(BROKEN):
-            assembler.call.broken = True
-        else:
-            assembler.take(begins, rule, mark.place, mark.data, text)
-    return assembler
-
-
 def _cut(machine: Machine, question: Question, terms: Terms, text: str) -> Reading:
     """Return what is certain of an unfinished text."""
     trail, place = machine.agreed()
-    assembler = assembled(trail, question, text)
+    assembler = question.assembled(trail, text)
     reader = next((thread.state for thread in machine.threads if isinstance(thread.state, (JsonReader, KeywordsReader))), None)
     assembler.cut(place, text, reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
@@ -135,56 +107,7 @@ def _begun(call: ReadCall, question: Question, terms: Terms) -> Any:
         return None
 
 
-# -- what is wrong ------------------------------------------------------------------------------------------------------------
-
-
-def _failed(machine: Machine, question: Question, turn: Turn, terms: Terms, prompt: Turn, whole: str, *, partial: bool) -> Reading:
-    """Say why a text could not be read, and read on where that is possible."""
-    second = machine_over(question.lenient, prompt, turn) if question.kind != "tool_call" else machine
-    trail = second.accepted()
-    if trail is not False:
-        reading = judged(Reading(assembled(trail, question, whole).messages), question, terms, whole)
-        broken = [mark for mark in marks_of(trail if isinstance(trail, Trail) else None) if mark.mark[0] and mark.mark[1].startswith(BROKEN)]
-        first = wrong_of(machine, question, whole, "syntax")
-        reading.wrong += [first, *(_broken(mark, trail, question, whole) for mark in broken[1:])]
-        reading.wrong.sort(key=lambda wrong: wrong.place)
-        return reading
-    inside = partial and machine.failure is not None and machine.failure.fault is not None  # a call whose end may still come
-    layer = "structure" if question.kind != "tool_call" and not inside or _at_token(machine) else "syntax"
-    failure = wrong_of(second, question, whole, layer)
-    threads = second.failure.threads if second.failure is not None else tuple(second.alive())
-    sofar = assembled(threads[0].trail if threads else None, question, whole)
-    reading = judged(Reading(sofar.messages), question, terms, whole, complete=False)
-    reading.wrong.append(failure)
-    return reading
-
-
-def _at_token(machine: Machine) -> bool:
-    return machine.failure is not None and machine.failure.token is not None
-
-
-def wrong_of(machine: Machine, question: Question, text: str, layer: str) -> Wrong:
-    """Return where a machine stopped, or that the text ended too early."""
-    failure = machine.failure
-    if failure is None:
-        threads, place, because = tuple(machine.alive()), machine.place, "it ends too early"
-        fault: Fault | None = None
-    else:
-        threads, place, because, fault = failure.threads, failure.place, because_of(failure, text), failure.fault
-    expected, rule = expected_by(threads)
-    sofar = assembled(threads[0].trail if threads else None, question, text)
-    message = len(sofar.messages) if sofar.messages else None
-    inside = next((True for name, _ in sofar.open if name == "tool_call" or name in question.slots.builtins), False)
-    call = len(sofar.messages[-1].calls) if inside and sofar.messages else 1 if question.kind == "tool_call" else None
-    if fault is not None:
-        return Wrong(fault.at, layer, because, fault.expected, rule, message, call, fault.pointer)
-    pointer = next((thread.state.pointer for thread in threads if hasattr(thread.state, "pointer")), None)
-    return Wrong(place, layer, because, expected, rule, message, call, pointer)
-
-
-def _broken(mark: Trail, trail: Trail | bool | None, question: Question, text: str) -> Wrong:
-    sofar = assembled(mark.parent, question, text)
-    return Wrong(mark.place, "syntax", "the call cannot be read", None, mark.mark[1].removeprefix(BROKEN), len(sofar.messages), 1)
+# -- what is wrong with calls ---------------------------------------------------------------------------------------------------
 
 
 def judged(reading: Reading, question: Question, terms: Terms, text: str, *, complete: bool = True) -> Reading:
@@ -235,12 +158,22 @@ def judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> 
     if tool is None:
         known = ", ".join(repr(tool.name) for tool in terms.tools[:10])
         return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
-    found = misfit(call.arguments, tool.parameters, closed=terms.closed)
+    surface = question.definition.payload.surface
+    found = misfit(call.arguments, tool.parameters, closed=terms.closed, python=surface == "python")
     if found is None:
         return None
-    place = locate(text, call.arguments_place, question.definition.payload.surface, found.pointer)
+    place = _place_of(found, call, surface, text)
     details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
     return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
+
+
+def _place_of(found: Misfit, call: ReadCall, surface: str, text: str) -> int:
+    """Return where arguments stand that do not fit: the value, the name of one that may not be there, or else the beginning of all."""
+    start = call.arguments_place or call.name_place or call.place
+    for key, _, _, place in call.pairs:
+        if found.pointer.split("/")[1:2] == [key.replace("~", "~0").replace("/", "~1")]:
+            return max(text.rfind(key, start, place), start) if found.unknown else place
+    return start if call.pairs else locate(text, start, surface, found.pointer, key=found.unknown)
 
 
 def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) -> Any:
@@ -270,14 +203,16 @@ def name_written(name: str | None, question: Question, terms: Terms) -> str | No
     return str(reader.value[0])
 
 
-def locate(text: str, start: int, surface: str, pointer: str) -> int:
-    """Return where the value at a pointer begins in arguments that begin at a place; that place where it is far."""
+def locate(text: str, start: int, surface: str, pointer: str, *, key: bool = False) -> int:
+    """Return where the value at a pointer, or its key, begins in arguments that begin at a place; that place where it is far."""
     reader = KeywordsReader() if surface == "python" else JsonReader()
-    at = start
+    at = key_at = start
     try:
         while pointer and at < min(len(text), start + _LOCATED) and not reader.done:
             if text[at] not in " \t\n\r:=,[{(" and reader.pointer == pointer and reader.expected.startswith("a value"):
-                return at
+                return key_at if key else at
+            if text[at] not in " \t\n\r,{(" and reader.expected.startswith("a key"):
+                key_at = at
             at = reader.feed(text, at, at + 1)
     except Fault:
         pass

@@ -47,6 +47,15 @@ class Trail:
         self.depth: int = parent.depth + 1 if parent is not None else 1
 
 
+def marks_of(trail: Trail | None, after: Trail | None = None) -> list[Trail]:
+    """Return the marks of a trail in their order, from the one behind `after` on."""
+    found = []
+    while trail is not None and trail is not after:
+        found.append(trail)
+        trail = trail.parent
+    return found[::-1]
+
+
 class Thread(NamedTuple):
     """`state`: of a TEXT how much of it was read, of a PATTERN its state, of a NATIVE its reader."""
 

@@ -18,18 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, VocabularyError
-from constrained.formats.binding.bind import changes_of
-from constrained.formats.binding.rules import Alternatives, alternatives_of
-from constrained.formats.message import Message
-from constrained.formats.read.inputs import Turn, split_text
-from constrained.formats.read.question import Question, ask
-from constrained.formats.read.reading import Reading, Terms, assembled, ending, judged, machine_over, marks_of, messages_of
-from constrained.formats.tools import read_tools
-from constrained.formats.writing.conversation import RESULTS, Span, learned, read_messages, with_tools, write_conversation
-from constrained.formats.writing.turn import Piece
-from constrained.work import MAX_WORK, Budget, current, metered
+from constrained.read.reading import Reading, Terms, ending, judged, messages_of
+from constrained.read.threads import marks_of
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -158,11 +148,11 @@ def _turn(pieces: Sequence[Piece], names: frozenset[str]) -> Turn:
 
 def _checked(question: Question, terms: Terms, turn: Turn, messages: Sequence[Message], rules: Alternatives) -> list[Span]:
     """Return what is learned of a text that is read as these messages.  Raises: ConstrainedError: it is not."""
-    machine = machine_over(question.network, turn)
+    machine = question.machine(turn)
     trail = ending(machine, question, terms)
     read: list[Message] = []
     if trail is not False:
-        reading = judged(Reading(assembled(trail, question, turn.text).messages), question, terms, turn.text)
+        reading = judged(Reading(question.assembled(trail, turn.text).messages), question, terms, turn.text)
         read = messages_of(reading.messages, question)
     if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
         raise ConstrainedError(
