@@ -18,8 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from constrained.read.reading import Reading, Terms, ending, judged, messages_of
-from constrained.read.threads import marks_of
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, VocabularyError
+from constrained.formats.binding.bind import changes_of
+from constrained.formats.binding.rules import Alternatives, alternatives_of
+from constrained.formats.message import Message
+from constrained.formats.read.inputs import Turn, split_text
+from constrained.formats.read.question import Question, ask
+from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
+from constrained.formats.read.threads import marks_of
+from constrained.formats.tools import read_tools
+from constrained.formats.writing.conversation import RESULTS, Span, learned, read_messages, with_tools, write_conversation
+from constrained.formats.writing.turn import Piece
+from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
