@@ -160,3 +160,11 @@ def test_ids_are_those_of_mistral_common(version):
         ("user", "Weather in Oslo & Xi'an?"), ("assistant", ""), ("tool", "7"), ("tool", "8 °C"), ("assistant", "7 and 8."), ("user", "Thanks")]
     assert [(call.arguments["city"], call.id) for call in read[1].tool_calls] == [("Oslo", "abcdefgh0"), ("北京", "abcdefgh1")]
     assert chat.render(read, vocabulary) == encoded
+
+
+def test_a_result_has_an_id_only_where_the_format_writes_one():
+    chat = ChatFormat.load("openchatml")
+    text = ('<|im_start|>assistant\n<|function_call|>\n{"arguments": {}, "name": "ping"}\n<|im_end|>\n'
+            '<|im_start|>tool\n<|function_output|>\n{"name": "ping", "content": 1}\n<|im_end|>')
+    result = chat.parse(text, kind="conversation")[-1]
+    assert (result.name, result.content, result.call_id) == ("ping", "1", None)
