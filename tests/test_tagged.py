@@ -83,7 +83,7 @@ def test_a_string_never_holds_what_ends_it(name, text):
 
 def test_a_value_of_another_type_is_told_by_the_schema():
     chat = ChatFormat.load("glm-4.7")
-    with pytest.raises(Rejected, match='"x" is not of type .number.') as told:
+    with pytest.raises(Rejected, match=r'"x" is not of type .number.') as told:
         chat.parse("<tool_call>f<arg_key>n</arg_key><arg_value>x</arg_value></tool_call><|observation|>", TOOLS)
     assert (told.value.layer, told.value.pointer) == ("schema", "/n")
 
