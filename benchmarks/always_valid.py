@@ -1,11 +1,11 @@
 """Does everything that a random model finishes under a format's grammar parse, and fit its tool's schema?
 
 The embedded model, whose weights are random, writes under every format's grammar: greedy, sampled at temperature 1 and 5, with four
-beams, and in left-padded batches.  Every finished text must be read by the format's parser; every call's arguments must be valid for
-`jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`, and calls
-between tags by regular expressions as published readers have them.  As text, by its ids and for
-the published readers (`forged`) a turn says the same.  A generation that the length limit cut is a beginning of a word, which the matcher
-confirms, and is counted apart.
+beams, and in left-padded batches.  Every finished text must be read by the format's parser, strictly; every call's arguments must be valid
+for `jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`, and calls
+between tags by regular expressions as published readers have them.  As text, by its ids and for the published readers (`forged`) a turn
+says the same, and what was read is written again to the letter.  A generation that the length limit cut is a beginning of a word, which the
+matcher confirms, and is counted apart.
 
     python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3]
 """
@@ -116,13 +116,20 @@ def _repeated(plans: Sequence[Any], times: int) -> Iterator[Any]:
 def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, ids: list[int], tools: Any) -> None:
     text = vocabulary.decode(ids).decode(errors="replace")
     try:
-        message = chat.parse(text, tools=tools)
+        message = chat.parse(text, tools=tools, strict=True)
+        if (written := chat.write(message, tools)) != _without_prefix(chat, text):
+            outcome.failures.append(f"{chat.name}: written again it is {written!r}: {text!r}")
         outcome.failures += [f"{because}: {text!r}" for because in differences(chat, chat.name, text, ids, vocabulary, tools)]
         for call in message.tool_calls:
             outcome.calls += 1
             _check_call(text, call.name, call.arguments, tools)
     except (ConstrainedError, AssertionError, jsonschema.ValidationError, SyntaxError, ValueError) as error:
         outcome.failures.append(f"{chat.name}: {text!r}: {error}")
+
+
+def _without_prefix(chat: ChatFormat, text: str) -> str:
+    """Return a turn without the space that SentencePiece writes before its first word, which is not read as a part of the text."""
+    return re.sub(r"^\n ", "\n", text) if "dummy_prefix" in chat.definition.options else text
 
 
 def _check_call(text: str, name: str, arguments: dict[str, Any], tools: Any) -> None:

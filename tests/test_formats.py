@@ -115,6 +115,35 @@ def test_write(name, row):
     assert chat.write(message, _tools(row), **options) == row["text"]
 
 
+NUMBERS = (
+    "1.5", "-0.0", "1e+16", "1e-05", "0.00001", "0.000012345678901234567890123", "1.2345678901234567890123e-05", "100000000000000000000.0", "1e+400",
+    "12345678901234567890.5", "1.2345678901234567890123e+30", "12345678901234567.8901", "1.23456789012345678901e+16", "7e-20220211070320228245", "9" * 5_000)
+
+
+@pytest.mark.parametrize("name", ["hermes", "chatglm3", "qwen3-coder", "gemma-4"])
+def test_numbers_are_written_as_they_were_read(name):
+    chat = ChatFormat.load(name)
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}}}]
+    template = chat.write_call("f", {"n": 7}, tools)
+    for number in NUMBERS:
+        text = template.replace("7", number)
+        if name == "chatglm3" and float(number) in (0, float("inf")) and "e" in number:
+            continue  # Python has no such numbers
+        assert chat.write(chat.parse(text, tools, strict=True), tools) == text
+
+
+def test_nesting_is_written_however_deep():
+    chat, value = ChatFormat.load("hermes"), []
+    for _ in range(5_000):
+        value = [value]
+    text = chat.write_call("f", {"a": value})
+    assert text.count("[") == 5_001
+    assert chat.write(chat.parse(text)) == text
+    value[0].append(value)
+    with pytest.raises(ConstrainedError, match="holds itself"):
+        chat.write_call("f", {"a": value})
+
+
 @pytest.mark.parametrize("name", WITH_TOOLS)
 @pytest.mark.parametrize("row", CALLS["call"], ids=_id)
 def test_call(name, row):

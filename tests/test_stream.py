@@ -7,9 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from constrained.benchmarks.streams import faults, said, total
 
 from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
-from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, Stopped, TextDelta, ThoughtDelta
+from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta
 from constrained.formats.read.inputs import split_text
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
@@ -29,48 +30,28 @@ def _asked(name, row):
     return ChatFormat.load(name), tools, options
 
 
-def _sum(events):
-    """What events add up to: content, thoughts, calls, stop."""
-    thoughts, stop = {}, None
-    for event in events:
-        if isinstance(event, ThoughtDelta):
-            thoughts[event.kind] = thoughts.get(event.kind, "") + event.text
-        elif isinstance(event, Stopped):
-            assert stop is None
-            stop = event.stop
-    content = "".join(event.text for event in events if isinstance(event, TextDelta))
-    finished = [event for event in events if isinstance(event, CallFinished)]
-    assert [event.call for event in finished] == list(range(len(finished)))
-    assert [event.call for event in events if isinstance(event, CallStarted)] == list(range(len(finished)))
-    return content, {kind: text for kind, text in thoughts.items() if text}, [event.value for event in finished], stop
-
-
-def _said(message):
-    return message.content, {kind: text for kind, text in message.thoughts.items() if text}, message.tool_calls, message.stop
-
-
 @pytest.mark.parametrize(("name", "row"), VALID, ids=_id)
 def test_events_add_up(name, row):
     chat, tools, options = _asked(name, row)
-    whole = _said(chat.parse(row["text"], tools, **options))
+    whole = said(chat.parse(row["text"], tools, **options))
     text = row["text"]
     data = text.encode()
     for pieces in ([text], list(text), [data[at : at + 1] for at in range(len(data))], [text[at : at + 7] for at in range(0, len(text), 7)]):
         stream = chat.stream_parser(tools, **options)
         events = [event for piece in pieces for event in stream.feed(piece)]
-        assert _sum([*events, *stream.end()]) == whole
-        assert _said(stream.close()) == whole
+        assert total([*events, *stream.end()]) == whole
+        assert said(stream.close()) == whole
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_a_turn_cut_in_two_at_every_place(name):
     row = max((row for format, row in VALID if format == name), key=lambda row: len(row["text"][:300]))
     chat, tools, options = _asked(name, row)
-    whole = _said(chat.parse(row["text"], tools, **options))
+    whole = said(chat.parse(row["text"], tools, **options))
     for at in range(0, len(row["text"]) + 1, 3):
         stream = chat.stream_parser(tools, **options)
         events = stream.feed(row["text"][:at]) + stream.feed(row["text"][at:])
-        assert _sum(events + stream.end()) == whole
+        assert total(events + stream.end()) == whole
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())
@@ -84,7 +65,7 @@ def test_ids_are_told_as_text_is(name):
         ids += [vocabulary.special[piece]] if is_token else vocabulary.tokenize(piece.encode())
     stream = chat.stream_parser(tools, vocabulary, **options)
     events = [event for token in ids for event in stream.feed([token])]
-    assert _sum(events + stream.end()) == _said(chat.parse(row["text"], tools, **options)) == _said(stream.close())
+    assert total(events + stream.end()) == said(chat.parse(row["text"], tools, **options)) == said(stream.close())
 
 
 def test_what_is_certain_is_told_at_once():
@@ -148,3 +129,15 @@ def test_the_beginning_of_a_turn_is_read_as_far_as_it_goes(name):
             part = chat.parse(row["text"][:at], tools, partial=True, **options)
             assert whole.content.startswith(part.content)
             assert [call.name for call in whole.tool_calls][: len(part.tool_calls)] == [call.name or whole.tool_calls[at].name for at, call in enumerate(part.tool_calls)]
+
+
+CONVERSATION = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"p\\u0069ng\", \"arguments\": {\"a\": [1]}}\n</tool_call><|im_end|>\n"
+QUERY = '<|python_tag|>brave_search.call(query="a \\"b\\" \\x41")<|eom_id|>'
+
+
+@pytest.mark.parametrize(("name", "kind", "text"), [
+    ("hermes", "conversation", CONVERSATION), ("hermes", "tool_call", '{"name": "p\\u0069ng", "arguments": {"a": "\\ud83c\\udf27"}}'),
+    ("llama3.1-builtin", "assistant_turn", QUERY), ("gpt-oss", "assistant_turn", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>é<|return|>"),
+])  # fmt: skip
+def test_cuts_change_nothing(name, kind, text):
+    assert list(faults({"format": name, "kind": kind, "text": text}, 1)) == []

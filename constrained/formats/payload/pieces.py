@@ -6,11 +6,14 @@ every moment.  Containers are kept on an explicit stack, as texts may be nested 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any, Protocol
 
+_SCIENTIFIC = re.compile(r"-?[1-9](\.[0-9]*[1-9])?e[+-][0-9]{2,}")
+_LEAST, _MOST = 1e-4, 1e16  # repr() writes numbers from here to there without an exponent
 MOST_INT_DIGITS = 20_000  # longer integers are `Decimal`: to convert their base takes quadratic time
 
 
@@ -102,15 +105,36 @@ def integer_of(digits: str) -> int | Decimal:
     return int(number) if len(digits) <= MOST_INT_DIGITS else number
 
 
+class SpelledFloat(float):
+    """A float that was written otherwise than `repr` writes it; equal to any other of its value."""
+
+    spelling: str | None = None
+
+
+class SpelledDecimal(Decimal):
+    """A number of many digits that was written otherwise than `number_text` writes it; equal to any other of its value."""
+
+    spelling: str | None = None
+
+
 def decimal_of(text: str) -> float | Decimal:
     """Return the number that a decimal fraction or one with an exponent spells.
 
     A float where its shortest spelling means the same number, else a `Decimal`, so that nothing overflows and no digit is lost.  Only
-    exponents beyond some 10^18 are cut down to that.
+    exponents beyond some 10^18 are cut down to that.  A canonical spelling that `number_text` would not choose is remembered.
 
-    >>> decimal_of("1E2"), decimal_of("1e+400")
-    (100.0, Decimal('1E+400'))
+    >>> decimal_of("1E2"), decimal_of("1e+400"), number_text(decimal_of("0.00001"))
+    (100.0, Decimal('1E+400'), '0.00001')
     """
+    number = _decimal_of(text)
+    if "e" in text or "E" in text or text[-1] == "0" and text[-2] != "." or _LEAST <= abs(float(number)) < _MOST or text == number_text(number):
+        return number
+    spelled = SpelledDecimal(number) if isinstance(number, Decimal) else SpelledFloat(number)
+    spelled.spelling = text
+    return spelled
+
+
+def _decimal_of(text: str) -> float | Decimal:
     number = float(text)
     if len(text) < 17 and isfinite(number) and abs(number) > 1e-300:
         return number
@@ -118,5 +142,32 @@ def decimal_of(text: str) -> float | Decimal:
         exact = Decimal(text)
     except InvalidOperation:
         mantissa, _, exponent = text.lower().partition("e")
-        exact = Decimal(f"{mantissa}e{'-' if exponent.startswith('-') else ''}{10**17}") if Decimal(mantissa) else Decimal(0)
+        exact = SpelledDecimal(f"{mantissa}e{'-' if exponent.startswith('-') else ''}{10**17}") if Decimal(mantissa) else SpelledDecimal(0)
+        exact.spelling = text if _SCIENTIFIC.fullmatch(text) else None
     return number if isfinite(number) and exact == Decimal(repr(number)) else exact
+
+
+def number_text(number: float | Decimal) -> str:
+    """Return the canonical text of a finite number, as `json.dumps` and `repr` would write it if their floats had as many digits as it takes.
+
+    >>> number_text(Decimal("1E+400")), number_text(Decimal("0.123456789012345678901")), number_text(1e-7)
+    ('1e+400', '0.123456789012345678901', '1e-07')
+    """
+    spelling = getattr(number, "spelling", None)
+    if spelling is not None:
+        return str(spelling)
+    if isinstance(number, float):
+        return float.__repr__(number)
+    if isinstance(number, int) or number.as_tuple().exponent == 0:
+        return f"{Decimal(number):f}"
+    sign, digits, _ = number.as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    point = number.adjusted() + 1  # places from the first digit to the decimal point
+    if text == "0":
+        point = 1
+    if point > 16 or point < -3:
+        mantissa = text[0] + (f".{text[1:]}" if text[1:] else "")
+        return f"{'-' * sign}{mantissa}e{'-' if point < 1 else '+'}{abs(point - 1):02d}"
+    text = "0" * (1 - point) + text + "0" * (point + 1 - len(text))
+    point = max(point, 1)
+    return f"{'-' * sign}{text[:point]}.{text[point:]}"

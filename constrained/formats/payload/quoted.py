@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -84,7 +83,7 @@ def write_quoted(value: Any, quote: str) -> list[Piece]:
                 work += [(False, member), *([(True, (",", False))] if index else [])]
             work.append((True, ("[", False)))
         else:
-            pieces.append((str(item) if isinstance(item, Decimal) else write_json(item), False))
+            pieces.append((write_json(item), False))
     return pieces
 
 

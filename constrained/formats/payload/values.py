@@ -1,105 +1,41 @@
-"""The text of arguments ↔ JSON values, strictly and without running anything.
+"""JSON values → the canonical text of arguments, in JSON or as Python's keyword arguments.
 
-Python's own readers accept more than the formats do: `json.loads` takes NaN, duplicate keys and lone surrogates, `ast.literal_eval`
-takes bytes, sets and complex numbers.  Here each of them is refused.
+The standard library would do, but for what models write and it cannot: numbers beyond floats, which are `Decimal`, and nesting beyond
+Python's own depth of calls.
 """
 
 from __future__ import annotations
 
-import ast
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
-from constrained.errors import SchemaError
-from constrained.regex import markers_of
-
-_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
-_STRING_OR_SIGN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"()\[\]{}]+|[()\[\]{}]""", re.S)
-
-
-def read_json(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the JSON object that begins at a place in a text, and where it ends.
-
-    Raises: ValueError: there is none.
-    """
-    value, end = _JSON.raw_decode(text, at)
-    if not isinstance(value, dict):
-        raise ValueError("arguments are an object")
-    text[at:end].encode()
-    json.dumps(value, ensure_ascii=False).encode()  # escapes may spell lone surrogates, which UTF-8 cannot
-    return value, end
+from ...errors import SchemaError
+from ...regex import markers_of
+from ...work import spend
+from .pieces import number_text
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named = dict(pairs)
-    if len(named) != len(pairs):
-        raise ValueError("a key appears twice")
-    return named
+class _Surface(NamedTuple):
+    """How a language writes strings and words; `escape` writes a character that must not stand as it is."""
+
+    string: Callable[[str], str]
+    words: Mapping[object, str]
+    escape: Callable[[str], str]
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"{text} is out of range")
-    return number
+def _escaped_in_json(char: str) -> str:
+    return "\\/" if char == "/" else f"\\u{ord(char):04x}"
 
 
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is not JSON")
+def _escaped_in_python(char: str) -> str:
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant)
-
-
-def read_keywords(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the keyword arguments ``(a=1, b='x')`` that begin at a place in a text, and where they end.
-
-    Raises: ValueError: there are none, or one has no JSON value.
-
-    >>> read_keywords("f(a=(1, 2), b=None)", 1)
-    ({'a': [1, 2], 'b': None}, 19)
-    """
-    end = _closing(text, at)
-    try:
-        call = ast.parse("f" + text[at:end], mode="eval").body
-    except (SyntaxError, MemoryError, RecursionError) as error:
-        raise ValueError(f"not Python: {error}") from error
-    if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
-        raise ValueError("not a call with keyword arguments")
-    pairs = [(argument.arg, _literal(argument.value)) for argument in call.keywords]
-    if any(name is None for name, _ in pairs):
-        raise ValueError("argument unpacking")
-    return _unique([(str(name), value) for name, value in pairs]), end
-
-
-def _closing(text: str, at: int) -> int:
-    depth = 0
-    for match in _STRING_OR_SIGN.finditer(text, at):
-        depth += (match[0] in "([{") - (match[0] in ")]}")
-        if depth <= 0:
-            return match.end()
-    raise ValueError("no closing parenthesis")
-
-
-def _literal(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value) if value is None or isinstance(value, (bool, int)):
-            return value
-        case ast.Constant(str(text)):
-            text.encode()
-            return text
-        case ast.Constant(float(number)) if isfinite(number):
-            return number
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value)) if type(value) in (int, float):
-            return -_literal(node.operand)
-        case ast.List(items) | ast.Tuple(items):
-            return [_literal(item) for item in items]
-        case ast.Dict(keys, values) if all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
-            return _unique([(_literal(key), _literal(value)) for key, value in zip(keys, values, strict=True) if key is not None])
-    raise ValueError(f"{ast.unparse(node)} has no JSON value")
+_JSON = _Surface(lambda text: json.dumps(text, ensure_ascii=False), {None: "null", True: "true", False: "false"}, _escaped_in_json)
+_PYTHON = _Surface(repr, {None: "None", True: "True", False: "False"}, _escaped_in_python)
 
 
 def write_json(value: object, avoid: tuple[str, ...] = ()) -> str:
@@ -108,13 +44,7 @@ def write_json(value: object, avoid: tuple[str, ...] = ()) -> str:
     >>> write_json({"a": "</b>"}, avoid=("</",))
     '{"a": "<\\\\/b>"}'
     """
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except (TypeError, ValueError) as error:
-        because = re.sub(": -?(nan|inf)$", "", str(error))  # newer Pythons name the number
-        raise SchemaError("the arguments are not JSON", because=because) from error
-    return _avoiding(text, avoid, lambda char: "\\/" if char == "/" else f"\\u{ord(char):04x}")
+    return _written(value, _JSON, avoid)
 
 
 def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ()) -> str:
@@ -123,20 +53,70 @@ def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ())
     >>> write_keywords({"a": [1.5, None], "b": "it's"})
     '(a=[1.5, None], b="it\\'s")'
     """
-    write_json(arguments)
-    written = (f"{name}={_avoiding(repr(json.loads(json.dumps(value))), avoid, _python_escape)}" for name, value in arguments.items())
-    return "(" + ", ".join(written) + ")"
+    return "(" + ", ".join(f"{name}={_written(value, _PYTHON, avoid)}" for name, value in arguments.items()) + ")"
 
 
-def _python_escape(char: str) -> str:
-    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+def _written(value: object, surface: _Surface, avoid: tuple[str, ...]) -> str:
+    """Return the text of a value.  Raises: SchemaError: it is none of JSON's."""
+    pieces: list[str] = []
+    work: list[tuple[str | None, Any]] = [(None, value)]  # a text, or None and a value, or None and an iterator that goes on
+    inside: list[Any] = []
+    while work:
+        text, item = work.pop()
+        spend()
+        if text is not None:
+            pieces.append(text)
+            if item is not None:
+                inside.pop()
+        elif isinstance(item, (Mapping, list, tuple)):
+            if any(item is outer for outer in inside):
+                raise _not_json("it holds itself")
+            inside.append(item)
+            brackets = "{}" if isinstance(item, Mapping) else "[]"
+            pieces.append(brackets[0])
+            work.append((brackets[1], item))
+            work += reversed(list(_members(item, surface, avoid)))
+        else:
+            pieces.append(_leaf(item, surface, avoid))
+    return "".join(pieces)
 
 
-def _avoiding(text: str, avoid: tuple[str, ...], escape: Callable[[str], str]) -> str:
-    if not any(part in text for part in avoid):
+def _members(container: Any, surface: _Surface, avoid: tuple[str, ...]) -> Iterable[tuple[str | None, Any]]:
+    """Yield what stands between the brackets of a container: texts, and values that are still to be written."""
+    for index, entry in enumerate(container.items() if isinstance(container, Mapping) else container):
+        comma = ", " if index else ""
+        if not isinstance(container, Mapping):
+            yield from [(comma, None)] * bool(index)
+            yield None, entry
+            continue
+        key, member = entry
+        if not isinstance(key, str):
+            raise _not_json(f"the key {key!r} is no string")
+        yield f"{comma}{_leaf(key, surface, avoid)}: ", None
+        yield None, member
+
+
+def _leaf(value: Any, surface: _Surface, avoid: tuple[str, ...]) -> str:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise _not_json(str(error)) from error
+        text = surface.string(value)
+        if any(part in text for part in avoid):
+            text = text[0] + markers_of(avoid).escaped(text[1:-1], surface.escape) + text[-1]
         return text
-    markers = markers_of(avoid)
-    return _STRING.sub(lambda string: string[0][0] + markers.escaped(string[0][1:-1], escape) + string[0][-1], text)
+    if value is None or isinstance(value, bool):
+        return surface.words[value]
+    if not isinstance(value, (int, float, Decimal)):
+        raise _not_json(f"Object of type {type(value).__name__} is not JSON serializable")
+    if not isfinite(value) if isinstance(value, float) else isinstance(value, Decimal) and not value.is_finite():
+        raise _not_json("Out of range float values are not JSON compliant")
+    return number_text(value)
+
+
+def _not_json(because: str) -> SchemaError:
+    return SchemaError("the arguments are not JSON", because=because)
 
 
 def in_schema_order(value: Any, schema: object) -> Any:

@@ -90,9 +90,18 @@ def _cut(machine: Machine, question: Question, terms: Terms, text: str) -> Readi
     reader = next((thread.state for thread in machine.threads if isinstance(thread.state, (JsonReader, KeywordsReader))), None)
     assembler.cut(place, text, reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
-        if not call.complete and call.arguments is None:
-            call.arguments = _begun(call, question, terms)
+        if not call.complete:
+            call.name = _named(call.name, question, terms)
+            call.arguments = call.arguments if call.arguments is not None else _begun(call, question, terms)
     return Reading(assembler.messages)
+
+
+def _named(name: str | None, question: Question, terms: Terms) -> str | None:
+    """Return the name of a call that was cut; one that is wrong stays as it is written."""
+    try:
+        return name_written(name, question, terms)
+    except Fault:
+        return name
 
 
 def _begun(call: ReadCall, question: Question, terms: Terms) -> Any:
@@ -240,13 +249,13 @@ def call_of(call: ReadCall, question: Question) -> ToolCall:
 
 
 def _unescaped(text: str) -> str:
-    """Return what a text in double quotes means to Python."""
+    """Return what a text in double quotes means to Python; an escape at its end that was cut is left out."""
     if "\\" not in text:
         return text
     reader = KeywordsReader()
-    written = f'(_="{text}")'
+    written = f'(_="{text}'
     try:
         reader.feed(written, 0, len(written))
     except Fault:
         return text
-    return str(reader.value["_"])
+    return str(reader.partial()["_"])
