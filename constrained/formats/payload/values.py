@@ -12,10 +12,10 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ...errors import SchemaError
-from ...regex import markers_of
-from ...work import spend
-from .pieces import number_text
+from constrained.errors import SchemaError
+from constrained.formats.payload.pieces import number_text
+from constrained.regex import markers_of
+from constrained.work import spend
 
 
 class _Surface(NamedTuple):
