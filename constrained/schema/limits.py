@@ -22,6 +22,7 @@ from constrained.regex import ANY_TEXT, intersect, is_empty
 from constrained.schema.machines.clauses import beyond
 from constrained.schema.machines.distinct import Distinct
 from constrained.schema.machines.value import Values
+from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.nodes import NOTHING, both, ordered
 from constrained.schema.reading.resources import Library
 from constrained.schema.values import (
@@ -39,10 +40,10 @@ from constrained.schema.values import (
 )
 from constrained.work import spend
 
-_NEGATING = frozenset({"not", "oneOf", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "dependentSchemas"})
+_NEGATING = named(lambda keyword: keyword.negating)
 _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
-_NOT_MONOTONE = ("not", "if", "then", "else", "oneOf", "contains", "unevaluatedItems", "unevaluatedProperties")
-_IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
+_NOT_MONOTONE = named(lambda keyword: not keyword.monotone)
+_IN_PLACE = applying(Applies.AS_PART, Applies.AS_BRANCH) + applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
 _MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
 _CONDITIONAL = ("if", "then", "else")
 _SUSPECTS = ("uniqueItems", "oneOf", "unevaluatedItems", "unevaluatedProperties", "if", "not", "contains", "patternProperties",

@@ -20,13 +20,15 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from constrained.schema.reading.keywords import Applies, Holds, applying
+
 LEAST, MOST = -(2**63), 2**63 - 1
 DECIMALS = 10
 _FINEST = 1e-10
 _NARROW = 1e-6  # an interval that is smaller keeps all its numbers
-_OWN = ("additionalProperties", "items", "additionalItems", "unevaluatedItems", "unevaluatedProperties")
-_LISTS = ("prefixItems", "items", "anyOf", "oneOf", "allOf")
-_MAPS = ("properties", "patternProperties", "$defs", "definitions")
+_OWN = applying(Applies.INSIDE, holds=Holds.SCHEMA)
+_LISTS = applying(Applies.INSIDE, Applies.AS_PART, Applies.AS_BRANCH, holds=Holds.LIST)
+_MAPS = applying(Applies.INSIDE, Applies.BY_REFERENCE, holds=Holds.MAP)
 _LISTED = ("enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "not", "allOf", "anyOf", "oneOf", "if")
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])"
 _CLOCK = r"\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?"

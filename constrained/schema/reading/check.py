@@ -16,7 +16,8 @@ from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.schema.reading.cycles import REFERRING, RISKY, find_cycles
-from constrained.schema.reading.dialects import Dialect, Holds, Rule
+from constrained.schema.reading.dialects import Dialect
+from constrained.schema.reading.keywords import Holds, Keyword, named
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
 from constrained.schema.reading.size_estimates import with_many
@@ -27,8 +28,8 @@ from constrained.work import spend
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _PATTERNS = ("pattern", "patternProperties")
 _DOUBTFUL = frozenset({"uniqueItems", "format"})
-_COUNTS = frozenset("minLength maxLength minItems maxItems minContains maxContains minProperties maxProperties".split())
-_NUMERIC = _COUNTS | frozenset("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf enum const".split())
+_COUNTS = named(lambda keyword: keyword.counts)
+_NUMERIC = named(lambda keyword: keyword.measures)
 _LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset(_PATTERNS)
 _ONLY_STR = frozenset({str})
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")  # SPEC: RFC 6901 §4
@@ -121,7 +122,7 @@ def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Wh
     return [(schema, resource, (here, index)) for index, schema in enumerate(value)]
 
 
-def _misfit(keyword: str, value: object, rule: Rule, where: Where) -> SchemaError:
+def _misfit(keyword: str, value: object, rule: Keyword, where: Where) -> SchemaError:
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (RecursionError, ValueError):  # too deep, or a number of too many digits

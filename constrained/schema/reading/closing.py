@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-_OWN = ("additionalProperties", "items", "additionalItems", "unevaluatedItems", "unevaluatedProperties")
-_OWN_LISTS = ("prefixItems", "items")
-_OWN_MAPS = ("properties", "patternProperties")
-_ALTERNATIVES = ("anyOf", "oneOf")
-_PARTS = ("allOf", "anyOf", "oneOf")
-_CONDITIONS = ("if", "then", "else", "not", "contains", "propertyNames")
-_DEFINITIONS = ("$defs", "definitions")
-_SPREAD = ("allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies", "$ref")
+from constrained.schema.reading.keywords import Applies, Holds, applying, named
+
+_OWN = applying(Applies.INSIDE, holds=Holds.SCHEMA)
+_OWN_LISTS = applying(Applies.INSIDE, holds=Holds.LIST)
+_OWN_MAPS = applying(Applies.INSIDE, holds=Holds.MAP)
+_ALTERNATIVES = applying(Applies.AS_BRANCH)
+_PARTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
+_CONDITIONS = applying(Applies.AS_CONDITION, Applies.AS_PROBE, holds=Holds.SCHEMA)
+_DEFINITIONS = applying(Applies.BY_REFERENCE)
+_SPREAD = named(lambda keyword: keyword.describes)
 _STATED = ("additionalProperties", "unevaluatedProperties")
 
 

@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.resources import Library
 from constrained.work import spend
 
 # Keywords whose normal form can be out of bounds, so that it is made before anything is generated.
-RISKY = frozenset({"allOf", "oneOf", "not", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "dependentSchemas", "dependencies"})
-REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
-_IN_PLACE = ("not", "if", "then", "else")
-_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-_IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
+RISKY = named(lambda keyword: keyword.risky)
+REFERRING = tuple(sorted(named(lambda keyword: keyword.refers), key=len))
+_IN_PLACE = applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
+_IN_PLACE_LISTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
+_IN_PLACE_MAPS = applying(Applies.AS_CONDITION, holds=Holds.MAP)
 _COMBINING = frozenset(_IN_PLACE + _IN_PLACE_LISTS + _IN_PLACE_MAPS)
 _LEADING_ON = _COMBINING.union(REFERRING)
 

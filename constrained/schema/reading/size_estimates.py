@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from constrained.schema.reading.cycles import REFERRING
 from constrained.schema.reading.resources import Library
 from constrained.work import spend
 
@@ -24,7 +25,6 @@ _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
 _MOST_DENIED = 3  # keywords of a member of `oneOf` that are counted when it is denied
-_REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
 _ASSERTING = ("properties", "patternProperties", "additionalProperties", "items", "prefixItems", "propertyNames", "minProperties", "maxProperties")
 
 
@@ -64,7 +64,7 @@ class _Count:
 
     def _targets(self, schema: dict[str, Any]) -> list[Any]:
         targets = self._library.targets
-        return [targets[id(schema), keyword].schema for keyword in _REFERRING if keyword in schema and (id(schema), keyword) in targets]
+        return [targets[id(schema), keyword].schema for keyword in REFERRING if keyword in schema and (id(schema), keyword) in targets]
 
     def _asserted(self, schema: dict[str, Any], depth: int) -> int:
         ways = 1
@@ -177,4 +177,4 @@ def _count(schema: dict[str, Any], keyword: str) -> int:
 
 def _is_simple(schema: dict[str, Any]) -> bool:
     """Say whether nothing is combined with a schema."""
-    return not any(keyword in schema for keyword in ("allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains", *_REFERRING))
+    return not any(keyword in schema for keyword in ("allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains", *REFERRING))

@@ -13,16 +13,14 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from constrained.schema.reading.keywords import named
 from constrained.schema.reading.resources import Target
 
 Targets: TypeAlias = Mapping[tuple[int, str], Target]  # of the references, see `resources.Library`
 
 # Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each type, but for
 # a format together with a length.
-_DEMANDING = frozenset({
-    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const", "required", "minProperties",
-    "minItems", "contains", "minLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-})
+_DEMANDING = named(lambda keyword: keyword.demanding)
 _KEYS = frozenset({"patternProperties", "propertyNames", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas"})
 _OTHER_KEYS = frozenset({"additionalProperties", "unevaluatedProperties"})
 _ITEMS = frozenset({"uniqueItems", "maxItems", "prefixItems", "additionalItems", "unevaluatedItems"})

@@ -1,0 +1,235 @@
+"""The keywords of JSON Schema, one record each: drafts, form of the value, where its subschemas apply, what others must know of it.
+
+What a keyword *means* is a function in `schema.keywords`, registered beside it under the same name.  Everything else that some module has
+to know is in its record: `dialects` cuts the records by draft, `check` asks for the form, `cycles` for what applies to the same value,
+`closing` for what describes an object, `satisfiability.quick` for what may leave a type without a value, `limits` for what may be out
+of reach.  A keyword that is not told to be any of this is none of it, so the fields say what is special about it:
+
+    keyword             drafts    applies     says
+    "allOf"             4 …       AS_PART     may refuse every value; its normal form may be out of bounds; describes the value
+    "properties"        4 …       INSIDE      (asserts something about objects)
+    "additionalItems"   4 … 2019  INSIDE
+
+`KEYWORDS` has two records for a keyword whose form a draft has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple
+
+NUMERIC = (int, float, Decimal)
+TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+DRAFTS = (4, 6, 7, 2019, 2020)
+_ONLY_STR = frozenset({str})
+
+
+class Holds(IntEnum):
+    """Where the subschemas are in a keyword's value."""
+
+    NOTHING = 0
+    SCHEMA = 1
+    LIST = 2
+    MAP = 3
+    SCHEMA_OR_LIST = 4
+    SCHEMA_OR_STRINGS_MAP = 5
+
+
+class Applies(Enum):
+    """To what the subschemas of a keyword apply."""
+
+    NOTHING = "it has none"
+    AS_PART = "the same value, always"
+    AS_BRANCH = "the same value, as one of several"
+    AS_CONDITION = "the same value, depending on something"
+    INSIDE = "values inside, which they describe"
+    AS_PROBE = "values inside, of which they only ask something"
+    BY_REFERENCE = "whatever refers to them"
+
+
+class Vocabulary(Enum):
+    """The vocabulary of 2019-09 and later that a keyword belongs to."""
+
+    CORE = "core"
+    VALIDATION = "validation"
+    APPLICATOR = "applicator"
+    UNEVALUATED = "unevaluated"
+    FORMAT = "format"
+    NONE = ""
+
+
+class Keyword(NamedTuple):
+    """What there is to know about a keyword besides its meaning."""
+
+    name: str
+    expected: str  # of its value, in words
+    fits: Callable[[Any], bool]
+    vocabulary: Vocabulary = Vocabulary.VALIDATION
+    holds: Holds = Holds.NOTHING
+    applies: Applies = Applies.NOTHING
+    since: int = 4
+    until: int = DRAFTS[-1]
+    counts: bool = False  # characters, items or keys
+    measures: bool = False  # numbers: its value must be a number that can be computed with
+    refers: bool = False
+    describes: bool = False  # takes part in the description of the same value
+    demanding: bool = False  # may refuse the empty object, array or string, or some number
+    risky: bool = False  # its normal form may be out of bounds, so that it is made before anything is generated
+    negating: bool = False  # needs complements of its subschemas
+    monotone: bool = True  # taking something out of its subschemas never narrows the whole
+
+
+def _is(*kinds: type) -> Callable[[object], bool]:
+    return lambda value: type(value) in kinds
+
+
+def _is_type(value: object) -> bool:
+    if type(value) is str:
+        return value in TYPES
+    names = value if type(value) is list else [value]
+    return bool(names) and all(type(name) is str and name in TYPES for name in names)
+
+
+def _is_positive(value: Any) -> bool:
+    return type(value) in NUMERIC and value > 0
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) in NUMERIC and value >= 0 and value == int(value)
+
+
+def _are_strings(value: object) -> bool:
+    return type(value) is list and _ONLY_STR.issuperset(map(type, value))
+
+
+def _are_string_lists(value: object) -> bool:
+    return type(value) is dict and all(map(_are_strings, value.values()))
+
+
+def _are_dependencies(value: object) -> bool:
+    return type(value) is dict and all(type(item) in (dict, bool) or _are_strings(item) for item in value.values())
+
+
+def _is_list_of_schemas(value: object) -> bool:
+    return type(value) is list and len(value) > 0
+
+
+def _string(name: str, **more: Any) -> Keyword:
+    return Keyword(name, "a string", _is(str), **more)
+
+
+def _boolean(name: str, **more: Any) -> Keyword:
+    return Keyword(name, "true or false", _is(bool), **more)
+
+
+def _number(name: str, **more: Any) -> Keyword:
+    return Keyword(name, "a number", _is(*NUMERIC), measures=True, demanding=True, **more)
+
+
+def _count(name: str, **more: Any) -> Keyword:
+    return Keyword(name, "a whole number that is not negative", _is_count, counts=True, measures=True, **more)
+
+
+def _schema(name: str, applies: Applies, **more: Any) -> Keyword:
+    more.setdefault("vocabulary", Vocabulary.APPLICATOR)
+    return Keyword(name, "a schema (an object, true or false)", _is(dict, bool), holds=Holds.SCHEMA, applies=applies, **more)
+
+
+def _schemas(name: str, applies: Applies, **more: Any) -> Keyword:
+    return Keyword(name, "a list of one schema or more", _is_list_of_schemas, Vocabulary.APPLICATOR, Holds.LIST, applies, **more)
+
+
+def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
+    more.setdefault("vocabulary", Vocabulary.APPLICATOR)
+    return Keyword(name, "an object of schemas", _is(dict), holds=Holds.MAP, applies=applies, **more)
+
+
+_CORE, _UNEVALUATED = Vocabulary.CORE, Vocabulary.UNEVALUATED
+_BOOLEAN_BOUND: dict[str, Any] = {"expected": "true or false (a boolean in draft 4)", "fits": _is(bool), "until": 4, "measures": True, "demanding": True}
+
+KEYWORDS: tuple[Keyword, ...] = (
+    _string("$ref", vocabulary=_CORE, refers=True, describes=True, demanding=True),
+    _string("$dynamicRef", vocabulary=_CORE, since=2020, refers=True, demanding=True),
+    _string("$recursiveRef", vocabulary=_CORE, since=2019, until=2019, refers=True, demanding=True),
+    _string("$anchor", vocabulary=_CORE, since=2019),
+    _string("$dynamicAnchor", vocabulary=_CORE, since=2020),
+    _boolean("$recursiveAnchor", vocabulary=_CORE, since=2019, until=2019),
+    _named_schemas("$defs", Applies.BY_REFERENCE, vocabulary=_CORE, since=2019),
+    _named_schemas("definitions", Applies.BY_REFERENCE, vocabulary=Vocabulary.NONE),
+    Keyword("type", f"one of {', '.join(TYPES)}, or a list of them", _is_type),
+    Keyword("enum", "a list of values", _is(list), measures=True, demanding=True),
+    Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True),
+    Keyword("multipleOf", "a number greater than 0", _is_positive, measures=True, demanding=True),
+    _number("minimum"),
+    _number("maximum"),
+    Keyword("exclusiveMinimum", **_BOOLEAN_BOUND),
+    Keyword("exclusiveMaximum", **_BOOLEAN_BOUND),
+    _number("exclusiveMinimum", since=6),
+    _number("exclusiveMaximum", since=6),
+    _count("minLength", demanding=True),
+    _count("maxLength"),
+    _string("pattern", demanding=True),
+    _string("format", vocabulary=Vocabulary.FORMAT),
+    Keyword("items", "a schema or a list of schemas", _is(dict, bool, list), Vocabulary.APPLICATOR, Holds.SCHEMA_OR_LIST, Applies.INSIDE, until=2019),
+    Keyword(
+        "items", 'a schema (since 2020-12 a list of schemas is "prefixItems")', _is(dict, bool), Vocabulary.APPLICATOR, Holds.SCHEMA,
+        Applies.INSIDE, since=2020,
+    ),
+    _schemas("prefixItems", Applies.INSIDE, since=2020),
+    _schema("additionalItems", Applies.INSIDE, until=2019),
+    _schema("unevaluatedItems", Applies.INSIDE, vocabulary=_UNEVALUATED, since=2019, risky=True, negating=True, monotone=False),
+    _schema("contains", Applies.AS_PROBE, since=6, demanding=True, risky=True, negating=True, monotone=False),
+    _count("minContains", since=2019),
+    _count("maxContains", since=2019),
+    _count("minItems", demanding=True),
+    _count("maxItems"),
+    _boolean("uniqueItems"),
+    _named_schemas("properties", Applies.INSIDE),
+    _named_schemas("patternProperties", Applies.INSIDE),
+    _schema("additionalProperties", Applies.INSIDE),
+    _schema("unevaluatedProperties", Applies.INSIDE, vocabulary=_UNEVALUATED, since=2019, risky=True, negating=True, monotone=False),
+    _schema("propertyNames", Applies.AS_PROBE, since=6),
+    Keyword("required", "a list of strings", _are_strings, demanding=True),
+    Keyword("dependentRequired", "an object of lists of strings", _are_string_lists, since=2019),
+    Keyword(
+        "dependencies", "an object of schemas or lists of strings", _are_dependencies, Vocabulary.NONE, Holds.SCHEMA_OR_STRINGS_MAP,
+        Applies.AS_CONDITION, until=7, describes=True, risky=True,
+    ),
+    _named_schemas("dependentSchemas", Applies.AS_CONDITION, since=2019, describes=True, risky=True, negating=True),
+    _count("minProperties", demanding=True),
+    _count("maxProperties"),
+    _schemas("allOf", Applies.AS_PART, describes=True, demanding=True, risky=True),
+    _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True),
+    _schemas("oneOf", Applies.AS_BRANCH, describes=True, demanding=True, risky=True, negating=True, monotone=False),
+    _schema("not", Applies.AS_CONDITION, demanding=True, risky=True, negating=True, monotone=False),
+    _schema("if", Applies.AS_CONDITION, since=7, describes=True, demanding=True, risky=True, negating=True, monotone=False),
+    _schema("then", Applies.AS_CONDITION, since=7, monotone=False),
+    _schema("else", Applies.AS_CONDITION, since=7, monotone=False),
+)
+
+
+def of_draft(draft: int) -> dict[str, Keyword]:
+    """Return the keywords that a draft knows, by name."""
+    return {keyword.name: keyword for keyword in KEYWORDS if keyword.since <= draft <= keyword.until}
+
+
+def named(says: Callable[[Keyword], bool]) -> frozenset[str]:
+    """Return the names of the keywords of which something holds in some draft.
+
+    >>> sorted(named(lambda keyword: keyword.refers))
+    ['$dynamicRef', '$ref', '$recursiveRef']
+    """
+    return frozenset(keyword.name for keyword in KEYWORDS if says(keyword))
+
+
+def applying(*ways: Applies, holds: Holds | None = None) -> tuple[str, ...]:
+    """Return the names of the keywords whose subschemas apply in one of some ways, in the order of the records; on request of one form.
+
+    >>> applying(Applies.AS_BRANCH), applying(Applies.INSIDE, holds=Holds.MAP)
+    (('anyOf', 'oneOf'), ('properties', 'patternProperties'))
+    """
+    forms = {holds, Holds.SCHEMA_OR_LIST} if holds in (Holds.SCHEMA, Holds.LIST) else {holds, Holds.SCHEMA_OR_STRINGS_MAP}
+    names = [keyword.name for keyword in KEYWORDS if keyword.applies in ways and (holds is None or keyword.holds in forms)]
+    return tuple(dict.fromkeys(names))
