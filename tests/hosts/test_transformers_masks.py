@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 from transformers import GenerationMixin, LogitsProcessor
 
 import constrained as c
-from constrained.integrations import transformers as integration
+from constrained.integrations.servers import masks
 from constrained.integrations.transformers import GrammarProcessor, grammar_candidates
 
 from .conftest import PATTERN
@@ -55,7 +55,7 @@ def test_mask_is_exact_for_every_dtype_and_width(constraint, tiny_vocabulary, dt
 
 def test_both_ways_of_unpacking_agree():
     words = torch.randint(-(2**31), 2**31 - 1, (3, 50), dtype=torch.int32)
-    assert torch.equal(integration._unpacked(words), integration._unpacked_on_cpu(words))
+    assert torch.equal(masks._by_shifts(words), masks._by_numpy(words))
 
 
 def test_cuda(constraint):

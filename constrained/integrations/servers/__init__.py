@@ -1,0 +1,1 @@
+"""Serving engines: vLLM and SGLang ask for the same few things, in their own words; what a request says, a cursor, masks on a device."""

@@ -1,0 +1,131 @@
+"""A matcher as serving engines use one: it answers instead of raising, reads many tokens at once, and takes back the end as well.
+
+Whatever goes wrong in one request may not end the engine that serves the others: where a mask takes too much work the request is told to stop,
+and the log says why.
+
+Tested in tests/hosts/test_servers.py, against fresh matchers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...engine.matcher import Matcher
+from ...errors import LimitExceeded, Rejected
+
+_log = logging.getLogger("constrained.servers")
+
+
+class Cursor:
+    """A cursor of one request.
+
+    stop: further ids at which the engine ends the request; each may come exactly where the text may end.
+    Invariant: `_behind` counts the tokens since the end, which are read and mean nothing.
+    """
+
+    def __init__(self, matcher: Matcher, stop: Collection[int] = ()) -> None:
+        self._matcher = matcher
+        self._stop = frozenset(stop) - set(matcher.constraint.stop)
+        self._behind = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether a stop token has been read."""
+        return self._behind > 0 or self._matcher.is_finished()
+
+    def accept(self, tokens: Sequence[int]) -> bool:
+        """Read some tokens, all or, where one may not come, none; what comes behind the end is read and means nothing."""
+        for read, token in enumerate(tokens):
+            if self.finished:
+                self._behind += 1
+            elif not self._advance(token):
+                self.rollback(read)
+                return False
+        return True
+
+    def _advance(self, token: int) -> bool:
+        try:
+            self._matcher.advance(token)
+        except Rejected:
+            if token not in self._stop or not self._matcher.is_accepting():
+                return False
+            self._behind = 1
+        except LimitExceeded as error:
+            _log.error("a request is ended: %s", error)
+            return False
+        return True
+
+    def validate(self, tokens: Sequence[int]) -> list[int]:
+        """Return the tokens that may come, up to the first that may not; nothing is read.  Negative ids are padding."""
+        found: list[int] = []
+        for token in tokens:
+            if token < 0 or self.finished or not self._advance(token):
+                break
+            found.append(token)
+        self.rollback(len(found))
+        return found
+
+    def rollback(self, count: int) -> None:
+        """Take back the last tokens, those behind the end included."""
+        behind = min(count, self._behind)
+        self._behind -= behind
+        self._matcher.rollback(count - behind)
+
+    def fill(self, bitmask: Any, row: int) -> None:
+        """Write the mask of the next token into a row; behind the end, only stop tokens."""
+        if self.finished:
+            _only(bitmask, row, (*self._matcher.constraint.stop, *self._stop))
+            return
+        try:
+            self._matcher.fill_mask(bitmask, row)
+        except LimitExceeded as error:
+            _log.error("a request is ended: %s", error)
+            _only(bitmask, row, (*self._matcher.constraint.stop, *self._stop))
+            return
+        if self._stop:
+            self._stop_here(bitmask, row)
+
+    def _stop_here(self, bitmask: Any, row: int) -> None:
+        """Allow the engine's own stop tokens where the text may end, and only there, unless nothing else could come."""
+        words = _words(bitmask, row)
+        before = words.copy()
+        allowed = self._matcher.is_accepting()
+        for token in self._stop:
+            if token >> 5 < len(words):
+                bit = np.uint32(1 << (token & 31))
+                words[token >> 5] = words[token >> 5] | bit if allowed else words[token >> 5] & ~bit
+        if not words.any():
+            words[:] = before
+
+    def forced(self) -> list[int]:
+        """Return tokens that have to come."""
+        return [] if self.finished else self._matcher.forced_tokens()
+
+    def copy(self) -> Cursor:
+        """Return an independent cursor at the same place."""
+        twin = object.__new__(Cursor)
+        twin._matcher, twin._stop, twin._behind = self._matcher.copy(), self._stop, self._behind
+        return twin
+
+    def reset(self) -> None:
+        """Go back to the start."""
+        self._matcher.reset()
+        self._behind = 0
+
+
+def _words(bitmask: Any, row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    array = bitmask if isinstance(bitmask, np.ndarray) else bitmask.numpy()
+    found: np.ndarray[Any, np.dtype[np.uint32]] = array[row].view(np.uint32)
+    return found
+
+
+def _only(bitmask: Any, row: int, tokens: Collection[int]) -> None:
+    words = _words(bitmask, row)
+    words[:] = 0
+    for token in tokens:
+        if token >> 5 < len(words):
+            words[token >> 5] |= np.uint32(1 << (token & 31))

@@ -1,0 +1,110 @@
+"""What a request to a serving engine says → its constraint, found again where the same is asked for.
+
+Requests come as text, from strangers: a kind and what it is about.
+
+    json      a JSON Schema                          regex     a regular expression of Python
+    choice    a JSON list of texts                   lark      a Lark grammar
+    format    the name of a chat format; `tools`, `tool_choice` and `prompt` beside it
+
+Schemas are read practically (see `schema.profiles`) unless the request says ``profile="exact"``: an endless run of blanks loses a request.
+
+Tested in tests/hosts/test_servers.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from ...engine.constraint import Constraint, compile
+from ...engine.tokens.vocabulary import Vocabulary
+from ...errors import ConstrainedError, shown
+from ...formats import ChatFormat
+from ...grammar import Grammar
+
+KINDS = ("json", "regex", "choice", "lark", "format")
+BESIDE = ("profile", "tools", "tool_choice", "prompt", "budget")
+PREFIX = "constrained_"
+_KEPT = 256  # constraints
+
+
+def read_arguments(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a request's further arguments say: those named ``constrained_…``, without that; empty where there are none.
+
+    Raises: ConstrainedError: an unknown name, several kinds, or none.
+
+    >>> read_arguments({"constrained_choice": '["yes", "no"]', "other": 1})
+    {'choice': '["yes", "no"]'}
+    """
+    found = {name.removeprefix(PREFIX): value for name, value in (given or {}).items() if name.startswith(PREFIX)}
+    unknown = sorted(found.keys() - {*KINDS, *BESIDE})
+    names = ", ".join(PREFIX + name for name in (*KINDS, *BESIDE))
+    if unknown:
+        raise ConstrainedError(f"unknown argument {PREFIX}{unknown[0]:.100}", instead=f"one of: {names}")
+    if found and len(found.keys() & set(KINDS)) != 1:
+        raise ConstrainedError(f"{len(found.keys() & set(KINDS))} grammars in a request", because="it has exactly one", instead=f"one of: {names}")
+    return found
+
+
+def grammar_of(asked: Mapping[str, Any]) -> Grammar:
+    """Return the grammar that a request asks for.
+
+    Raises: ConstrainedError: it cannot be read.
+    """
+    kind = next((kind for kind in KINDS if kind in asked), None)
+    if kind is None:
+        raise ConstrainedError("a request without a grammar", instead="one of: " + ", ".join(KINDS))
+    spec = asked[kind]
+    if not isinstance(spec, str):
+        raise ConstrainedError(f"{kind} of a request is a text", because=f"got {shown(spec)}", instead="JSON as text")
+    if kind == "json":
+        return Grammar.from_json_schema(_json(spec, kind), profile=asked.get("profile", "practical"))
+    if kind == "choice":
+        return Grammar.choice(_json(spec, kind))
+    if kind == "regex":
+        return Grammar.from_regex(spec)
+    if kind == "lark":
+        return Grammar.from_lark(spec)
+    if spec not in ChatFormat.names():
+        raise ConstrainedError(f"unknown format {shown(spec)}", instead="a name that 'constrained formats' lists")
+    tools = _json(asked["tools"], "tools") if "tools" in asked else None
+    return ChatFormat.load(spec).grammar(tools, tool_choice=asked.get("tool_choice", "auto"), prompt=asked.get("prompt", ""))
+
+
+def _json(text: Any, name: str) -> Any:
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConstrainedError(f"{name} of a request is no JSON", because=str(error)[:200]) from error
+
+
+class Requests:
+    """The constraints of an engine, by what was asked for; those that were asked for last are kept."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self._known: OrderedDict[str, Constraint] = OrderedDict()
+        self._lock = Lock()
+
+    def constraint(self, asked: Mapping[str, Any]) -> Constraint:
+        """Return the constraint that a request asks for.
+
+        Raises: what `grammar_of` and `compile` raise.
+        """
+        key = json.dumps({name: value for name, value in asked.items() if name != "budget"}, sort_keys=True, default=repr)
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+                return found
+        made = compile(grammar_of(asked), self.vocabulary)
+        with self._lock:
+            self._known[key] = made
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return made

@@ -1,0 +1,147 @@
+"""What vLLM and SGLang have in common: requests as text, cursors that answer instead of raising, masks on logits."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+import constrained as c
+from constrained.integrations.servers.cursor import Cursor
+from constrained.integrations.servers.masks import constrain
+from constrained.integrations.servers.requests import Requests, grammar_of, read_arguments
+
+SCHEMA = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+TOOLS = json.dumps([{"name": "ping", "parameters": {"type": "object", "properties": {}}}])
+
+# What a request says → a word of its grammar, and a text that is none.
+ASKED = [
+    ({"json": SCHEMA}, '{"n": 1}', '{"n":1}'),
+    ({"json": SCHEMA, "profile": "exact"}, '{ "n" :1}', '{"n": "x"}'),
+    ({"regex": "a{2,3}"}, "aa", "a"),
+    ({"choice": '["yes", "no"]'}, "no", "maybe"),
+    ({"lark": 'start: "<" start ">" |'}, "<<>>", "<<>"),
+    ({"format": "hermes", "tools": TOOLS, "tool_choice": "required"}, '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>', "Hello."),
+]
+
+
+@pytest.mark.parametrize(("asked", "word", "other"), ASKED, ids=lambda value: str(value)[:30])
+def test_a_request_says_what_it_wants_as_text(asked, word, other, tiny_vocabulary):
+    vocabulary, constraint = tiny_vocabulary, Requests(tiny_vocabulary).constraint(asked)
+    names = {name: token for name, token in vocabulary.special.items() if "tool_call" in name}
+
+    def reads(text):
+        matcher, parts = constraint.matcher(), [text]
+        for name in names:
+            parts = [piece for part in parts for piece in (part.replace(name, f"\0{name}\0").split("\0") if part not in names else [part])]
+        try:
+            for part in filter(None, parts):
+                for token in [names[part]] if part in names else vocabulary.tokenize(part.encode()):
+                    matcher.advance(token)
+        except c.Rejected:
+            return False
+        return matcher.is_accepting()
+
+    assert reads(word)
+    assert not reads(other)
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"constrained_jsn": "{}"}, "unknown argument constrained_jsn"),
+    ({"constrained_json": "{}", "constrained_regex": "a"}, "2 grammars in a request"),
+    ({"constrained_profile": "exact"}, "0 grammars in a request"),
+    ({"constrained_json": {"type": "object"}}, "json of a request is a text"),
+    ({"constrained_json": "{"}, "json of a request is no JSON"),
+    ({"constrained_choice": "yes"}, "choice of a request is no JSON"),
+    ({"constrained_regex": "(a"}, "a"),
+    ({"constrained_format": "/etc/passwd"}, "unknown format"),
+    ({"constrained_format": "hermes", "constrained_tools": "["}, "tools of a request is no JSON"),
+])
+def test_what_cannot_be_read_is_refused_by_name(given, message):
+    with pytest.raises(c.ConstrainedError, match=message):
+        grammar_of(read_arguments(given))
+
+
+def test_what_is_asked_for_again_is_found_again(tiny_vocabulary):
+    requests = Requests(tiny_vocabulary)
+    assert requests.constraint({"regex": "a"}) is requests.constraint({"regex": "a", "budget": 7})
+    assert requests.constraint({"regex": "a"}) is not requests.constraint({"regex": "b"})
+
+
+def _row(cursor, words):
+    row = np.zeros((1, words), np.int32)
+    cursor.fill(row, 0)
+    return row.tobytes()
+
+
+def test_a_cursor_is_a_matcher_that_answers(tiny_vocabulary):
+    """Random walks of accept, validate and rollback, against a cursor that reads the same tokens from the start."""
+    constraint = c.compile(c.Grammar.from_regex(r"[ab]{1,4}(cd)*"), tiny_vocabulary)
+    own = next(token for token, text in enumerate(tiny_vocabulary.tokens) if text == b"\n")  # a stop token that the engine adds
+    random_, ids = random.Random(5), [*(tiny_vocabulary.by_text[text] for text in (b"a", b"b", b"c", b"d")), *constraint.stop, own]
+    for _ in range(60):
+        cursor, read = Cursor(constraint.matcher(), [own]), []
+        for _ in range(20):
+            tokens = [random_.choice(ids) for _ in range(random_.randrange(1, 4))]
+            kept = cursor.validate(tokens)
+            assert kept == tokens[: len(kept)]
+            before = _row(cursor, tiny_vocabulary.words)
+            accepted = cursor.accept(tokens)
+            if accepted:
+                read += tokens
+                count = random_.randrange(len(read) + 1) if random_.random() < 0.4 else 0
+                cursor.rollback(count)
+                del read[len(read) - count :]
+            else:
+                assert _row(cursor, tiny_vocabulary.words) == before
+            again = Cursor(constraint.matcher(), [own])
+            assert again.accept(read)
+            assert (again.finished, _row(again, tiny_vocabulary.words)) == (cursor.finished, _row(cursor, tiny_vocabulary.words))
+            assert _row(cursor.copy(), tiny_vocabulary.words) == _row(cursor, tiny_vocabulary.words)
+
+
+def test_the_engines_own_stop_tokens_come_where_the_text_may_end(tiny_vocabulary):
+    own = tiny_vocabulary.by_text[b"\n"]
+    cursor = Cursor(c.compile(c.Grammar.from_regex("ab?"), tiny_vocabulary).matcher(), [own])
+    assert cursor.validate([own]) == []
+    assert cursor.accept(tiny_vocabulary.tokenize(b"a"))
+    assert cursor.validate([own, own]) == [own]
+    assert cursor.accept([own])
+    assert cursor.finished
+    cursor.rollback(1)
+    assert not cursor.finished
+
+
+def test_too_much_work_in_a_mask_ends_the_request_and_not_the_engine(tiny_vocabulary, caplog):
+    constraint = c.compile(c.Grammar.from_json_schema({"type": "object"}), tiny_vocabulary, max_work=10**6)
+    cursor = Cursor(constraint.matcher())
+    constraint.budget.left = constraint.budget.limit = 0
+    row = np.zeros((1, tiny_vocabulary.words), np.int32)
+    constraint.vocabulary.kernels.clear()
+    fresh = c.compile(c.Grammar.from_json_schema({"type": "object", "minProperties": 3}), tiny_vocabulary, max_work=60)
+    cursor = Cursor(fresh.matcher())
+    for token in tiny_vocabulary.tokenize(b'{"a": ['):
+        cursor.accept([token])
+    cursor.fill(row, 0)
+    allowed = set(np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")))
+    assert allowed == set(fresh.stop) or "request is ended" not in caplog.text
+    assert "a request is ended: too much work" in caplog.text
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2], [2], [0, 2], []])
+@pytest.mark.parametrize("width", [-5, 0, 40])
+def test_masks_reach_the_logits_of_their_rows_alone(rows, width, tiny_vocabulary):
+    constraint = c.compile(c.Grammar.from_regex("[a-c]x"), tiny_vocabulary)
+    logits = torch.zeros(3, tiny_vocabulary.size + width)
+    constrain(logits, [(row, Cursor(constraint.matcher())) for row in rows], tiny_vocabulary.words)
+    matcher = constraint.matcher()
+    wanted = {token for token in range(tiny_vocabulary.size) if matcher.accepts(token)}
+    for row in range(3):
+        finite = set(torch.isfinite(logits[row]).nonzero().flatten().tolist())
+        assert finite == (wanted if row in rows else set(range(logits.shape[1])))
