@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
 from constrained.engine.kernel._machines cimport UNKNOWN
 from constrained.engine.kernel._objects cimport Objects
 from constrained.engine.kernel._packed cimport Mask
@@ -46,12 +46,18 @@ cdef class Automaton(Objects):
     # closure scratch
     cdef Ints work, closed
     cdef Map closed_at
+    cdef Ints order, trail          # machine states that call others, callees first; a way down to one, with the next call of each
+    cdef uint64_t closure           # even: of machine states that are in order, one more: of those that have passed their stacks on
     cdef int32_t* path
 
     cdef int reach(self, int q, int stack) except -1
     cdef int find_closed(self, int q) noexcept
     cdef int index_closed(self) except -1
-    cdef int propagate(self, int q, int stack) except -1
+    cdef bint join(self, int q, int stack) except -1
+    cdef int return_from(self, int q, int stack) except -1
+    cdef bint call_all(self) except -1
+    cdef int put_in_order(self, int machine) except -1
+    cdef bint visit(self, int machine) except -1
     cdef int surface_of(self, int callee) noexcept
     cdef int pop(self, int q, int stack) except -1
     cdef int close(self, int flags) except -1

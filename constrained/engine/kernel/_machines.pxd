@@ -26,6 +26,7 @@ cdef struct Machine:
     int32_t set, extra, more        # of a native object state; see _objects.pyx
     uint8_t kind                    # 0: any other state
     uint8_t flags
+    uint64_t seen                   # the closure that came by last; see `Automaton.call_all`
 
 
 cdef class Machines:

@@ -14,13 +14,14 @@ from constrained.engine.kernel._machines cimport FINAL, UNKNOWN
 from constrained.engine.memory._meter cimport ask, work
 from constrained.engine.kernel._objects cimport OTHER
 from constrained.engine.kernel._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words
-from constrained.engine.kernel._tables cimport Ints, Map, ints_add, map_get, map_put
+from constrained.engine.kernel._tables cimport Ints, Map, ints_add, map_free, map_get, map_put, pair
 
 cdef enum:
     DEAD = 0
     ADDED = 32          # ticks that it takes to add an inner mask
     TRIED = 16          # and to look at a token again
     GROUPED = 32        # and at a group of exits
+    NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
 
 
 cdef class Masks(Literals):
@@ -33,11 +34,13 @@ cdef class Masks(Literals):
         free(self.doubtful.at)
         free(self.apart.at)
         free(self.generic.at)
+        free(self.added.at)
 
     cdef int fill_draft(self, int state) except -1:
         """Draft the mask of a state."""
-        cdef int i, token, q, stack, node, light = self.states[state].light
+        cdef int i, token, q, stack, node, begun = 0, light = self.states[state].light
         self.doubtful.size = 0
+        map_free(&self.added)
         if light == UNKNOWN:
             light = self.split(state)
         if light != state:
@@ -53,6 +56,9 @@ cdef class Masks(Literals):
             self.deferred.size -= 3
             q, stack, node = (
                 self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1], self.deferred.at[self.deferred.size + 2])
+            begun += node >= 0
+            if begun > NOTED and node >= 0 and not self.is_first(q, stack, node):
+                continue
             if self.texts.languages[self.texts.positions[q >> 1].language].texts >= 0:
                 self.add_literals(q, stack, node)
             else:
@@ -67,6 +73,16 @@ cdef class Masks(Literals):
             for token in self.stop:
                 draft_token(&self.draft, token)
         return 0
+
+    cdef bint is_first(self, int q, int stack, int node) except -1:
+        """Note a text below a trie node; say whether it is met for the first time in this mask.
+
+        Where texts of any length follow each other (comments made of comments), there are exponentially many ways to a node.
+        """
+        if map_get(&self.added, pair(q, stack), node) >= 0:
+            return False
+        map_put(&self.added, pair(q, stack), node, 0)
+        return True
 
     # -- texts and what lies behind them ------------------------------------------------------------------------------------
 
