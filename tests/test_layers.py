@@ -24,7 +24,7 @@ LAYERS = (
     ("grammar", "schema"),
     ("engine",),
     ("formats",),
-    ("integrations", "default_model", "benchmarks"),
+    ("integrations", "default_model", "benchmarks", "research"),
     ("cli",),
 )
 CORE = ("errors", "work", "caches", "machine", "regex", "grammar", "schema", "engine")

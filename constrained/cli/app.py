@@ -13,6 +13,7 @@ from constrained.cli.commands.grammars import formats, show
 from constrained.cli.commands.mask import mask
 from constrained.cli.commands.rendering import render
 from constrained.cli.commands.specifications import spec
+from constrained.cli.commands.trace import trace
 from constrained.cli.commands.transcripts import parse, validate
 
 from .. import __version__
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (formats, show, mask, validate, parse, render, spec, generate, demo, bench):
+for command in (formats, show, mask, validate, parse, render, spec, generate, trace, demo, bench):
     app.command()(command)
 
 

@@ -67,11 +67,12 @@ def trace(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) ->
     return Trace(len(ids), forced, median(seconds) if seconds else 0.0)
 
 
-def prompt_text(tokenizer: Any, prompt: str) -> str:
-    """Return the prompt as the tokenizer's chat template writes it; as it is where there is no template."""
+def prompt_text(tokenizer: Any, prompt: str, tools: list[Any] | None = None, format: str | None = None) -> str:
+    """Return the prompt as the tokenizer's chat template writes it, with the tools; as it is where there is no template."""
     if not getattr(tokenizer, "chat_template", None):
         return prompt
-    text = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], add_generation_prompt=True, tokenize=False)
+    messages = [{"role": "user", "content": prompt}]
+    text = tokenizer.apply_chat_template(messages, tools=tools, format=format or "", add_generation_prompt=True, tokenize=False)
     if not isinstance(text, str):
         raise ConstrainedError("the chat template returned no text", because=f"it returned {type(text).__name__}")
     return text

@@ -13,10 +13,10 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.vocabulary import Vocabulary
@@ -24,12 +24,16 @@ from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, Vo
 from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
+    import random
+
     from constrained.engine.budget.completion import Completions
     from constrained.engine.matcher import Matcher
     from constrained.engine.warm import Explorer
     from constrained.formats import ChatFormat
     from constrained.grammar import Grammar
     from constrained.integrations.transformers import GrammarProcessor, MaxNewTokens
+    from constrained.research.trace import Trace
+    from constrained.research.words import Comparison
 
 CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
 REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
@@ -313,6 +317,31 @@ class Constraint:
         found: Constraint = importlib.import_module("constrained.integrations.stored").load(path, vocabulary, formats=formats, options=options)
         return found
 
+    # -- to study it: `constrained.research`, which loads with the first call ------------------------------------------------------
+
+    def trace(self, model: Any, prompt: Any = "", **options: Any) -> Trace:
+        """Let a model write and note every step: mask size, probability removed, entropy, time; see `research.trace` for the options."""
+        return cast("Trace", _research("trace").trace(self, model, prompt, **options))
+
+    def count(self, up_to: int) -> int:
+        """Return how many words have at most `up_to` symbols: bytes, and special tokens as one each."""
+        return int(_research("words").count(self, up_to))
+
+    def enumerate(self, up_to: int) -> Iterator[bytes]:
+        """Yield the words of at most `up_to` symbols, shorter ones first."""
+        return cast("Iterator[bytes]", _research("words").enumerate_words(self, up_to))
+
+    def sample(self, rng: random.Random, up_to: int = 64, weights: Mapping[str, Sequence[float]] | None = None) -> bytes:
+        """Return a random word of at most `up_to` symbols: each equally likely; or by weights, rule → a number for each alternative.
+
+        Raises: GrammarError: no word is as short; weights that fit no rule.
+        """
+        return cast("bytes", _research("words").sample(self, rng, up_to) if weights is None else _research("derive").derive(self, rng, up_to, weights))
+
+    def language_equal(self, other: Constraint, up_to: int | None = None) -> Comparison:
+        """Compare two languages up to words of so many symbols; the result is true if they agree, else it has a shortest separating word."""
+        return cast("Comparison", _research("words").language_equal(self, other, up_to))
+
     def place(self) -> tuple[Kernel, int]:
         """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its bound."""
         kernel = self._place[0]
@@ -356,6 +385,10 @@ def logits_processor(
     integration = importlib.import_module("constrained.integrations.transformers")
     processor: GrammarProcessor = integration.logits_processor(constraints, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
     return processor
+
+
+def _research(module: str) -> Any:
+    return importlib.import_module(f"constrained.research.{module}")
 
 
 def _named(grammar: Grammar) -> str | None:

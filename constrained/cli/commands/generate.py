@@ -53,7 +53,7 @@ def generate(
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
     constraint = compile(grammar, vocabulary)
     stop = stop_ids(vocabulary, format)
-    text = prompt_text(tokenizer, prompt) or tokenizer.bos_token
+    text = prompt_text(tokenizer, prompt, asked.definitions(), format) or tokenizer.bos_token
     for turn in range(n):
         ids = run_model(language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint)
         row = _row(vocabulary, ids, stop, asked)

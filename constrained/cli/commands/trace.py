@@ -1,0 +1,62 @@
+"""`trace`: a generation step by step, as a table or as a page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from constrained.cli.console import console
+from constrained.cli.generation import prompt_text
+from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_model
+from constrained.cli.languages import Language, LarkOption, RegexOption, TextsOption
+from constrained.cli.samples import PROMPT, TOOLS
+from constrained.engine.constraint import compile
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.research.page import figures
+from constrained.research.trace import Trace
+from constrained.research.trace import trace as run_trace
+
+
+def trace(
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")] = None,
+    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
+    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = PROMPT,
+    html: Annotated[str | None, typer.Option("--html", help="Write a page that shows it, and nothing else.")] = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Where the generation is cut.")] = 200,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a generation step by step: what the mask removed, what was forced, what was nearly forbidden.
+
+    Without a language: a call of the demonstration's tools in the format hermes.
+    """
+    if not any((format, schema, regex, lark, choice)):
+        format, tool_choice = "hermes", "required"
+    asked = Language(format, schema, regex, lark, choice, tools, tool_choice)
+    definitions = TOOLS if format is not None and tools is None else asked.definitions()
+    grammar = asked.grammar() if format is None else asked.chat().grammar(definitions, tool_choice=tool_choice)
+    language_model, tokenizer = read_model(model)
+    constraint = compile(grammar, Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size))
+    text = prompt_text(tokenizer, prompt, definitions, format)
+    found = run_trace(constraint, language_model, text, tokenizer=tokenizer, max_new_tokens=max_tokens, temperature=temperature, seed=seed)
+    if html is not None:
+        found.save(html)
+        typer.echo(f"{html}: {figures(found)}")
+    elif as_json:
+        typer.echo(found.to_json())
+    else:
+        _print(found)
+
+
+def _print(found: Trace) -> None:
+    table = Table("token", "", "allowed", "removed", "entropy, bits", "rather")
+    for step in found.steps:
+        rather = ", ".join(f"{each.text!r} {each.probability:.0%}" for each in step.forbidden[:2])
+        bits = f"{step.entropy_before:.2f} → {step.entropy_after:.2f}"
+        table.add_row(repr(step.text), "" if step.kind == "free" else step.kind, str(step.allowed), f"{step.removed:.1%}", bits, rather)
+    console().print(table)
+    typer.echo(figures(found))

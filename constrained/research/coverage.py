@@ -1,0 +1,214 @@
+"""Which rules of a grammar, and which branches of schemas, a corpus of texts has used.
+
+    covered = rule_coverage(grammar, texts)       # rule → what its alternatives are, and how many texts need each
+    covered.unused()                              # what no text has shown
+
+**Rules.**  A text *needs* an alternative if it is no word of the grammar without it.  So the question is put to the engine, not to a parse tree:
+one constraint for each alternative, each reads all texts.  Where a text can be derived in two ways it needs neither; those that
+some derivation could have used are not told from those that none could.  Rules that readers made for repeats and options count under the
+rule that they stand in.
+
+**Schemas.**  An instance is walked beside its schema: properties given and left out, values of an enum, alternatives of ``anyOf`` and
+``oneOf`` that hold, types among several, empty and filled arrays, each by its JSON pointer.  Whether a branch holds, `jsonschema` says.
+
+Tests: tests/test_coverage.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..engine.constraint import Constraint, compile
+from ..engine.tokens.vocabulary import Vocabulary
+from ..errors import GrammarError
+from ..grammar.ir import Embedded, Grammar, Literal, Pattern, Ref
+from ..grammar.ir import Symbol as Part
+
+MOST_DEPTH = 64  # of schemas: a reference may lead back to itself
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One alternative of a rule, or one branch of a schema, and how many texts used it."""
+
+    where: str  # "rule tool_call"; a JSON pointer
+    what: str
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a corpus has used."""
+
+    entries: tuple[Alternative, ...]
+    texts: int
+    rejected: int = 0  # texts that are no words, which count for nothing
+
+    def unused(self) -> list[Alternative]:
+        return [entry for entry in self.entries if not entry.used]
+
+    @property
+    def share(self) -> float:
+        """The share of the alternatives that were used."""
+        return sum(entry.used > 0 for entry in self.entries) / len(self.entries) if self.entries else 1.0
+
+    def table(self) -> str:
+        """Return a line for each alternative, those that nothing has used first."""
+        lines = [f"{entry.used:>6}  {entry.where}: {entry.what}" for entry in sorted(self.entries, key=lambda entry: entry.used > 0)]
+        return "\n".join([f"{self.share:.0%} of {len(self.entries)} alternatives, {self.texts} texts, {self.rejected} rejected", *lines])
+
+
+def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vocabulary | None = None) -> Coverage:
+    """Return how many texts need each alternative of each rule that has several.
+
+    Special tokens stand in the texts by name.  Cost: a constraint for each alternative, and every text read by each.
+    """
+    special = sorted(set(grammar.specials) | (set(vocabulary.special) if vocabulary is not None else set()))
+    read = [_symbols(text if isinstance(text, bytes) else text.encode(), special) for text in texts]
+    letters = Vocabulary([bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(special)}, stop=[], size=256 + len(special))
+    words = [word for word in read if _reads(compile(grammar, letters), word, letters)]
+    entries = []
+    for name, rule in grammar.rules.items():
+        for at, alternative in enumerate(rule.alternatives):
+            if len(rule.alternatives) > 1:
+                others = rule.alternatives[:at] + rule.alternatives[at + 1 :]
+                needed = sum(not found for found in _all_read(grammar.replace(name, others), words, letters))
+                entries.append(Alternative(f"rule {name}", " ".join(map(_shown, alternative)) or "(nothing)", needed))
+    return Coverage(tuple(entries), len(read), len(read) - len(words))
+
+
+def _all_read(grammar: Grammar, words: Sequence[Sequence[int | str]], letters: Vocabulary) -> Iterator[bool]:
+    try:
+        constraint = compile(grammar, letters)
+    except GrammarError:  # without the alternative there is no word at all
+        return iter([False] * len(words))
+    return (_reads(constraint, word, letters) for word in words)
+
+
+def _reads(constraint: Constraint, word: Sequence[int | str], letters: Vocabulary) -> bool:
+    matcher = constraint.matcher()
+    for symbol in word:
+        token = letters.special[symbol] if isinstance(symbol, str) else symbol
+        if not matcher.accepts(token):
+            return False
+        matcher.advance(token)
+    return matcher.is_accepting()
+
+
+def _symbols(text: bytes, special: Sequence[str]) -> list[int | str]:
+    """Return a text's bytes, with the special tokens that it spells as such."""
+    found: list[int | str] = []
+    names = {name.encode(): name for name in sorted(special, key=len, reverse=True)}
+    at = 0
+    while at < len(text):
+        name = next((name for name in names if text.startswith(name, at)), None)
+        found.append(text[at] if name is None else names[name])
+        at += 1 if name is None else len(name)
+    return found
+
+
+def _shown(part: Part) -> str:
+    """Return a symbol as a reader of the grammar would write it, in short."""
+    if isinstance(part, Literal):
+        return repr(part.text if len(part.text) <= 40 else part.text[:39] + "…")
+    if isinstance(part, Pattern):
+        return f"/{part.source if len(part.source) <= 40 else part.source[:39] + '…'}/"
+    return part.rule if isinstance(part, Ref) else f"<{part.name}>" if isinstance(part, Embedded) else part.name
+
+
+def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
+    """Return how many instances used each branch of a schema.
+
+    Branches: a declared property, given or left out; a value of an enum; a member of ``anyOf`` or ``oneOf``; one of several types; ``if``, then
+    or else; an array, empty or not.  Followed are properties, items, ``prefixItems``, ``allOf`` and references within the document.
+    """
+    listed = list(instances)
+    used: Counter[tuple[str, str]] = Counter()
+    known: dict[tuple[str, str], None] = {}
+    for branch, _ in _branches(schema, schema, [], "#", 0, set()):
+        known[branch] = None
+    for instance in listed:
+        used.update({branch for branch, holds in _branches(schema, schema, [instance], "#", 0, set()) if holds})
+    entries = tuple(Alternative(where, what, used[where, what]) for where, what in dict.fromkeys([*known, *used]))
+    return Coverage(entries, len(listed))
+
+
+def _branches(root: Any, schema: Any, values: list[Any], where: str, depth: int, above: set[str]) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Yield the branches of a schema, and whether one of the values that stand here used each; without values, all that are declared."""
+    if not isinstance(schema, dict) or depth > MOST_DEPTH:
+        return
+    target = schema.get("$ref")
+    if isinstance(target, str) and target.startswith("#") and (values or target not in above):
+        yield from _branches(root, _at(root, target), values, target, depth + 1, above | {target})
+    for at, each in enumerate(schema.get("enum", ())):
+        yield (where, f"enum {at}: {each!r:.40}"), any(_same(value, each) for value in values)
+    if isinstance(schema.get("type"), list):
+        for kind in schema["type"]:
+            yield (where, f"type {kind}"), any(_holds(root, {"type": kind}, value) for value in values)
+    yield from _alternatives(root, schema, values, where, depth, above)
+    yield from _members(root, schema, values, where, depth, above)
+
+
+def _alternatives(root: Any, schema: dict[str, Any], values: list[Any], where: str, depth: int, above: set[str]) -> Iterator[tuple[tuple[str, str], bool]]:
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for at, branch in enumerate(schema.get(keyword, ())):
+            fitting = [value for value in values if keyword == "allOf" or _holds(root, branch, value)]
+            if keyword != "allOf":
+                yield (f"{where}/{keyword}/{at}", "holds"), bool(fitting)
+            if fitting or not values:
+                yield from _branches(root, branch, fitting, f"{where}/{keyword}/{at}", depth + 1, above)
+    if "if" in schema:
+        for keyword, wanted in (("then", True), ("else", False)):
+            fitting = [value for value in values if _holds(root, schema["if"], value) == wanted]
+            yield (f"{where}/{keyword}", "taken"), bool(fitting)
+            if fitting or not values:
+                yield from _branches(root, schema.get(keyword), fitting, f"{where}/{keyword}", depth + 1, above)
+
+
+def _members(root: Any, schema: dict[str, Any], values: list[Any], where: str, depth: int, above: set[str]) -> Iterator[tuple[tuple[str, str], bool]]:
+    objects, arrays = [value for value in values if isinstance(value, dict)], [value for value in values if isinstance(value, list)]
+    for name, inner in (schema.get("properties") or {}).items():
+        place = f"{where}/properties/{str(name).replace('~', '~0').replace('/', '~1')}"
+        given = [value[name] for value in objects if name in value]
+        yield (place, "given"), bool(given)
+        if name not in schema.get("required", ()):
+            yield (place, "left out"), any(name not in value for value in objects)
+        if given or not values:
+            yield from _branches(root, inner, given, place, depth + 1, above)
+    prefix = schema.get("prefixItems", ())
+    for at, inner in enumerate(prefix):
+        yield from _branches(root, inner, [value[at] for value in arrays if len(value) > at], f"{where}/prefixItems/{at}", depth + 1, above)
+    if "items" in schema:
+        inside = [item for value in arrays for item in value[len(prefix) :]]
+        yield (f"{where}/items", "filled"), bool(inside)
+        yield (f"{where}/items", "empty"), any(len(value) <= len(prefix) for value in arrays)
+        if inside or not values:
+            yield from _branches(root, schema["items"], inside, f"{where}/items", depth + 1, above)
+
+
+def _holds(root: Any, schema: Any, value: Any) -> bool:
+    """Say whether a value is valid; references of the branch are those of the whole document."""
+    import jsonschema
+
+    defined = {keyword: root[keyword] for keyword in ("$defs", "definitions", "$schema") if isinstance(root, dict) and keyword in root}
+    whole = {**defined, **schema} if isinstance(schema, dict) else schema
+    return bool(jsonschema.validators.validator_for(whole, default=jsonschema.Draft202012Validator)(whole).is_valid(value))
+
+
+def _same(one: Any, two: Any) -> bool:
+    return one == two and isinstance(one, bool) == isinstance(two, bool)
+
+
+def _at(root: Any, pointer: str) -> Any:
+    """Return what a reference within the document leads to; {} where it leads nowhere."""
+    found = root
+    for part in pointer.lstrip("#").split("/")[1:]:
+        part = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list):
+            found = dict(enumerate(found)).get(int(part), {}) if part.isdigit() else {}
+        else:
+            found = found.get(part, {}) if isinstance(found, dict) else {}
+    return found

@@ -1,0 +1,226 @@
+"""The words of a constraint: how many up to a length, which they are, one drawn at random, and whether two languages agree.
+
+A word is a sequence of *symbols*: bytes, and special tokens, each of which counts one.  The engine's automaton is deterministic, so each
+word has one path, and a table "state → number of ways to its end in n symbols" counts words, not derivations.  Symbols with the same
+successor are kept together: a string's 90 printable letters are one entry.
+
+Refused: counting tokens.  A word has many tokenisations, and how many is a question about the vocabulary.
+
+Tests: tests/test_research.py, against a second engine and against `itertools.product`.
+Source: uniform sampling from a regular language by counting, Hickey and Cohen 1983; folklore.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import ConstrainedError, GrammarError, shown
+from ..work import metered
+
+if TYPE_CHECKING:
+    from ..engine.constraint import Constraint
+
+Symbol = int | str  # a byte, or the name of a special token
+Moves = tuple[tuple[tuple[Symbol, ...], int], ...]  # symbols that lead to the same state, and that state
+
+
+class Automaton:
+    """The automaton of a constraint, without its vocabulary: states, moves, which states end a word."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        self._constraint = constraint
+        self._kernel, self.start = constraint.place()
+        self._moves: dict[int, Moves] = {}
+        self._counts: dict[tuple[int, int], int] = {}
+
+    def is_final(self, state: int) -> bool:
+        return self._kernel.is_final(state)
+
+    def moves(self, state: int) -> Moves:
+        """Return what may come next: bytes in ascending order, then special tokens by id."""
+        known = self._moves.get(state)
+        if known is None:
+            kernel, names = self._kernel, self._constraint.vocabulary.names
+            grouped: dict[int, list[Symbol]] = {}
+            for byte in kernel.next_bytes(state):
+                grouped.setdefault(kernel.step_byte(state, byte), []).append(byte)
+            for token in sorted(kernel.named_tokens(state)):
+                grouped.setdefault(kernel.step_token(state, token), []).append(names[token])
+            known = self._moves[state] = tuple((tuple(symbols), after) for after, symbols in grouped.items())
+        return known
+
+    def count(self, state: int, length: int) -> int:
+        """Return how many ways of exactly `length` symbols lead from a state to the end of a word."""
+        counts, pending = self._counts, [(state, length)]
+        while pending:  # no recursion: words may be longer than Python's stack
+            at, left = key = pending[-1]
+            if key in counts:
+                pending.pop()
+            elif not left:
+                counts[key] = int(self.is_final(at))
+            else:
+                missing = [(after, left - 1) for _, after in self.moves(at) if (after, left - 1) not in counts]
+                pending += missing
+                if not missing:
+                    counts[key] = sum(len(symbols) * counts[after, left - 1] for symbols, after in self.moves(at))
+        return counts[state, length]
+
+
+def count(constraint: Constraint, up_to: int) -> int:
+    """Return how many words have at most `up_to` symbols.
+
+    Cost: (states within `up_to` symbols) × `up_to` additions.
+    Raises: LimitExceeded: too many states, see `compile`.
+    """
+    with metered(constraint.options.budget()):
+        automaton = Automaton(constraint)
+        return sum(automaton.count(automaton.start, length) for length in range(_length(up_to) + 1))
+
+
+def enumerate_words(constraint: Constraint, up_to: int) -> Iterator[bytes]:
+    """Yield the words of at most `up_to` symbols, shorter ones first, equal ones in the order of their symbols; special tokens by name."""
+    automaton, most = Automaton(constraint), _length(up_to)
+    for length in range(most + 1):
+        yield from map(spelled, _of_length(constraint, automaton, length))
+
+
+def _of_length(constraint: Constraint, automaton: Automaton, length: int) -> Iterator[list[Symbol]]:
+    """Yield the words of one length; every step leads to a word, so none is for nothing."""
+    with metered(constraint.options.budget()):
+        if not automaton.count(automaton.start, length):
+            return
+    word: list[Symbol] = []
+    path = [_ordered(automaton, automaton.start, length)]
+    while path:
+        symbol, after = next(path[-1], (None, 0))
+        if symbol is None and len(path) <= length:
+            path.pop()
+            del word[-1:]
+        elif len(path) <= length and symbol is not None:
+            word.append(symbol)
+            with metered(constraint.options.budget()):
+                path.append(_ordered(automaton, after, length - len(word)))
+        else:
+            yield list(word)
+            path.pop()
+            del word[-1:]
+
+
+def _ordered(automaton: Automaton, state: int, left: int) -> Iterator[tuple[Symbol | None, int]]:
+    """Return the symbols after which `left` - 1 more complete a word, bytes first."""
+    if not left:
+        return iter(())
+    live = [(symbol, after) for symbols, after in automaton.moves(state) if automaton.count(after, left - 1) for symbol in symbols]
+    return iter(sorted(live, key=lambda move: (isinstance(move[0], str), move[0])))
+
+
+def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
+    """Return a word of at most `up_to` symbols, every one equally likely.
+
+    Raises: GrammarError: there is none as short.
+    """
+    with metered(constraint.options.budget()):
+        automaton = Automaton(constraint)
+        totals = [automaton.count(automaton.start, length) for length in range(_length(up_to) + 1)]
+        if not any(totals):
+            raise GrammarError(f"no word has at most {up_to} symbols", because="symbols are bytes and special tokens", instead="a larger up_to")
+        place = rng.randrange(sum(totals))
+        length = 0
+        while place >= totals[length]:
+            place -= totals[length]
+            length += 1
+        state, word = automaton.start, list[Symbol]()
+        for left in range(length, 0, -1):
+            for symbols, after in automaton.moves(state):
+                each = automaton.count(after, left - 1)
+                if place < each * len(symbols):
+                    word.append(symbols[place // each])
+                    place, state = place % each, after
+                    break
+                place -= each * len(symbols)
+        return spelled(word)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether two languages agree; true as a condition if they do.
+
+    `word` is a shortest word of one that is none of the other, and `first_has_it` says whose it is.  `complete`: the answer holds for
+    words of any length; else for those of at most `up_to` symbols.
+    """
+
+    equal: bool
+    complete: bool
+    up_to: int | None
+    pairs: int  # of states that were compared
+    word: bytes | None = None
+    first_has_it: bool | None = None
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+
+def language_equal(first: Constraint, second: Constraint, up_to: int | None = None) -> Comparison:
+    """Compare the words of two constraints, of at most `up_to` symbols (None: of any length, where that comes to an end).
+
+    Pairs of states that the same symbols lead to are visited in the order of their distance; where one of a pair ends a word and the other
+    does not, the symbols are a separating word, and none is shorter.  Vocabularies play no part, but for the names of special tokens.
+    Cost: the pairs within `up_to` symbols; two regular languages have few, a nested one has ever more.
+    Raises: LimitExceeded: see `compile`.  ConstrainedError: up_to is no length.
+    """
+    most = None if up_to is None else _length(up_to)
+    with metered(first.options.budget()):
+        one, two = Automaton(first), Automaton(second)
+        start: tuple[int | None, int | None] = (one.start, two.start)
+        back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Symbol] | None] = {start: None}
+        queue, cut = deque([(start, 0)]), False
+        while queue:
+            pair, length = queue.popleft()
+            ends = [state is not None and automaton.is_final(state) for automaton, state in ((one, pair[0]), (two, pair[1]))]
+            if ends[0] != ends[1]:
+                return Comparison(False, True, most, len(back), _word(back, pair), ends[0])
+            following = _paired(one, two, pair)
+            if length == most:
+                cut = cut or any(after not in back for after, _ in following)
+                continue
+            for after, symbol in following:
+                if after not in back:
+                    back[after] = pair, symbol
+                    queue.append((after, length + 1))
+        return Comparison(True, not cut, most, len(back))
+
+
+def _paired(one: Automaton, two: Automaton, pair: tuple[int | None, int | None]) -> list[tuple[tuple[int | None, int | None], Symbol]]:
+    """Return the pairs that one symbol leads to, each once, with the first such symbol; None: nothing goes on so."""
+    found: dict[Symbol, list[int | None]] = {}
+    for side, (automaton, state) in enumerate(((one, pair[0]), (two, pair[1]))):
+        for symbols, after in () if state is None else automaton.moves(state):
+            for symbol in symbols:
+                found.setdefault(symbol, [None, None])[side] = after
+    first: dict[tuple[int | None, int | None], Symbol] = {}
+    for symbol in sorted(found, key=lambda symbol: (isinstance(symbol, str), symbol)):
+        first.setdefault((found[symbol][0], found[symbol][1]), symbol)
+    return list(first.items())
+
+
+def _word(back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Symbol] | None], pair: tuple[int | None, int | None]) -> bytes:
+    found: list[Symbol] = []
+    while (step := back[pair]) is not None:
+        pair, symbol = step
+        found.append(symbol)
+    return spelled(found[::-1])
+
+
+def spelled(word: list[Symbol]) -> bytes:
+    """Return symbols as text, special tokens by name."""
+    return b"".join(symbol.encode() if isinstance(symbol, str) else bytes((symbol,)) for symbol in word)
+
+
+def _length(up_to: object) -> int:
+    if isinstance(up_to, bool) or not isinstance(up_to, int) or up_to < 0:
+        raise ConstrainedError("up_to is a number of symbols", because=f"it is {shown(up_to)}", instead="for instance 20: bytes and special tokens")
+    return up_to

@@ -1,0 +1,62 @@
+"""Which alternatives a text needs, which branches an instance uses: counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import constrained as c
+from constrained.cli.samples import TOOLS
+from constrained.research.coverage import rule_coverage, schema_coverage
+
+LIST = c.Grammar.from_lark('start: "[" [item] "]"\nitem: start | "a" | "b"')
+
+
+def used(coverage):
+    return {(entry.where, entry.what): entry.used for entry in coverage.entries}
+
+
+def test_a_text_counts_for_the_alternatives_that_it_needs():
+    found = rule_coverage(LIST, ["[]", "[a]", "[[a]]", "[c]"])
+    counts = used(found)
+    assert (counts["rule item", "start"], counts["rule item", "'a'"], counts["rule item", "'b'"]) == (1, 2, 0)
+    assert (found.texts, found.rejected) == (4, 1)
+    assert [entry.what for entry in found.unused()] == ["'b'"]
+    assert found.table().splitlines()[1].split() == ["0", "rule", "item:", "'b'"]
+
+
+def test_what_can_be_derived_in_two_ways_is_needed_in_neither():
+    counts = used(rule_coverage(c.Grammar.from_lark('start: one | two\none: "a" | "b"\ntwo: "a" | "c"'), ["a", "b"]))
+    assert (counts["rule start", "one"], counts["rule start", "two"], counts["rule one", "'a'"]) == (1, 0, 0)
+
+
+def test_a_corpus_of_turns_shows_which_tools_were_called():
+    chat = c.ChatFormat.load("hermes")
+    turns = [chat.write_call("get_weather", {"city": "Oslo", "unit": "celsius"}, TOOLS), "Hello.<|im_end|>"]
+    found = rule_coverage(chat.grammar(TOOLS), turns)
+    assert found.rejected == 0
+    assert any("create_event" in entry.what for entry in found.unused())
+    assert not any("get_weather" in entry.what for entry in found.unused())
+
+
+TREE = {
+    "$ref": "#/$defs/node",
+    "$defs": {"node": {"type": "object", "required": ["v"], "properties": {
+        "v": {"type": ["integer", "null"]}, "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "instances", "unused"), [
+    (TOOLS[0]["function"]["parameters"], [{"city": "Oslo", "unit": "celsius"}],
+     {("#/properties/days", "given"), ("#/properties/unit", "enum 1: 'fahrenheit'")}),
+    (TREE, [{"v": 1, "kids": [{"v": None}]}], {("#/$defs/node/properties/kids/items", "empty")}),
+    (TREE, [{"v": 1, "kids": []}], {("#/$defs/node/properties/kids", "left out"), ("#/$defs/node/properties/kids/items", "filled"), ("#/$defs/node/properties/v", "type null")}),
+    ({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 5}]}, ["a", 3], {("#/anyOf/1", "holds")}),
+    ({"oneOf": [{"enum": [1, True]}, {"const": 2}]}, [True, 2], {("#/oneOf/0", "enum 0: 1")}),
+    ({"if": {"type": "integer"}, "then": {"enum": [1, 2]}, "else": {"type": "string"}}, [1], {("#/else", "taken"), ("#/then", "enum 1: 2")}),
+    ({"prefixItems": [{"enum": ["a", "b"]}], "items": {"enum": [0]}}, [["a"], ["b", 0]], set()),
+    ({"properties": {"a/b~": {"enum": [1]}}}, [{}], {("#/properties/a~1b~0", "given"), ("#/properties/a~1b~0", "enum 0: 1")}),
+])  # fmt: skip
+def test_branches_that_no_instance_uses(schema, instances, unused):
+    found = schema_coverage(schema, instances)
+    assert {(entry.where, entry.what) for entry in found.unused()} == unused
+    assert found.share == pytest.approx(1 - len(unused) / len(found.entries))

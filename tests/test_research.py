@@ -1,0 +1,239 @@
+"""What the research interfaces say of languages and models that are small enough to count by hand, or to enumerate another way."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+
+import jsonschema
+import numpy as np
+import pytest
+
+import constrained as c
+from constrained.research import aligned, exact, rejection
+from constrained.research.models import entropy, normalised
+from constrained.research.trace import trace
+
+BYTES = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256])
+NESTED = 'start: "[" [item ("," item)*] "]"\nitem: start | /[01]/'
+
+
+def constraint_of(grammar, vocabulary=BYTES, **options):
+    return c.compile(c.Grammar.from_regex(grammar) if isinstance(grammar, str) else grammar, vocabulary, **options)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", ["(a|b)*abb", "a{2,5}|b", "(aa|aaa)*", "[ab]?[bc]?", "(?:a|ab)(?:c|bcd)?", "(?!ab)[ab]{0,4}"])
+@pytest.mark.parametrize("kernel", ["compiled", "plain"])
+def test_words_are_those_that_re_matches(pattern, kernel):
+    if kernel == "compiled":
+        pytest.importorskip("constrained.engine.kernel._kernel")
+    found = list(constraint_of(pattern, kernel=kernel).enumerate(5))
+    expected = [word for size in range(6) for word in map("".join, itertools.product("abcd", repeat=size)) if re.fullmatch(pattern, word)]
+    assert [word.decode() for word in found] == expected
+    assert constraint_of(pattern, kernel=kernel).count(5) == len(expected)
+
+
+def test_words_are_counted_without_being_made():
+    assert constraint_of("[a-z]{0,20}").count(20) == sum(26**size for size in range(21))
+    assert constraint_of("é{0,3}").count(3) == 2, "é is two bytes"
+    assert constraint_of("a").count(0) == 0
+
+
+def test_words_of_a_schema_are_its_instances():
+    schema = {"enum": [1, "a", None, [True]]}
+    found = list(constraint_of(c.Grammar.from_json_schema(schema, profile="practical")).enumerate(12))
+    assert sorted(map(json.loads, found), key=str) == sorted(schema["enum"], key=str)
+
+
+def test_a_special_token_is_one_symbol():
+    vocabulary = c.Vocabulary([b"a"], special={"<tool>": 1, "<end>": 2}, stop=[2])
+    constraint = constraint_of(c.Grammar.from_lark('start: "<tool>"? "a" "<end>"', specials=["<tool>", "<end>"]), vocabulary)
+    assert list(constraint.enumerate(3)) == [b"a<end>", b"<tool>a<end>"]
+
+
+def test_every_word_is_as_likely_as_the_others():
+    constraint, rng = constraint_of(c.Grammar.from_lark(NESTED)), random.Random(0)
+    words = list(constraint.enumerate(5))
+    drawn = [constraint.sample(rng, 5) for _ in range(200 * len(words))]
+    counts = np.array([drawn.count(word) for word in words])
+    assert counts.sum() == len(drawn)
+    assert ((counts - 200) ** 2 / 200).sum() < 2 * len(words), "chi square; its mean is the number of words less one"
+
+
+def test_weights_choose_alternatives():
+    constraint, rng = constraint_of(c.Grammar.from_lark(NESTED)), random.Random(0)
+    flat = [constraint.sample(rng, 40, {"item": [0, 1]}) for _ in range(50)]
+    assert all(isinstance(json.loads(word), list) and b"[" not in word[1:] for word in flat)
+    assert any(b"[" in constraint.sample(rng, 40, {"item": [5, 1]})[1:] for _ in range(50))
+
+
+@pytest.mark.parametrize("weights", [{"item": [1]}, {"nothing": [1]}, {"item": [0, 0]}, {"item": [-1, 2]}])
+def test_weights_that_fit_no_rule_are_refused(weights):
+    with pytest.raises(c.GrammarError, match="these are no weights of rule"):
+        constraint_of(c.Grammar.from_lark(NESTED)).sample(random.Random(0), 20, weights)
+
+
+def test_weighted_words_are_words():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string", "maxLength": 3}}, "required": ["n"]}
+    grammar = c.Grammar.from_json_schema(schema, profile="practical") | c.Grammar.text(until=";")
+    constraint, rng = constraint_of(grammar), random.Random(3)
+    for _ in range(20):
+        word = constraint.sample(rng, 40, {})
+        assert word.endswith(b";") or jsonschema.Draft202012Validator(schema).is_valid(json.loads(word))
+
+
+def test_no_word_is_as_short():
+    with pytest.raises(c.GrammarError, match="no word has at most 2 symbols"):
+        constraint_of("aaa").sample(random.Random(0), 2)
+
+
+@pytest.mark.parametrize("up_to", [-1, True, 2.0, "3"])
+def test_a_length_is_a_number(up_to):
+    with pytest.raises(c.ConstrainedError, match="up_to is a number of symbols"):
+        constraint_of("a").count(up_to)
+
+
+@pytest.mark.parametrize(("one", "two", "word"), [
+    ("(a|b)*", "[ab]*", None), ("(a|b)*abb", "(a|b)*ab", b"ab"), ("a*", "a+", b""), ("a{3}|b", "a{3}", b"b"), ("(aa)*", "(aaaa)*|(aa)(aaaa)*", None),
+    (r"\d{4}", "[0-9]{3,4}", b"000"),
+])  # fmt: skip
+def test_languages_are_compared(one, two, word):
+    for first, second, whose in ((one, two, False), (two, one, True)):
+        found = constraint_of(first).language_equal(constraint_of(second))
+        assert (bool(found), found.word, found.complete) == (word is None, word, True)
+        if word is not None and re.fullmatch(one, word.decode()) is None:
+            assert found.first_has_it is whose
+
+
+def test_nested_languages_are_compared_up_to_a_length():
+    one, two = (constraint_of(c.Grammar.from_lark(text)) for text in (NESTED, NESTED.replace("[01]", "[012]")))
+    assert one.language_equal(one, 9) and not one.language_equal(one, 9).complete
+    assert one.language_equal(two, 2)
+    assert one.language_equal(two, 9).word == b"[2]"
+
+
+# --- models ---------------------------------------------------------------------------------------------------------------
+
+SMALL = c.Vocabulary([b"0", b"1", b"00", b"01"], special={"<end>": 4}, stop=[4], size=8)
+
+
+class Drawn:
+    """A model whose next-token distributions are drawn once, by prefix; ids 5 to 7 are padding."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._known = seed, {}
+
+    def __call__(self, ids):
+        key = tuple(ids)
+        if key not in self._known:
+            chance = np.random.default_rng([self._seed, *key])
+            self._known[key] = normalised(np.where(np.arange(8) < 5, chance.normal(size=8) * 2, -np.inf))
+        return self._known[key]
+
+
+def test_the_exact_distributions_sum_to_one():
+    found = exact.distributions(constraint_of("0{1,3}|1[01]{2}1", SMALL), Drawn(0), [], max_new_tokens=6)
+    assert sum(found.conditional.values()) == pytest.approx(1) == sum(found.masked.values())
+    assert {SMALL.decode(tokens[:-1]) for tokens in found.conditional} == {b"0", b"00", b"000", *(b"1" + bytes(pair) + b"1" for pair in itertools.product(b"01", repeat=2))}
+    assert exact.divergence(found.conditional, found.conditional) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_asap_comes_to_the_models_own_distribution(seed):
+    constraint, model = constraint_of("0{1,3}|1[01]{2}1", SMALL), Drawn(seed)
+    found = exact.distributions(constraint, model, [], max_new_tokens=6)
+    sampler = aligned.Aligned(constraint, model, [], max_new_tokens=6, seed=seed)
+    before = {word: sampler.probability(word) for word in found.conditional}
+    assert before == pytest.approx(found.masked), "without a draw it is the hard mask"
+    for _ in range(300):
+        assert tuple(sampler.draw()) in found.conditional
+    after = {word: sampler.probability(word) for word in found.conditional}
+    assert exact.divergence(found.conditional, after) < exact.divergence(found.conditional, found.masked) / 5
+
+
+def test_the_estimate_of_the_allowed_probability_is_unbiased():
+    chance, logs = np.random.default_rng(0), Drawn(1)([9])
+    for allowed in ({1}, {1, 2}, {0, 3, 4}, {0, 1, 2, 3, 4}):
+        mass = np.exp(logs)[list(allowed)].sum()
+        drawn = [rejection.allowed_draw(logs, allowed.__contains__, chance) for _ in range(3000)]
+        estimates = np.array([estimate for _, estimate, _ in drawn])
+        assert abs(estimates.mean() - mass) < 5 * estimates.std() / np.sqrt(len(estimates)) + 1e-9
+        first = np.mean([token == min(allowed) for token, _, _ in drawn])
+        assert first == pytest.approx(np.exp(logs)[min(allowed)] / mass, abs=0.05)
+
+
+def test_awrs_weighs_words_as_the_model_does():
+    constraint, model = constraint_of("0{1,3}|1[01]{2}1", SMALL), Drawn(0)
+    found = exact.distributions(constraint, model, [], max_new_tokens=6)
+    shares = dict.fromkeys(found.conditional, 0.0)
+    for seed in range(40):
+        drawn = rejection.particles(constraint, model, [], max_new_tokens=6, count=32, seed=seed)
+        for particle, share in zip(drawn, rejection.shares(drawn), strict=True):
+            shares[tuple(particle.tokens)] += share / 40
+    assert exact.divergence(found.conditional, shares) < exact.divergence(found.conditional, found.masked) / 5
+
+
+def test_nothing_allowed_is_said():
+    with pytest.raises(c.NothingAllowed):
+        rejection.allowed_draw(Drawn(0)([]), lambda token: False, np.random.default_rng(0))
+
+
+def test_corrected_samplers_are_decoding_methods_of_transformers(tiny_model, tiny_tokenizer, tiny_vocabulary):
+    import torch
+
+    from constrained.research.samplers import asap, awrs
+
+    constraint = c.compile(c.Grammar.choice(["yes", "no", "perhaps"]), tiny_vocabulary)
+    inputs = tiny_tokenizer(["Is it?", "Is it raining?"], return_tensors="pt", padding=True, padding_side="left")
+    for method in (asap(constraint, rounds=4), awrs(constraint, particles=4)):
+        output = tiny_model.generate(
+            **inputs, custom_generate=method, do_sample=True, max_new_tokens=10, pad_token_id=tiny_tokenizer.pad_token_id, eos_token_id=list(constraint.stop))
+        assert torch.equal(output[:, : inputs["input_ids"].shape[1]], inputs["input_ids"])
+        for row in output[:, inputs["input_ids"].shape[1] :].tolist():
+            assert tiny_tokenizer.decode(row, skip_special_tokens=True) in ("yes", "no", "perhaps")
+        with pytest.raises(c.ConstrainedError, match="corrected samplers sample"):
+            tiny_model.generate(**inputs, custom_generate=method, do_sample=False, max_new_tokens=10)
+
+
+# --- traces ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_says_what_the_mask_did():
+    model = Drawn(4)
+    found = trace(constraint_of("0{1,3}|1[01]{2}1", SMALL), model, [], temperature=0, max_new_tokens=20)
+    assert found.finished and found.tokens[-1] == 4
+    ids = [4]  # an empty prompt: the stop token stands for it
+    matcher = constraint_of("0{1,3}|1[01]{2}1", SMALL).matcher()
+    for step in found.steps:
+        logs, allowed = model(ids), [token for token in range(5) if matcher.accepts(token)]
+        assert step.allowed == len(allowed) and step.forced == (len(allowed) == 1)
+        assert step.removed == pytest.approx(1 - np.exp(logs[allowed]).sum())
+        assert step.token == max(allowed, key=lambda token: logs[token])
+        assert (step.entropy_before, step.entropy_after) == (pytest.approx(entropy(logs)), pytest.approx(entropy(normalised(logs[allowed]))))
+        assert not {each.token for each in step.forbidden} & set(allowed) and all(each.why for each in step.forbidden)
+        matcher.advance(step.token)
+        ids.append(step.token)
+    assert found.log_probability_kept == pytest.approx(sum(np.log(1 - step.removed) for step in found.steps))
+
+
+def test_a_trace_of_the_embedded_model_is_its_generation(tiny_model, tiny_tokenizer, tiny_vocabulary):
+    constraint = c.compile(c.Grammar.from_regex("[ab]{3,6}"), tiny_vocabulary)
+    found = constraint.trace(tiny_model, "Say ab.", tokenizer=tiny_tokenizer, temperature=0, max_new_tokens=20)
+    inputs = tiny_tokenizer("Say ab.", return_tensors="pt", add_special_tokens=False)
+    output = tiny_model.generate(**inputs, do_sample=False, **constraint.generation_kwargs(), max_new_tokens=20)
+    assert output[0, inputs["input_ids"].shape[1] :].tolist() == found.tokens
+
+
+def test_a_trace_within_a_budget_ends():
+    found = trace(constraint_of("0+1", SMALL), Drawn(2), [], budget=5, max_new_tokens=50)
+    assert found.finished and len(found.tokens) <= 6
+
+
+def test_a_prompt_in_words_needs_a_tokenizer():
+    with pytest.raises(c.ConstrainedError, match="a prompt in words needs its tokenizer"):
+        trace(constraint_of("0", SMALL), Drawn(0), "Hi")
