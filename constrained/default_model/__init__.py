@@ -1,19 +1,21 @@
-"""A language model that ships with the package: real classes, random weights, no download.
+"""Two language models that ship with the package: real classes, small sizes, no download.
 
-It exists so that everything here can be seen and tested on a fresh machine.  `LlamaForCausalLM` is the class that Llama models use;
-only the sizes are small.  The weights are drawn from a fixed seed when the model is loaded, so there is no weights file to ship.
-Random weights are also the harsher test: a model that knows nothing about tool calls has only the grammar to lean on.
+They exist so that everything here can be seen, tested and studied on a fresh machine.  `LlamaForCausalLM` is the class that Llama models use.
+
+`load` draws random weights from a seed: the harsher test, since a model that knows nothing about tool calls has only the grammar to lean on.
+`load_trained` reads a million weights that `train` made: it answers a question about its tools with a call in each chat format, in
+readable words, often enough right and sometimes wrong (CARD.md has the measured table, `evaluate` prints it).
 
 The tokenizer is a byte-level BPE that knows every chat format's special tokens (`build.py` makes it).  The logits are wider than the
 tokenizer, as in many real models: a mask that forgot the padding would show here.
 
-Refused: a downloaded tiny model (tests run offline) and trained weights (they would hide what the grammar does).
+Refused: a downloaded tiny model; tests run offline.
 """
 
 from __future__ import annotations
 
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConstrainedError
 
@@ -32,6 +34,13 @@ MARKERS = (  # tokens that end a turn, and tokens that begin a call
     "<|end|>", "<|return|>", "<|call|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<turn|>", "<channel|>", "[/THINK]", "</think>",
 )  # fmt: skip
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
+WEIGHTS = "weights.safetensors"
+# A format's name, a line for each tool, the question.  What stands in a tool's schema beside types and enums is not shown to the model.
+TEMPLATE = """{{ bos_token }}<|system|>{{ format }}
+{% for tool in tools or [] %}{% set schema = tool.function.parameters %}{{ tool.function.name }}(\
+{%- for name, property in schema.properties.items() %}{{ name }}{{ '' if name in schema.required else '?' }}: \
+{{- ' ' ~ (property.enum | join('|') if property.enum else property.type) }}{{ '' if loop.last else ', ' }}{% endfor %})
+{% endfor %}{% for message in messages %}<|user|>{{ message.content }}{% endfor %}<|assistant|>""".replace("\\\n", "")
 
 
 def load(seed: int = 0) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
@@ -43,30 +52,67 @@ def load(seed: int = 0) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     return _model(tokenizer, seed), tokenizer
 
 
-def load_tokenizer() -> PreTrainedTokenizerFast:
-    """Return the tokenizer alone; needs transformers, not torch."""
+def load_trained() -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
+    """Return (model, tokenizer) with trained weights; the tokenizer has a chat template, see `prompt_of`.
+
+    Raises: ConstrainedError: transformers or torch is not installed.
+    """
+    tokenizer = load_tokenizer(chat=True)
+    model = shaped(tokenizer, trained=True)
+    from safetensors.torch import load
+
+    weights = {name: weight.float() for name, weight in load((files(__package__) / WEIGHTS).read_bytes()).items()}
+    model.load_state_dict(weights, strict=False)  # lm_head is tied to the embeddings
+    return model.eval(), tokenizer
+
+
+def load_tokenizer(*, chat: bool = False) -> PreTrainedTokenizerFast:
+    """Return the tokenizer alone; needs transformers, not torch.  chat: with the template of the trained model."""
     try:
         from transformers import PreTrainedTokenizerFast
     except ImportError as error:
         raise _missing(error) from error
     with as_file(files(__package__) / "tokenizer.json") as path:
-        return PreTrainedTokenizerFast(tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>")
+        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>")
+    if chat:
+        tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def prompt_of(tokenizer: Any, question: str, tools: list[Any], format: str) -> str:
+    """Return the text that the trained model continues with a call in a chat format.
+
+    tools: definitions as OpenAI has them; names of tools that a format brings along, which take a query.
+    """
+    query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+    listed = [{"type": "function", "function": {"name": tool, "parameters": query}} if isinstance(tool, str) else tool for tool in tools]
+    text: str = tokenizer.apply_chat_template([{"role": "user", "content": question}], tools=listed, format=format, tokenize=False)
+    return text
+
+
+def shaped(tokenizer: PreTrainedTokenizerFast, *, trained: bool) -> LlamaForCausalLM:
+    """Return a model of one of the two shapes, with weights from torch's random numbers."""
+    try:
+        from transformers import LlamaConfig, LlamaForCausalLM
+    except ImportError as error:
+        raise _missing(error) from error
+    size = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_key_value_heads": 4, "tie_word_embeddings": True}
+    small = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_key_value_heads": 2, "tie_word_embeddings": False,
+             "initializer_range": SPREAD}
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=WIDTH, num_attention_heads=4, max_position_embeddings=CONTEXT, **(size if trained else small),
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    ))
 
 
 def _model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
     try:
         import torch
-        from transformers import LlamaConfig, LlamaForCausalLM
     except ImportError as error:
         raise _missing(error) from error
-    config = LlamaConfig(
-        vocab_size=WIDTH, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        max_position_embeddings=CONTEXT, tie_word_embeddings=False, initializer_range=SPREAD,
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
-    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = LlamaForCausalLM(config)
+        model = shaped(tokenizer, trained=False)
     _prefer_endings(model, tokenizer)
     return model.eval()
 

@@ -1,0 +1,146 @@
+"""Tools, a question about one of them, and the call that answers it: what the embedded model is trained on and measured with.
+
+The words are data, in `questions.toml`; values are drawn: half of all names are made of random syllables, so that nothing but copying
+helps.  Held out are whole tools (their words and arguments), values of every list, and every name made of the held-out syllables.
+
+    >>> import random
+    >>> example = draw(random.Random(4), held=False)
+    >>> sorted(example.tools[0]["function"])
+    ['name', 'parameters']
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+LANGUAGES = ("en", "de", "fr", "es")
+SYLLABLES = ("ba", "den", "fo", "gra", "hil", "ka", "lin", "mor", "na", "pel", "ri", "sta", "tur", "vo", "wes", "zi")
+HELD_SYLLABLES = ("bro", "cal", "dun", "hem")
+LITERAL = 0.35  # share of questions that name the tool and its arguments
+OWN_TOOLS = ("brave_search", "wolfram_alpha")  # of formats that take no others
+OWN_QUESTIONS = {"brave_search": ("Search for {}.", "Suche nach {}.", "Cherche {}.", "Busca {}."),
+                 "wolfram_alpha": ("Calculate {}.", "Berechne {}.", "Calcule {}.", "Calcula {}.")}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question and its answer."""
+
+    question: str
+    tools: list[Any]  # definitions; of a format with tools of its own, their names
+    name: str
+    arguments: dict[str, Any]  # in the order of the tool's properties
+
+
+@lru_cache(maxsize=1)
+def tables() -> dict[str, Any]:
+    """Return `questions.toml`."""
+    read: dict[str, Any] = tomllib.loads((files(__package__) / "questions.toml").read_text(encoding="utf-8"))
+    return read
+
+
+def draw(chance: random.Random, *, held: bool = False, own_tools: bool = False) -> Example:
+    """Return a question, its tools (one to three) and its call.
+
+    held: about a tool that was held out, with values that were held out.  own_tools: about the tools that a format brings along.
+    """
+    if own_tools:
+        name = chance.choice(OWN_TOOLS)
+        query = _value("title", chance, held)
+        return Example(chance.choice(OWN_QUESTIONS[name]).format(query), list(OWN_TOOLS), name, {"query": query})
+    asked = _literal(chance, held) if chance.random() < LITERAL else _natural(chance, held)
+    others: list[Any] = []
+    while len(others) < chance.choice((0, 1, 1, 2)):
+        other = (_literal if chance.random() < LITERAL else _natural)(chance, held).tools[0]
+        if other["function"]["name"] not in {tool["function"]["name"] for tool in (*others, *asked.tools)}:
+            others.append(other)
+    listed = [*asked.tools, *others]
+    chance.shuffle(listed)
+    return Example(asked.question, listed, asked.name, asked.arguments)
+
+
+def _natural(chance: random.Random, held: bool) -> Example:
+    """Return a question in a person's words."""
+    family = chance.choice([family for family in tables()["family"] if bool(family.get("held")) == held])
+    names = {spelled.split("|")[0]: chance.choice(spelled.split("|")) for spelled in family["args"]}
+    kinds = {spelled.split("|")[0]: kind for spelled, kind in family["args"].items()}
+    asked = chance.choice(family[chance.choice(LANGUAGES)])
+    optional = set(re.findall(r"\{(\w+)\}", "".join(re.findall(r"\[.*?\]", family["en"][0]))))
+    question = re.sub(r"\[(.*?)\]", lambda found: str(found[1]) if chance.random() < 0.5 else "", asked)
+    values = {slot: _value(kinds[slot], chance, held) for slot in kinds if f"{{{slot}}}" in question}
+    if len(set(map(str, values.values()))) < len(values):
+        return _natural(chance, held)  # from EUR to EUR
+    tool = _tool(chance.choice(family["tools"]), {names[slot]: kinds[slot] for slot in kinds}, [names[slot] for slot in kinds if slot not in optional])
+    said = question.format(**{slot: _said(value) for slot, value in values.items()})
+    return Example(said, [tool], tool["function"]["name"], {names[slot]: value for slot, value in values.items()})
+
+
+def _literal(chance: random.Random, held: bool) -> Example:
+    """Return a question that names the tool and its arguments."""
+    table = tables()["literal"]
+    verbs, nouns = (table["held_verbs"], table["held_nouns"]) if held else (table["verbs"], table["nouns"])
+    names = chance.sample(table["arguments"], chance.randint(1, 3))
+    kinds = {name: chance.choice(("title", "place", "person", "days", "count", "flag", "date")) for name in names}
+    required = [name for name in kinds if chance.random() < 0.6]
+    given = [name for name in kinds if name in required or chance.random() < 0.5] or list(kinds)[:1]
+    values = {name: _value(kinds[name], chance, held) for name in given}
+    tool = _tool(f"{chance.choice(verbs)}_{chance.choice(nouns)}", kinds, required)
+    pairs = ", ".join(f"{name} {_said(value)}" for name, value in values.items())
+    question = chance.choice(table[chance.choice(LANGUAGES)]).format(tool=tool["function"]["name"], arguments=pairs)
+    return Example(question, [tool], tool["function"]["name"], values)
+
+
+def _tool(name: str, kinds: dict[str, str], required: list[str]) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {argument: _schema(kind) for argument, kind in kinds.items()}, "required": required}
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    if "/" in kind:
+        return {"enum": kind.split("/")}
+    known: dict[str, dict[str, Any]] = {
+        "days": {"type": "integer", "minimum": 1, "maximum": 14},
+        "count": {"type": "integer", "minimum": 1, "maximum": 100},
+        "amount": {"type": "number", "minimum": 0},
+        "flag": {"type": "boolean"},
+        "date": {"type": "string", "pattern": "^20[0-9]{2}-[01][0-9]-[0-3][0-9]$"},
+        "time": {"type": "string", "pattern": "^[0-2][0-9]:[0-5][0-9]$"},
+    }
+    return known.get(kind, {"type": "string", "minLength": 1, "maxLength": 24})
+
+
+def _value(kind: str, chance: random.Random, held: bool) -> Any:
+    """Return an argument's value; words come from the lists that are held out, or from those that are not."""
+    words, prefix = tables()["words"], "held_" if held else ""
+    if "/" in kind:
+        return chance.choice(kind.split("/"))
+    if kind == "date":
+        return f"20{chance.randint(25, 39)}-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}"
+    if kind == "time":
+        return f"{chance.randint(6, 23):02}:{chance.choice((0, 15, 30, 45)):02}"
+    if kind in ("days", "count", "amount"):
+        most = {"days": 14, "count": 100, "amount": 999}[kind]
+        return chance.randint(1, most) + (0.5 if kind == "amount" and chance.random() < 0.3 else 0)
+    if kind == "flag":
+        return chance.random() < 0.5
+    if chance.random() < 0.5:
+        made = "".join(chance.choices(HELD_SYLLABLES if held else SYLLABLES, k=chance.randint(2, 3)))
+        return made if kind == "title" else made.capitalize()
+    return chance.choice(words[f"{prefix}{kind}s"])
+
+
+def _said(value: Any) -> str:
+    """Return a value as a question has it."""
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def is_ambiguous(example: Example) -> bool:
+    """Say whether two of the tools are names of the same one, so that no reader could tell which is meant."""
+    names = {tool if isinstance(tool, str) else tool["function"]["name"] for tool in example.tools}
+    return any(len(names & set(family["tools"])) > 1 for family in tables()["family"])
