@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.formats.binding.bind import Writing, bind, shape
+from constrained.formats.binding.names import check_names_of
 from constrained.formats.binding.request import Request, generating, make_request
+from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.defining.aliases import known, nearest
 from constrained.formats.defining.definition import ENTRY, Change, Definition, read_definition
-from constrained.formats.defining.names import check_names_of
 from constrained.schema.by_content import Recent, content
 
 from ..errors import GrammarError, shown
@@ -310,13 +311,10 @@ def _shipped(name: str) -> ChatFormat:
 
 
 def _read(path: Path) -> ChatFormat:
-    definition = read_definition(path)
+    definition = read_definition(path, shipped_folder())
     read = Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[shipped_folder()])
-    check_names_of(definition, read.rules, path.name)
+    check_names_of(definition, alternatives_of(read.rules), path.name)
     generic = replace(_varied(read, definition.variant), adopts=True)
-    for rule in ("answer", "calling"):
-        if rule not in generic.rules:
-            raise GrammarError(f"the grammar of the format {path.stem!r} has no rule '{rule}'", instead="see grammars/README.md")
     return ChatFormat(path.stem, definition, _respelled(generic, {old: new for old, new in definition.tokens.items() if old != new}))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from constrained.errors import GrammarError
+from constrained.formats.defining.shapes import BUILTIN, CALLS, CHANGE, MEMBER, PAYLOAD, REASONING, Shape, check_shape, refused
 
 ENTRY = "assistant_turn"
 PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
@@ -130,126 +130,130 @@ class Definition:
     tool_list: str | None
 
 
-_KEYS = frozenset(
-    """extends title specification grammar specials markers reserved call_markers not_answers spellings variant stops payload calls builtins thoughts
-    messages slots escaped reasoning options tool_list""".split()
-)
+_SHAPE = Shape({
+    **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
+    **dict.fromkeys(("specials", "markers", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
+    **dict.fromkeys(("spellings", "thoughts", "messages", "slots"), "a table of texts"), "stops": "a table of lists of texts",
+    **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"), **dict.fromkeys(("builtins", "options"), "a table of tables"),
+})  # fmt: skip
+_NEEDED = Shape(_SHAPE.keys, ("title", "specification", "specials", "stops"))
 
 
-def read_definition(path: Path) -> Definition:
-    """Return what a .toml file defines.
+def read_definition(path: Path, shipped: Path) -> Definition:
+    """Return what a .toml file defines; `shipped`: the folder of the formats that others extend.
 
     Raises: GrammarError: a key is missing or unknown, or a value has the wrong shape.
     """
-    table = _read_table(path)
-    try:
-        return _definition(table, path)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, GrammarError):
-            raise
-        missing = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise GrammarError(f"cannot read the format {path.name}", because=missing, instead="see grammars/README.md") from error
+    return _definition(_read_table(path, shipped), path.name)
 
 
-def _read_table(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
+def _read_table(path: Path, shipped: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Return the tables of a file with those that it takes over; the grammar is an absolute path."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # not there, not UTF-8, not TOML, or no path at all
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
-        raise GrammarError(f"cannot read the format {path.name}", because=reason, instead="a .toml file in UTF-8") from error
-    _check_keys(table, _KEYS, path)
+        raise refused(path.name, None, reason, "a .toml file in UTF-8") from error
+    check_shape(table, _SHAPE, path.name)
+    own = path.with_suffix(".lark")
+    if "grammar" in table or "extends" not in table or own.is_file():
+        table["grammar"] = str(path.with_name(table.get("grammar", own.name)))
     if "extends" in table:
-        if path in extending:
-            raise GrammarError(f"cannot read the format {path.name}", because="it extends itself")
-        table = {**_read_table(path.with_name(f"{table['extends']}.toml"), (*extending, path)), **table}
-    table.setdefault("grammar", f"{path.stem}.lark")
+        table = {**_read_table(_extended(table["extends"], path, shipped, extending), shipped, (*extending, path)), **table}
     return table
 
 
-def _definition(table: dict[str, Any], path: Path) -> Definition:
+def _extended(name: str, path: Path, shipped: Path, extending: tuple[Path, ...]) -> Path:
+    """Return the file of a format that another extends: beside it, or else one of those that come with the package."""
+    files = [folder / f"{name}.toml" for folder in dict.fromkeys((path.parent, shipped))]
+    others = [file for file in files if file not in (*extending, path)]
+    found = next((file for file in others if file.is_file()), None)
+    if found is None and files[0] in (*extending, path):
+        raise refused(path.name, "extends", "it extends itself")
+    if found is None:
+        raise refused(path.name, "extends", f"there is no format {name!r}, neither beside it nor among those that come with the package")
+    return found
+
+
+def _definition(table: dict[str, Any], file: str) -> Definition:
+    check_shape(table, _NEEDED, file)
     spellings = table.get("spellings", {})
-    tokens = {name: str(spellings.get(name, name)) for name in table["specials"]}
+    tokens = {name: spellings.get(name, name) for name in table["specials"]}
     if unknown := spellings.keys() - tokens.keys():
-        raise GrammarError(f"cannot read the format {path.name}", where="spellings", because=f"{min(unknown)!r} is not among its specials")
+        raise refused(file, "spellings", f"{min(unknown)!r} is not among its specials", f"one of: {', '.join(tokens)}")
     return Definition(
-        title=str(table["title"]),
-        specification=str(table["specification"]),
-        grammar=path.with_name(table["grammar"]),
+        title=table["title"],
+        specification=table["specification"],
+        grammar=Path(table["grammar"]),
         tokens=tokens,
         markers=tuple(table.get("markers", ())),
         reserved=tuple(table.get("reserved", ())),
         call_markers=tuple(table.get("call_markers", ())),
         not_answers=tuple(table.get("not_answers", ())),
         stops={rule: tuple(names) for rule, names in table["stops"].items()},
-        payload=_payload(table["payload"], path) if "payload" in table else None,
-        repeat=_repeat(table["calls"], path) if "calls" in table else None,
-        builtins={name: Builtin(str(value["rule"]), dict(value["arguments"])) for name, value in table.get("builtins", {}).items()},
+        payload=_payload(table["payload"], file) if "payload" in table else None,
+        repeat=_repeat(table["calls"], file) if "calls" in table else None,
+        builtins={name: _builtin(value, f"builtins.{name}", file) for name, value in table.get("builtins", {}).items()},
         thoughts=dict(table.get("thoughts", {})),
-        reasoning=_reasoning(table["reasoning"], path) if "reasoning" in table else None,
-        variant=_change(table.get("variant", {}), path),
-        messages={str(rule): str(role) for rule, role in table.get("messages", {}).items()},
-        slots={str(rule): str(slot) for rule, slot in table.get("slots", {}).items()},
-        escaped=frozenset(map(str, table.get("escaped", ()))),
-        options={name: _option(value, name, path) for name, value in table.get("options", {}).items()},
-        tool_list=_place(table.get("tool_list")),
+        reasoning=_reasoning(table["reasoning"], file) if "reasoning" in table else None,
+        variant=_change(table.get("variant", {}), "variant", file),
+        messages=dict(table.get("messages", {})),
+        slots=dict(table.get("slots", {})),
+        escaped=frozenset(table.get("escaped", ())),
+        options={name: _option(value, f"options.{name}", file) for name, value in table.get("options", {}).items()},
+        tool_list=table.get("tool_list"),
     )
 
 
-def _place(place: str | None) -> str | None:
-    if place not in (None, *PLACES):
-        raise ValueError(f"tool_list is {place!r}, not one of {', '.join(PLACES)}")
-    return place
-
-
-def _payload(table: dict[str, Any], path: Path) -> Payload:
-    _check_keys(table, {"surface", "name", "tag_safe", "quote", "sorts", "avoid"}, path)
-    for key, known in (("surface", ("json", "python", "tagged", "quoted")), ("name", ("raw", "json", "python"))):
-        if table[key] not in known:
-            raise ValueError(f"payload.{key} is {table[key]!r}, not one of {', '.join(known)}")
+def _payload(table: dict[str, Any], file: str) -> Payload:
+    check_shape(table, PAYLOAD, file, "payload")
     if ("quote" in table) != (table["surface"] == "quoted"):
-        raise ValueError("payload.quote belongs to the surface 'quoted'")
-    return Payload(table["surface"], table["name"], bool(table.get("tag_safe", False)), table.get("quote"), bool(table.get("sorts", False)),
-        tuple(map(str, table.get("avoid", ()))))
+        raise refused(file, "payload.quote", "it belongs to the surface 'quoted'")
+    return Payload(
+        table["surface"], table["name"], table.get("tag_safe", False), table.get("quote"), table.get("sorts", False), tuple(table.get("avoid", ())))
 
 
-def _repeat(table: dict[str, Any], path: Path) -> Repeat:
-    _check_keys(table, {"repeat", "next", "default", "all", "ids", "first", "per"}, path)
-    for key, known in (("ids", (None, "counted", "unique")), ("per", ("conversation", "turn"))):
-        if table.get(key, known[0]) not in known:
-            raise ValueError(f"calls.{key} is {table[key]!r}, not one of {', '.join(filter(None, known))}")
+def _repeat(table: dict[str, Any], file: str) -> Repeat:
+    check_shape(table, CALLS, file, "calls")
     if ("ids" in table) != ("all" in table):
-        raise ValueError("calls.ids and calls.all belong together")
+        raise refused(file, "calls", "'ids' and 'all' belong together")
     return Repeat(
         table["repeat"], table["next"], table.get("default"), table.get("all"), table.get("ids"), table.get("first", 0),
         table.get("per", "conversation"))
 
 
-def _reasoning(table: dict[str, Any], path: Path) -> Reasoning:
-    _check_keys(table, {"rule", "block", "prompt"}, path)
-    return Reasoning(str(table["rule"]), str(table["block"]), str(table["prompt"]))
+def _builtin(table: dict[str, Any], where: str, file: str) -> Builtin:
+    check_shape(table, BUILTIN, file, where)
+    return Builtin(table["rule"], dict(table["arguments"]))
 
 
-def _option(table: dict[str, Any], name: str, path: Path) -> Option:
-    about = str(table["about"])
+def _reasoning(table: dict[str, Any], file: str) -> Reasoning:
+    check_shape(table, REASONING, file, "reasoning")
+    return Reasoning(table["rule"], table["block"], table["prompt"])
+
+
+def _option(table: dict[str, Any], where: str, file: str) -> Option:
+    check_shape({"about": table["about"]} if "about" in table else {}, Shape({"about": "a text"}, ("about",)), file, where)
     if "members" in table:
-        _check_keys(table, {"about", "members"}, path)
-        members = {key: (_change(value["present"], path), _change(value["absent"], path)) for key, value in table["members"].items()}
-        return Option(about, None, {}, members)
+        check_shape(table, Shape({"about": "a text", "members": "a table of tables"}), file, where)
+        return Option(table["about"], None, {}, {name: _member(value, f"{where}.members.{name}", file) for name, value in table["members"].items()})
     words = {"true": True, "false": False}
-    values: dict[str | bool, Change] = {
-        words.get(key, key): _change(value, path) for key, value in table.items() if key not in ("about", "default", "generated")
-    }
-    generated = table.get("generated", table["default"])
-    if table["default"] not in values or generated not in values:
-        raise ValueError(f"the default of option {name!r} is none of its values")
-    return Option(about, table["default"], values, {}, generated)
+    named = {key: value for key, value in table.items() if key not in ("about", "default", "generated")}
+    check_shape(named, Shape(dict.fromkeys(named, "a table")), file, where)
+    values: dict[str | bool, Change] = {words.get(key, key): _change(value, f"{where}.{key}", file) for key, value in named.items()}
+    if "default" not in table:
+        raise refused(file, where, "the key 'default' is missing")
+    for key in ("default", "generated"):
+        if key in table and not (isinstance(table[key], (str, bool)) and table[key] in values):
+            raise refused(file, f"{where}.{key}", f"{table[key]!r} is none of its values", f"one of: {', '.join(named)}")
+    return Option(table["about"], table["default"], values, {}, table.get("generated", table["default"]))
 
 
-def _change(table: dict[str, Any], path: Path) -> Change:
-    _check_keys(table, {"drop", "replace"}, path)
+def _member(table: dict[str, Any], where: str, file: str) -> tuple[Change, Change]:
+    check_shape(table, MEMBER, file, where)
+    return _change(table["present"], f"{where}.present", file), _change(table["absent"], f"{where}.absent", file)
+
+
+def _change(table: dict[str, Any], where: str, file: str) -> Change:
+    check_shape(table, CHANGE, file, where)
     return Change(tuple(table.get("drop", ())), tuple(table.get("replace", {}).items()))
-
-
-def _check_keys(table: Mapping[str, Any], known: frozenset[str] | set[str], path: Path) -> None:
-    if unknown := table.keys() - known:
-        raise GrammarError(f"unknown key {min(unknown)!r} in {path.name}", instead="one of: " + ", ".join(sorted(known)))

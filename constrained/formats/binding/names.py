@@ -1,0 +1,87 @@
+"""A definition against its grammar: every rule and token that it names is there, and rules that are read back are one terminal each.
+
+Without this a typo would change the language silently: an alternative that nobody drops, a thought that nobody returns, a text without its
+second half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from constrained.errors import GrammarError
+from constrained.formats.binding.bind import terminal_of
+from constrained.formats.binding.rules import Alternatives
+from constrained.formats.binding.tagged import tags_of
+from constrained.formats.defining.definition import Change, Definition
+from constrained.formats.defining.shapes import refused
+
+SLOTS = ("content", "string_content", "speaker", "answered", "tool_call")  # what a rule can stand for when it is read
+
+
+def check_names_of(definition: Definition, rules: Alternatives, file: str) -> None:
+    """Raise `GrammarError` for the first name that the grammar or the specials lack, and the first rule of the wrong shape, with its key."""
+    for key, rule in ((None, "answer"), (None, "calling"), *_rules(definition)):
+        if not {rule, f"any_{rule}", rule.removeprefix("any_")} & rules.keys():
+            raise refused(file, key, f"its grammar has no rule {rule!r}")
+    for key, name in _tokens(definition):
+        if name not in definition.tokens:
+            raise refused(file, key, f"{name!r} is not among its specials", f"one of: {', '.join(definition.tokens)}")
+    for rule, slot in definition.slots.items():
+        if slot not in SLOTS:
+            raise refused(file, f"slots.{rule}", f"{slot!r} is nothing that a rule can stand for", f"one of: {', '.join(SLOTS)}")
+    for place, rule in _texts(definition):
+        if rule not in rules:
+            raise refused(file, place, f"its grammar has no rule {rule!r}")
+        if terminal_of(rules, rule) is None:
+            raise refused(file, place, f"the rule {rule!r} is not one terminal", "a rule that is one terminal, as it is read back as a text")
+    if definition.payload is not None and definition.payload.surface == "tagged":
+        try:
+            tags_of(rules, definition.markers, tuple(definition.tokens.values()))
+        except GrammarError as error:
+            raise refused(file, "payload.surface", f"{error.what}: {error.because}") from error
+
+
+def _tokens(definition: Definition) -> Iterator[tuple[str, str]]:
+    yield from ((f"stops.{rule}", name) for rule, names in definition.stops.items() for name in names)
+    if definition.payload is not None and definition.payload.quote is not None:
+        yield "payload.quote", definition.payload.quote
+
+
+def _texts(definition: Definition) -> Iterator[tuple[str | None, str]]:
+    """Yield the rules that are read back, with their keys."""
+    yield None, "content"
+    if definition.payload is not None:
+        yield None, "name"
+    yield from ((f"thoughts.{kind}", rule) for kind, rule in definition.thoughts.items())
+    for name, builtin in definition.builtins.items():
+        yield from ((f"builtins.{name}.arguments.{key}", rule) for key, rule in builtin.arguments.items())
+
+
+def _rules(definition: Definition) -> Iterator[tuple[str, str]]:
+    yield from ((f"stops.{rule}", rule) for rule in definition.stops)
+    if definition.repeat is not None:
+        yield from (("calls.repeat", definition.repeat.rule), ("calls.next", definition.repeat.next))
+        yield from (("calls.all", rule) for rule in (definition.repeat.all, "call_id") if rule is not None and definition.repeat.ids is not None)
+    for name, builtin in definition.builtins.items():
+        yield from ((f"builtins.{name}.rule", builtin.rule), *((f"builtins.{name}.arguments.{key}", rule) for key, rule in builtin.arguments.items()))
+    yield from ((f"thoughts.{kind}", rule) for kind, rule in definition.thoughts.items())
+    if definition.reasoning is not None:
+        yield from (("reasoning.rule", definition.reasoning.rule), ("reasoning.block", definition.reasoning.block))
+    if definition.payload is not None:
+        tagged = ("member",) if definition.payload.surface == "tagged" else ()
+        yield from (("payload", rule) for rule in ("tool_call", "arguments", *tagged))
+    yield from ((f"messages.{rule}", rule) for rule in definition.messages)
+    yield from ((f"slots.{rule}", rule) for rule in definition.slots)
+    yield from (("escaped", rule) for rule in definition.escaped)
+    yield from _changed("variant", definition.variant)
+    for name, option in definition.options.items():
+        for value, change in option.values.items():
+            yield from _changed(f"options.{name}.{str(value).lower()}", change)
+        for member, (present, absent) in option.members.items():
+            yield from _changed(f"options.{name}.members.{member}.present", present)
+            yield from _changed(f"options.{name}.members.{member}.absent", absent)
+
+
+def _changed(key: str, change: Change) -> Iterator[tuple[str, str]]:
+    yield from ((f"{key}.drop", rule) for rule in change.drop)
+    yield from ((f"{key}.replace", rule) for pair in change.replace for rule in pair)
