@@ -40,8 +40,8 @@ from transformers.generation import CandidateGenerator
 from ..engine.constraint import Constraint
 from ..engine.matcher import Matcher, fill_masks
 from ..errors import ConstrainedError, NothingAllowed, VocabularyError
-from .calls import callers, generation_config, stopping_criteria
-from .rows import Ids, Row, Rows, budgets_of
+from .sequences.calls import callers, generation_config, stopping_criteria
+from .sequences.rows import Ids, Row, Rows, budgets_of
 from .servers.masks import unpacked, widened
 
 _PADDED = 1024  # ids by which models' logits may be wider than their tokenizers, or an eighth

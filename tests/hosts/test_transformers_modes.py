@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
-from constrained.integrations.calls import callers
+from constrained.integrations.sequences.calls import callers
 from constrained.integrations.transformers import grammar_candidates
 
 from .conftest import MODES, PATTERN

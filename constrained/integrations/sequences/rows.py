@@ -19,9 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.constraint import Constraint
-from ..engine.matcher import Matcher
-from ..errors import ConstrainedError, Rejected
+from ...engine.constraint import Constraint
+from ...engine.matcher import Matcher
+from ...errors import ConstrainedError, Rejected
 
 Ids = npt.NDArray[np.int64]  # (rows, length) token ids
 

@@ -1,0 +1,36 @@
+"""mlx-lm: ``generate(model, tokenizer, prompt, logits_processors=[logits_processor(constraint)])``; a list of lists for batches.
+
+The host computes the next step while it hands out the last one; to read the tokens, as a grammar has to, makes it wait for them.
+
+Tested in tests/hosts/test_local.py, with the package and a model of random weights where it is installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ..engine.constraint import Constraint
+from .sequences.one_sequence import OneSequence
+
+
+class GrammarProcessor:
+    """Sets the logits of forbidden tokens to -inf; for one generation at a time, see `sequences.one_sequence`."""
+
+    def __init__(self, constraint: Constraint, prompt_length: int | None = None, max_new_tokens: int | None = None) -> None:
+        self._sequence = OneSequence(constraint, prompt_length, max_new_tokens)
+
+    def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
+        """Return new logits.  Shapes: tokens (length,), the prompt included; logits (1, width)."""
+        allowed = self._sequence.allowed(tokens.tolist(), logits.shape[-1])
+        return logits if allowed is None else mx.where(mx.array(allowed), logits, mx.array(float("-inf"), logits.dtype))
+
+    def reset(self) -> None:
+        """Say that the next call begins a new generation."""
+        self._sequence.reset()
+
+
+def logits_processor(constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None) -> Any:
+    """Return a processor for a constraint; max_new_tokens: every text ends as a word within so many tokens, and a stop token."""
+    return GrammarProcessor(constraint, prompt_length, max_new_tokens)
