@@ -7,7 +7,7 @@ between tags by regular expressions as published readers have them.  As text, by
 says the same, and what was read is written again to the letter.  A generation that the length limit cut is a beginning of a word, which the
 matcher confirms, and is counted apart.
 
-    python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3]
+    python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3] [--dice llama3]
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from itertools import cycle
 from typing import Any
 
 import jsonschema
+import numpy as np
 import torch
 
 from constrained import ChatFormat, ConstrainedError, Constraint, Rejected, Vocabulary, compile
 from constrained.default_model import load
 
+from . import vocabularies
 from .forged import differences
 from .tool_sets import tool_sets
 
@@ -45,10 +47,11 @@ PAIRS = (  # a member between tags: its name, its value
     r"<parameter=([^>]+)>(.*?)</parameter>",
     r'<parameter name="([^"]*)">(.*?)</parameter>', r'<｜DSML｜ ?parameter name="([^"]*)" string="(?:true|false)">(.*?)</｜DSML｜ ?parameter>',
     r'<\|open\|>argument key="([^"]*)" type="\w+"<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
+    r'<cofl:value name="([^"]*)" type="(?:raw|json)">(.*?)</cofl:value>',
     r"\]<\]minimax\[>\[<([^/>]+)>(.*?)\]<\]minimax\[>\[</\1>",
 )
 BATCH = {"padded batch": 8}  # prompts of different lengths, in one call
-MAX_TOKENS = 256
+MAX_TOKENS, DRAWN = 256, 60
 WORDS = ("weather", "Oslo", "tomorrow", "please", "what", "is", "the", "price", "of", "a", "train", "to", "北京", "and", "why", "now")
 
 
@@ -64,6 +67,8 @@ class Outcome:
 
 class Writer:
     """The model with its tokenizer, vocabulary and stop ids."""
+
+    modes = tuple(MODES)
 
     def __init__(self, seed: int) -> None:
         torch.set_num_threads(1)  # the model is tiny
@@ -84,18 +89,40 @@ class Writer:
         return [_up_to_stop(row, stop) for row in rows]
 
 
+class Dice:
+    """A model without opinions: of the allowed tokens each is as likely as any other; what gets long is led to its end."""
+
+    modes = ("any token",)
+
+    def __init__(self, seed: int, vocabulary: Vocabulary) -> None:
+        self.vocabulary, self._random = vocabulary, random.Random(seed)
+
+    def write(self, mode: str, constraint: Constraint, stop: Sequence[int]) -> list[list[int]]:
+        """Return one text, up to and including the first stop token."""
+        matcher, ids = constraint.matcher(), list[int]()
+        bitmask = np.zeros((1, (self.vocabulary.size + 31) // 32), np.int32)
+        while len(ids) < DRAWN:
+            matcher.fill_mask(bitmask)
+            allowed = np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")[: self.vocabulary.size])
+            ids.append(int(self._random.choice(allowed)))
+            matcher.advance(ids[-1])
+            if ids[-1] in stop and matcher.is_accepting():
+                return [ids]
+        return [[*ids, *matcher.shortest_completion()]]
+
+
 def _up_to_stop(row: list[int], stop: Sequence[int]) -> list[int]:
     ends = [position for position, token in enumerate(row) if token in stop]
     return row[: ends[0] + 1] if ends else row
 
 
-def check_format(writer: Writer, name: str, wanted: int) -> Outcome:
+def check_format(writer: Writer | Dice, name: str, wanted: int) -> Outcome:
     """Let the model write until `wanted` texts are finished, over all modes and tool sets."""
     outcome, chat = Outcome(), ChatFormat.load(name)
     stop = [writer.vocabulary.special[token] for token in chat.stop]
     variants = [(tools, choice) for tools, *_ in tool_sets(name).values() for choice in ("auto", "required")]
     plans = [(tools, compile(chat.grammar(tools, tool_choice=choice), writer.vocabulary)) for tools, choice in variants]
-    for mode, (tools, constraint) in zip(cycle(MODES), _repeated(plans, len(MODES))):
+    for mode, (tools, constraint) in zip(cycle(writer.modes), _repeated(plans, len(writer.modes))):
         for ids in writer.write(mode, constraint, stop):
             if ids[-1] in stop:
                 outcome.finished[mode] += 1
@@ -137,7 +164,7 @@ def _check_call(text: str, name: str, arguments: dict[str, Any], tools: Any) -> 
     if name not in schemas:
         return  # a tool of the format itself, such as a code interpreter
     jsonschema.validate({**arguments}, {**schemas[name], "additionalProperties": False})
-    found = _json_call(text, arguments) or _tagged_call(text, arguments) or _python_call(text, arguments)
+    found = _json_call(text, arguments) or _json_call(_quoted(text), arguments) or _tagged_call(text, arguments) or _python_call(text, arguments)
     assert found, f"neither json nor ast nor tags hold {name}({arguments})"
 
 
@@ -151,6 +178,12 @@ def _json_call(text: str, arguments: dict[str, Any]) -> bool:
         except json.JSONDecodeError:
             continue
     return False
+
+
+def _quoted(text: str) -> str:
+    """Return objects with bare keys and strings between tokens, as Gemma writes them, as JSON."""
+    parts = text.split('<|"|>')
+    return "".join(json.dumps(part) if at % 2 else re.sub(r"([{,])([^\s{},:\[\]]+):", r'\1"\2":', part) for at, part in enumerate(parts))
 
 
 def _tagged_call(text: str, arguments: dict[str, Any]) -> bool:
@@ -199,9 +232,12 @@ def main() -> int:
     parser.add_argument("--finished", type=int, default=200, help="finished generations per format")
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dice", choices=("embedded", "llama3", "mistral"), help="tokens of this vocabulary drawn at random, in place of the model")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
-    writer = Writer(options.seed)
+    names = {"embedded": vocabularies.embedded, "llama3": vocabularies.llama3, "mistral": vocabularies.mistral}
+    vocabulary = names[options.dice]() if options.dice else None
+    writer = Writer(options.seed) if vocabulary is None else Dice(options.seed, vocabulary)
     failed = 0
     for name in options.formats.split(","):
         outcome = check_format(writer, name, options.finished)

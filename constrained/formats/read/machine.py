@@ -15,7 +15,7 @@ Source: R. Cox, Regular Expression Matching: the Virtual Machine Approach, 2009;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from ...work import spend
 from ..payload import Fault, Reader
 from .network import Kind, Mark, Network, Node
 from .patterns import Ranges
-from .threads import MOST_STEPS, Frame, Set, Step, Thread, Trail, known_of, step_of
+from .threads import MOST_STEPS, Frame, Set, Step, Thread, Trail, known_of, starts, step_of
 
 TOKEN = "<token>"  # the mark of a special token that was read
 _WINDOW = 1_000  # characters that patterns beside a native reader look ahead: it may end anywhere
@@ -126,18 +126,21 @@ class Machine:
 
     def _learn(self, current: Set, char: str) -> Step | None:
         """Find out what a character does to a set, by the slow step over placeholders for marks; None: it ends or begins a native."""
-        sources = [Trail(None, (False, ""), 0) for _ in current.shapes]
-        before = [Thread(*shape, source) for shape, source in zip(current.shapes, sources, strict=True)]
-        self._made = {}
-        after = self._stepped(before, char, char, 0)
-        self._made, self._native, self._fault = {}, {}, None  # readers that have begun only here have read the character
-        step = None
-        if after and not any(thread.node.kind is Kind.NATIVE for thread in after):
-            then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
-            step = step_of(len(before), after, sources, then, self.place)
+        step = self._learned(current, lambda before: self._stepped(before, char, char, 0))
         if len(current.steps) < MOST_STEPS:
             current.steps[char] = step
         return step
+
+    def _learned(self, current: Set, stepped: Callable[[list[Thread]], list[Thread]]) -> Step | None:
+        sources = [Trail(None, (False, ""), 0) for _ in current.shapes]
+        before = [Thread(*shape, source) for shape, source in zip(current.shapes, sources, strict=True)]
+        self._made = {}
+        after = stepped(before)
+        self._made, self._native = {}, {}  # readers that have begun only here have read the character
+        if not after or any(thread.node.kind is Kind.NATIVE for thread in after):
+            return None
+        then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
+        return step_of(len(before), after, sources, then, self.place)
 
     def read(self, pieces: Iterable[tuple[str, bool]]) -> None:
         """Read texts and special tokens, as (text or name, whether it is a token)."""
@@ -151,14 +154,42 @@ class Machine:
         """Read a special token."""
         if self.failure is not None:
             return
-        before, after = self.threads, self.place + len(name)
+        step = self._token_step(name)
+        if step is None:
+            before = self.threads
+            self._advance(self._stepped_by_token(before, name), before, len(name), name)
+            return
+        trails = step.marked(self._trails, self.place) if step.made else self._trails
+        if step.taken is not None:
+            self._trails = [trails[index] for index in step.taken]
+        self._set = step.then
+        self.place += len(name)
+        self._made = {}
+        spend(2)
+
+    def _token_step(self, name: str) -> Step | None:
+        """Return what a token does to the set, if that is known or can be learned."""
+        current = self._set
+        if current is None:
+            return None
+        step = current.tokens.get(name)
+        if step is None and name not in current.tokens:
+            spend(100)
+            step = self._learned(current, lambda before: self._stepped_by_token(before, name))
+            if len(current.tokens) < MOST_STEPS:
+                current.tokens[name] = step
+        return step
+
+    def _stepped_by_token(self, before: list[Thread], name: str) -> list[Thread]:
+        """Return what threads become with a special token."""
+        after = self.place + len(name)
         found: list[Thread] = []
         seen: set[Any] = set()
         for thread in self._expanded(before, None):
             if thread.node.kind is Kind.TOKEN and thread.node.value == name:
                 trail = self._mark(thread.trail, (False, TOKEN), after, name)
                 self._close(thread.node.then[0], thread.frame, trail, after, found, seen)
-        self._advance(found, before, len(name), name)
+        return found
 
     def accepted(self) -> Trail | bool | None:
         """Return the marks of the best reading that is complete here; False where there is none."""
@@ -347,23 +378,11 @@ class Machine:
             self._close(node, frame, None, self.place, exits, set())
             found: list[tuple[int, int]] = []
             for thread in exits:
-                found += _starts(thread)
+                found += starts(thread)
                 if thread.node.kind is Kind.PATTERN and thread.state.accepts:
                     found += self._first(thread.node.then[0], thread.frame)
             self._known.firsts[key] = tuple(sorted(set(found)))
         return self._known.firsts[key]
-
-
-def _starts(thread: Thread) -> Ranges:
-    """Return the characters that a new thread can read."""
-    node = thread.node
-    if node.kind is Kind.PATTERN:
-        ranges: Ranges = node.value.ranges
-        return ranges
-    if node.kind in (Kind.TEXT, Kind.NATIVE):
-        code = ord(node.value[0] if node.kind is Kind.TEXT else node.value[1])
-        return ((code, code),)
-    return ()
 
 
 def _has(ranges: Ranges, code: int) -> bool:

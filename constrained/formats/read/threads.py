@@ -1,6 +1,6 @@
 """Threads of the reading machine, their stacks and marks, and the sets of threads that were met, with what each character makes of them.
 
-A *set* is the threads at one place in their order, without their marks.  What a character does to a set does not depend on the marks, so
+A *set* is the threads at one place in their order, without their marks.  What a character or a token does to a set does not depend on the marks, so
 it is found once, by the machine's slow step over placeholders, and kept as a `Step`: the next set, the marks that are made, and which
 thread goes on with whose marks.  This is the lazy construction of a tagged automaton.  Sets with native readers are not kept, as readers
 have a state of their own.
@@ -68,15 +68,18 @@ class Thread(NamedTuple):
 Shape = tuple[Node, Any, Frame | None]  # a thread without its marks
 
 
-class Step(NamedTuple):
-    """What a character does to a set.
+Made = tuple[int, Mark, int, Any]
 
-    made[i] = (whose marks: a thread of the set, or i less than the set's size + an earlier one made, the mark, whether it stands behind the
-    character).  taken[j]: the marks of thread j of the next set, counted alike; None where each thread keeps its own and none is made.
+
+class Step(NamedTuple):
+    """What a character or a special token does to a set.
+
+    made[i] = (whose marks: a thread of the set, or i less than the set's size + an earlier one made, the mark, how far behind the place it
+    stands, its data).  taken[j]: the marks of thread j of the next set, counted alike; None where each thread keeps its own and none is made.
     """
 
     then: Set
-    made: tuple[tuple[int, Mark, int], ...]
+    made: tuple[Made, ...]
     taken: tuple[int, ...] | None
     alike: bool  # whether two marks that are made differ in nothing but whose they follow
 
@@ -84,14 +87,14 @@ class Step(NamedTuple):
         """Return the marks of a set's threads and those that are made at a place; equal ones are one object."""
         pool = trails.copy()
         if not self.alike:
-            for parent, mark, behind in self.made:
-                pool.append(Trail(pool[parent], mark, place + behind))
+            for parent, mark, behind, data in self.made:
+                pool.append(Trail(pool[parent], mark, place + behind, data))
             return pool
         known: dict[tuple[int, Mark, int], Trail] = {}
-        for parent, mark, behind in self.made:
+        for parent, mark, behind, data in self.made:
             key = (id(pool[parent]), mark, behind)
             if key not in known:
-                known[key] = Trail(pool[parent], mark, place + behind)
+                known[key] = Trail(pool[parent], mark, place + behind, data)
             pool.append(known[key])
         return pool
 
@@ -110,11 +113,12 @@ class Closure(NamedTuple):
 class Set:
     """Threads without their marks.  `run`: finds characters that change nothing."""
 
-    __slots__ = ("shapes", "run", "steps")
+    __slots__ = ("shapes", "run", "steps", "tokens")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
         self.steps: dict[str, Step | None] = {}  # by character; None: to be done slowly
+        self.tokens: dict[str, Step | None] = {}  # by special token
 
 
 class Known:
@@ -207,7 +211,7 @@ def known_of(network: Network) -> Known:
 def step_of(before: int, after: list[Thread], sources: list[Trail], then: Set, place: int) -> Step:
     """Return the step that took `before` threads, whose marks are `sources`, to `after`; it was made at a place."""
     numbers: dict[int, int] = {id(source): index for index, source in enumerate(sources)}
-    made: list[tuple[int, Mark, int]] = []
+    made: list[Made] = []
 
     def number(trail: Trail) -> int:
         chain = []
@@ -217,7 +221,7 @@ def step_of(before: int, after: list[Thread], sources: list[Trail], then: Set, p
             trail = trail.parent
         for link in reversed(chain):
             numbers[id(link)] = before + len(made)
-            made.append((numbers[id(link.parent)], link.mark, link.place - place))
+            made.append((numbers[id(link.parent)], link.mark, link.place - place, link.data))
         return numbers[id(chain[0] if chain else trail)]
 
     taken = []
@@ -225,5 +229,17 @@ def step_of(before: int, after: list[Thread], sources: list[Trail], then: Set, p
         assert thread.trail is not None
         taken.append(number(thread.trail))
     same = not made and taken == list(range(before))
-    alike = len({(mark, behind) for _, mark, behind in made}) < len(made)
+    alike = len({(mark, behind) for _, mark, behind, _ in made}) < len(made)
     return Step(then, tuple(made), None if same else tuple(taken), alike)
+
+
+def starts(thread: Thread) -> Ranges:
+    """Return the characters that a new thread can read."""
+    node = thread.node
+    if node.kind is Kind.PATTERN:
+        ranges: Ranges = node.value.ranges
+        return ranges
+    if node.kind in (Kind.TEXT, Kind.NATIVE):
+        code = ord(node.value[0] if node.kind is Kind.TEXT else node.value[1])
+        return ((code, code),)
+    return ()
