@@ -79,3 +79,26 @@ def test_raw_strings_that_read_as_other_values_are_listed(schema, pointer, kinds
     if schema:
         assert [entry[0] for entry in narrowed] == ([pointer] if pointer else [])
     assert all(kinds in entry[2] for entry in narrowed)
+
+
+NAMES = [  # a format, names of parameters, and the pointers of those that it cannot carry
+    ("chatglm3", ["class", "größe", "a-b", "x y", "ok"], ["class", "a-b", "x y"]), ("pythonic", ["None", "match", "1st"], ["None", "1st"]),
+    ("qwen3-coder", ["class", "a b", "a<b", "größe"], ["a b", "a<b"]), ("gemma-4", ["a-b", "a:b"], ["a:b"]), ("hermes", ["class", "a b", "</"], []),
+    ("glm-4.7", ["a/b", "b~c"], ["a~1b"]),
+]
+
+
+@pytest.mark.parametrize(("name", "names", "left_out"), NAMES)
+def test_an_optional_parameter_that_cannot_be_written_is_left_out_and_listed(name, names, left_out):
+    chat, properties = ChatFormat.load(name), {key: {"type": "integer"} for key in names}
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": properties}}]
+    grammar = chat.grammar(tools)
+    assert [entry[0] for entry in grammar.narrowed] == [f"#/properties/{key}" for key in left_out]
+    assert all("tool 'f'" in entry[2] for entry in grammar.narrowed)
+    kept = [key for key in names if key.replace("/", "~1") not in left_out]
+    turn = chat.write_call("f", dict.fromkeys(kept, 1), tools)
+    assert chat.parse(turn, tools, strict=True).tool_calls[0].arguments == dict.fromkeys(kept, 1)
+    for key in left_out:
+        tools[0]["parameters"]["required"] = [key.replace("~1", "/")]
+        with pytest.raises(SchemaError, match="parameter"):
+            chat.grammar(tools)

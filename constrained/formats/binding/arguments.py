@@ -16,9 +16,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from constrained.machine import State
+from constrained.machine import State, Widened
 from constrained.schema import EmbeddedSchema, embed
-from constrained.schema.surfaces.tagged import NAME
+from constrained.schema.surfaces.python import why_no_argument
+from constrained.schema.surfaces.quoted import why_not_bare
+from constrained.schema.surfaces.tagged import NAME, why_no_tag
 
 MAX_DEPTH = 8  # of plain schemas
 
@@ -31,9 +33,10 @@ _NUMBERS = frozenset({*_LENGTHS, *_LENGTHS.values()}) - {"minProperties", "maxPr
 class Arguments:
     """The machine of a schema, as `grammar.Embedded` holds it; compared by identity; options are those of `schema.embed`."""
 
-    __slots__ = ("_made", "_options", "_schema")
+    __slots__ = ("_left_out", "_made", "_options", "_schema")
 
-    def __init__(self, schema: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], options: Mapping[str, Any], tool: str = "any tool") -> None:
+        schema, self._left_out = carried(schema, options["surface"], tool)
         self._schema, self._options = schema, options
         named = options["surface"] not in _WRITABLE or _WRITABLE[options["surface"]](schema)
         self._made: EmbeddedSchema | None = None if named and is_plain(schema) else embed(schema, **options)
@@ -68,10 +71,12 @@ class Arguments:
 
     @property
     def narrowed(self) -> tuple[Any, ...]:
-        """Where fewer arguments can be written than the schema allows: of a plain schema, strings between tags that read as other values."""
+        """Where fewer arguments can be written than the schema allows: optional parameters that the format cannot carry, and of a plain
+        schema, strings between tags that read as other values.
+        """
         if self._made is None and (self._options["surface"] != "tagged" or _tells_strings(self._schema)):
-            return ()
-        return self.machine.narrowed
+            return self._left_out
+        return (*self._left_out, *self.machine.narrowed)
 
     @property
     def notes(self) -> tuple[Any, ...]:
@@ -88,6 +93,34 @@ class Arguments:
 
     def to_lark(self, prefix: str) -> list[str]:
         return self.machine.to_lark(prefix)
+
+
+def carried(schema: Mapping[str, Any], surface: str, tool: str, pointer: str = "#") -> tuple[Mapping[str, Any], tuple[Widened, ...]]:
+    """Return a schema without the optional parameters whose names cannot be written, and a list of them.
+
+    Those that are required stay, and so are refused where the schema is compiled.
+
+    >>> carried({"properties": {"class": {}, "n": {}}}, "arguments", "any tool")[0]
+    {'properties': {'class': False, 'n': {}}}
+    """
+    properties = schema.get("properties")
+    if surface not in _REASONS or not isinstance(properties, dict):
+        return schema, ()
+    required = schema.get("required")
+    kept, found = dict(properties), list[Widened]()
+    for name, part in properties.items():
+        because = _REASONS[surface](name) if isinstance(name, str) and part is not False else None
+        place = f"{pointer}/properties/{str(name).replace('~', '~0').replace('/', '~1')}"
+        if because is not None and not (isinstance(required, list) and name in required):
+            kept[name] = False
+            found.append(Widened(place, "properties", f"{tool}: the parameter {name!r} is left out, as the format cannot write its name: {because}"))
+        elif surface == "quoted" and isinstance(part, dict):  # at any depth
+            kept[name], inner = carried(part, surface, tool, place)
+            found += inner
+    return ({**schema, "properties": kept}, tuple(found)) if found else (schema, ())
+
+
+_REASONS: dict[str, Callable[[str], str | None]] = {"arguments": why_no_argument, "tagged": why_no_tag, "quoted": why_not_bare}
 
 
 def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:

@@ -241,7 +241,7 @@ def _calls(
 
 def _arguments(schema: dict[str, Any], options: dict[str, Any], where: str) -> Arguments:
     try:
-        return Arguments(schema, options)
+        return Arguments(schema, options, where)
     except SchemaError as error:
         place = f"{where} {error.where}" if error.where else where
         raise type(error)(error.what, where=place, because=error.because, instead=error.instead) from error

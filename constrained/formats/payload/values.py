@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from constrained.errors import SchemaError
 from constrained.formats.payload.pieces import number_text
 from constrained.regex import markers_of
+from constrained.schema.surfaces.python import why_no_argument
 from constrained.work import spend
 
 
@@ -53,6 +54,9 @@ def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ())
     >>> write_keywords({"a": [1.5, None], "b": "it's"})
     '(a=[1.5, None], b="it\\'s")'
     """
+    for name in arguments:
+        if because := why_no_argument(name):
+            raise SchemaError(f"{name!r} cannot be a keyword argument", because=because)
     return "(" + ", ".join(f"{name}={_written(value, _PYTHON, avoid)}" for name, value in arguments.items()) + ")"
 
 

@@ -56,9 +56,15 @@ def check_arguments(conj: Conj) -> None:
         raise SchemaError("keyword arguments cannot be written", where="#", because="the schema allows no object", instead='"type": "object"')
     for shape in shapes:
         for name, value in shape.named:
-            if is_never(value) or (name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name):
-                continue
-            raise SchemaError(
-                f"parameter {name!r} cannot be a keyword argument", where="#/properties",
-                because="Python reads it as a keyword" if keyword.iskeyword(name) else "it is not a Python identifier",
-                instead="rename the parameter, or use a format that writes arguments in JSON")
+            because = None if is_never(value) else why_no_argument(name)
+            if because is not None:
+                raise SchemaError(
+                    f"parameter {name!r} cannot be a keyword argument", where="#/properties", because=because,
+                    instead="rename the parameter, or use a format that writes arguments in JSON")
+
+
+def why_no_argument(name: str) -> str | None:
+    """Return why a name cannot be that of a keyword argument, None where it can."""
+    if keyword.iskeyword(name):
+        return "Python reads it as a keyword"
+    return None if name.isidentifier() and unicodedata.normalize("NFKC", name) == name else "it is not a Python identifier"

@@ -46,15 +46,20 @@ def check_quoted(schema: Any, quote: str, avoid: tuple[str, ...] = ()) -> None:
             raise SchemaError(
                 f"a value with {held!r} cannot be written", where=pointer, because="strings stand between these tokens, and nothing is escaped")
         if keyword == "properties" and isinstance(value, dict):
-            for name in value:
-                if not re.fullmatch(NAME, name):
+            for name, part in value.items():
+                because = None if part is False else why_not_bare(name)
+                if because is not None:
                     raise SchemaError(
-                        f"parameter {name!r} cannot be written without quotes", where=pointer,
-                        because="it holds whitespace, a quote, a bracket or another sign", instead="rename the parameter")
+                        f"parameter {name!r} cannot be written without quotes", where=pointer, because=because, instead="rename the parameter")
         if keyword == "uniqueItems" and value is True:
             raise UnsupportedSchema(
                 "cannot compile keyword 'uniqueItems'", where=pointer, because="strings between special tokens are not compared",
                 instead="leave it out, or unsupported='widen'")
+
+
+def why_not_bare(name: str) -> str | None:
+    """Return why a key cannot stand without quotes, None where it can."""
+    return None if re.fullmatch(NAME, name) else "it holds whitespace, a quote, a bracket or another sign"
 
 
 _DATA = frozenset({"enum", "const", "default", "examples"})

@@ -28,7 +28,7 @@ from constrained.regex import ANY, NEVER, Expr, complement, intersect, is_empty,
 from constrained.schema.machines.object import ObjectMachine
 from constrained.schema.machines.punctuation import Brackets, Keys, Punctuation, spelled
 from constrained.schema.machines.value import Values, choice
-from constrained.schema.normal.normalise import normalise
+from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.values import Conj, Value
 
@@ -246,9 +246,14 @@ def check_names(conj: Conj) -> None:
     Raises: SchemaError: for the first of them.
     """
     for shape in normalise(conj).objects:
-        for name, _ in shape.named:
-            if not re.fullmatch(NAME, name):
+        for name, part in shape.named:
+            because = None if is_never(part) else why_no_tag(name)
+            if because is not None:
                 raise SchemaError(
-                    f"parameter {name!r} cannot be the name of a tag", where="#/properties",
-                    because="it holds whitespace, a quote, a bracket or another sign that tags are made of",
+                    f"parameter {name!r} cannot be the name of a tag", where="#/properties", because=because,
                     instead="rename the parameter, or use a format that writes arguments in JSON")
+
+
+def why_no_tag(name: str) -> str | None:
+    """Return why a name cannot stand in a tag, None where it can."""
+    return None if re.fullmatch(NAME, name) else "it holds whitespace, a quote, a bracket or another sign that tags are made of"
