@@ -29,7 +29,7 @@ class GrammarProcessor:
 
     def __call__(self, input_ids: npt.NDArray[np.intc], scores: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
         """Return new scores.  Shapes: input_ids (length,), the prompt included; scores (width,)."""
-        return masked(scores, self._sequence.allowed(input_ids.tolist(), len(scores)))
+        return masked(scores, self._sequence.allowed(input_ids, len(scores)))
 
     def reset(self) -> None:
         """Say that the next call begins a new generation."""

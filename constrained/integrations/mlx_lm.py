@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
 from ..engine.constraint import Constraint
 from .sequences.one_sequence import OneSequence
@@ -23,7 +24,7 @@ class GrammarProcessor:
 
     def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
         """Return new logits.  Shapes: tokens (length,), the prompt included; logits (1, width)."""
-        allowed = self._sequence.allowed(tokens.tolist(), logits.shape[-1])
+        allowed = self._sequence.allowed(np.array(tokens), logits.shape[-1])
         return logits if allowed is None else mx.where(mx.array(allowed), logits, mx.array(float("-inf"), logits.dtype))
 
     def reset(self) -> None:

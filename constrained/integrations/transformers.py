@@ -42,7 +42,7 @@ from ..engine.matcher import Matcher, fill_masks
 from ..errors import ConstrainedError, NothingAllowed, VocabularyError
 from .sequences.calls import callers, generation_config, stopping_criteria
 from .sequences.rows import Ids, Row, Rows, budgets_of
-from .servers.masks import unpacked, widened
+from .servers.masks import masked
 
 _PADDED = 1024  # ids by which models' logits may be wider than their tokenizers, or an eighth
 MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | None
@@ -98,13 +98,17 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         if generation.unchecked is not None:
             generation.unchecked.check()
         rows = generation.rows(ids)
-        masked = scores.masked_fill(self._forbidden(rows, generation.behind, scores), float("-inf"))
-        found = _Emptiness(masked.amax(dim=-1) == float("-inf"), rows)
+        found, best = masked(scores, self._allowed(rows, generation.behind))
+        free = [at for at, row in enumerate(rows) if row.matcher is None or row.left]
+        if free:
+            chosen = torch.tensor(free, device=scores.device)
+            found[chosen], best[chosen] = scores[chosen], 0.0
+        emptiness = _Emptiness(best, rows)
         if scores.device.type == "cpu":
-            found.check()
+            emptiness.check()
         else:
-            generation.unchecked = found
-        return masked
+            generation.unchecked = emptiness
+        return found
 
     def reset(self) -> None:
         """Forget this thread's generation: the next call starts a new one.  For hosts that call without `generate`."""
@@ -196,12 +200,9 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     # -- masks ----------------------------------------------------------------------------------------------------------------
 
-    def _forbidden(self, rows: Sequence[Row], behind: Collection[int], scores: torch.Tensor) -> torch.Tensor:
-        """Return which tokens may not come next; (rows, width) bool on the device of `scores`.
-
-        The packed masks travel to an accelerator, 16 KB a row for 128,000 tokens, and are unpacked there.
-        """
-        width, vocabulary = scores.shape[1], self.vocabulary
+    def _allowed(self, rows: Sequence[Row], behind: Collection[int]) -> torch.Tensor:
+        """Return the packed masks of the rows, (rows, words) int32 on the host: 16 KB a row for 128,000 tokens."""
+        vocabulary = self.vocabulary
         bitmask = np.zeros((len(rows), vocabulary.words), np.int32)
         active = [at for at, row in enumerate(rows) if row.matcher is not None and not row.left and not row.ended]
         matchers = [matcher for at in active if (matcher := rows[at].matcher) is not None]
@@ -212,27 +213,21 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             for row, bits in zip(rows, bitmask):
                 if row.ended:
                     _allow(bits, {token for token in behind if token < vocabulary.size})
-        np.invert(bitmask, out=bitmask)
-        words = torch.from_numpy(bitmask)
-        forbidden = widened(unpacked(words.to(scores.device)), width)
-        free = [at for at, row in enumerate(rows) if row.matcher is None or row.left]
-        if free:
-            forbidden[torch.tensor(free, device=scores.device)] = False
-        return forbidden
+        return torch.from_numpy(bitmask)
 
 
 class _Emptiness:
     """Which rows have no token left, looked at when it costs nothing."""
 
-    def __init__(self, empty: torch.Tensor, rows: list[Row]) -> None:
-        self._empty = empty  # (rows,) bool
+    def __init__(self, best: torch.Tensor, rows: list[Row]) -> None:
+        self._best = best  # (rows,) the highest score left
         self._seen = [(row.matcher, row.read) for row in rows]
 
     def check(self) -> None:
         """Raise NothingAllowed for the first row that has none, unless it is one that the grammar does not rule."""
-        for at, is_empty in enumerate(self._empty.tolist()):
+        for at, best in enumerate(self._best.tolist()):
             matcher, read = self._seen[at]
-            if is_empty and matcher is not None and not matcher.is_finished():
+            if best == float("-inf") and matcher is not None and not matcher.is_finished():
                 raise _nothing_allowed(at, matcher, read)
 
 

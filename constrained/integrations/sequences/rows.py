@@ -66,37 +66,49 @@ def budgets_of(constraints: Sequence[Constraint | None], most: int | Sequence[in
 class Rows:
     """The rows of one generation.
 
-    Invariant: `_ids[i]` is what `_rows[i]` is about; a matcher belongs to one row.
+    Invariant: `_room[i, :_length]` is what `_rows[i]` is about; a matcher belongs to one row.
     """
 
     def __init__(self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None] | None = None) -> None:
         self._constraints = tuple(constraints)
         self._budgets = budgets or (None,) * len(self._constraints)
-        self._ids: Ids | None = None
+        self._room: Ids = np.empty((0, 0), np.int64)  # what was seen last, and room for what comes
+        self._length = -1  # of what was seen last; -1: nothing
         self._rows: list[Row] = []
 
     def see(self, ids: Ids) -> list[Row]:
         """Return a row for each row of generated ids, (rows, length) without the prompt.
 
-        Cost: one comparison of arrays, and an advance a row, where ids are those seen last and one more.
+        Cost: one comparison of arrays, and an advance a row, where ids are those seen last and one more; 1 µs more for 1,000 ids.
         Raises: LimitExceeded: see `compile`; the next call reads all rows from their start.  ConstrainedError: see `_group`.
         """
         sources = self._sources(ids)
-        uses = Counter(source for source, _ in sources)
-        old, self._rows, self._ids = self._rows, [], None
+        lenders, places = [source for source, _ in sources], list(range(len(ids)))
+        in_place = lenders == places  # PERF: as a rule; a Counter costs 10 µs
+        uses = dict.fromkeys(places, 1) if in_place else Counter(lenders)
+        same = min((common for _, common in sources), default=0) if in_place else 0
+        old, self._rows, self._length = self._rows, [], -1
         rows = [self._row(ids, at, source, common, old, uses) for at, (source, common) in enumerate(sources)]
-        self._ids = ids.copy()
+        self._remember(ids, same)
         self._rows = rows
         return rows
+
+    def _remember(self, ids: Ids, same: int) -> None:
+        """Keep a copy of ids, whose first columns are those kept already.  PERF: so a step copies a column, however long the rows are."""
+        count, length = ids.shape
+        if len(self._room) != count or self._room.shape[1] < length:
+            self._room, same = np.empty((count, max(64, 2 * length)), np.int64), 0
+        self._room[:, same:length] = ids[:, same:]
+        self._length = length
 
     def continues(self, ids: Ids) -> bool:
         """Say whether every row is the beginning of one that was seen last, or such a beginning and one token."""
         length: int = ids.shape[1]
-        if self._ids is None or not self._fits(len(ids)):
+        if self._length < 0 or not self._fits(len(ids)):
             return length <= 1
         return all(common >= length - 1 for _, common in self._sources(ids))
 
-    def _row(self, ids: Ids, at: int, source: int, common: int, old: list[Row], uses: Counter[int]) -> Row:
+    def _row(self, ids: Ids, at: int, source: int, common: int, old: list[Row], uses: dict[int, int]) -> Row:
         group, length = self._group(at, len(ids)), ids.shape[1]
         constraint, budget = self._constraints[group], self._budgets[group]
         if constraint is None:
@@ -124,9 +136,10 @@ class Rows:
 
     def _sources(self, ids: Ids) -> list[tuple[int, int]]:
         """Return for each row the row seen last, of its group, that agrees with it for longest, and for how many ids; (-1, 0): none."""
-        last, count = self._ids, len(ids)
-        if last is None or not self._fits(count):
+        count = len(ids)
+        if self._length < 0 or not self._fits(count):
             return [(-1, 0)] * count
+        last = self._room[:, : self._length]
         shared = min(last.shape[1], ids.shape[1])
         if len(last) == count and np.array_equal(last[:, :shared], ids[:, :shared]):
             return [(at, shared) for at in range(count)]
