@@ -132,3 +132,38 @@ def test_a_dummy_prefix_stands_before_answers_and_thoughts():
     for text in ("\n Hello", "\n I will.<|assistant|> add\n ```python\ntool_call()"):
         assert takes(chat, text, dummy_prefix=True)
     assert not takes(chat, " add\n", dummy_prefix=False)
+
+
+@pytest.mark.parametrize("name", [name for name in ChatFormat.names() if ChatFormat.load(name).definition.thoughts])
+def test_thoughts_are_asked_for_and_read_apart(name):
+    chat = ChatFormat.load(name)
+    block, (kind, *_) = chat.definition.reasoning, reversed(chat.definition.thoughts)
+    quoted = [text for text in chat.definition.call_markers if text not in chat.tokens.values() and "think" not in text]
+    thought = f"Shall I {' '.join(quoted)} call?"
+    thinking, plain = chat.write(Message("ANSWER", thoughts={kind: thought}), TOOLS), chat.write(Message("ANSWER"), TOOLS, reasoning="none")
+    assert (block.prompt in thinking, thought in thinking) == (True, True)
+    for reasoning, takes_thought, takes_none in ((None, True, True), ("optional", True, True), ("none", False, True), ("required", True, False)):
+        assert takes(chat, thinking, reasoning=reasoning) == takes_thought, reasoning
+        assert takes(chat, plain, reasoning=reasoning) == takes_none or reasoning is None or reasoning == "optional", reasoning
+    prompt, rest = block.prompt, thinking[thinking.index(block.prompt) + len(block.prompt) :]
+    assert takes(chat, rest, reasoning="prefilled")
+    assert takes(chat, rest, prompt=prompt)
+    for message in (chat.parse(thinking, TOOLS), chat.parse(rest, TOOLS, prompt=prompt)):
+        assert (message.content, message.thoughts, message.tool_calls) == ("ANSWER", {kind: thought}, [])
+
+
+def test_flags_and_reasoning_of_openchatml():
+    chat = ChatFormat.load("openchatml")
+    reflect, reason = (f"<|start_{kind}|>a<|end_{kind}|>\n" for kind in ("reflect", "reason"))
+    allowed = {  # options: of no thought, a reflection, a reason, both, both the other way round
+        (): (1, 1, 1, 1, 0), ("required",): (0, 1, 1, 1, 0), ("none",): (1, 0, 0, 0, 0), ("optional", "reason"): (0, 0, 1, 0, 0),
+        ("required", "reflect", "reason"): (0, 0, 0, 1, 0), ("required", "reflect"): (0, 1, 0, 0, 0), ("none", None): (1, 0, 0, 0, 0),
+    }  # fmt: skip
+    for options, verdicts in allowed.items():
+        given = {"reasoning": options[0]} if options else {}
+        given |= {"flags": [flag for flag in options[1:] if flag]} if options[1:] else {}
+        turns = [text + "x\n<|im_end|>" for text in ("", reflect, reason, reflect + reason, reason + reflect)]
+        assert tuple(takes(chat, turn, **given) for turn in turns) == verdicts, options
+    for options in ({"reasoning": "none", "flags": ["reason"]}, {"reasoning": "required", "flags": []}):
+        with pytest.raises(GrammarError, match="no turn fits reasoning"):
+            chat.grammar(TOOLS, **options)

@@ -63,6 +63,8 @@ def shape(generic: Grammar, definition: Definition, request: Request) -> Alterna
     _choose(rules, definition, request)
     rules = prune(rules, ENTRY)
     if not rules:
+        if request.choice == "auto" and request.reasoning in ("none", "required"):
+            raise GrammarError(f"no turn fits reasoning {request.reasoning!r}", because="the options ask for thoughts, or leave none")
         asked = " or ".join(map(repr, request.only or (request.choice,)))
         raise GrammarError(f"no turn fits tool_choice {asked}", because="no tool that it allows is on offer")
     return rules

@@ -136,7 +136,7 @@ class Machine:
         before = [Thread(*shape, source) for shape, source in zip(current.shapes, sources, strict=True)]
         self._made = {}
         after = stepped(before)
-        self._made, self._native = {}, {}  # readers that have begun only here have read the character
+        self._made, self._native, self._fault = {}, {}, None  # readers that have begun only here have read the character
         if not after or any(thread.node.kind is Kind.NATIVE for thread in after):
             return None
         then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
