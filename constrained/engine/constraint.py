@@ -137,7 +137,8 @@ def compile(
     something gets max_work / 256 back, so that long generations go on while inputs made to be slow end (None: no bound).
     deadline: seconds that any one call may take.  cancelled: asked about every millisecond of work; true ends the call.
 
-    Cost: what the grammar's first state costs; everything else happens when a generation first gets there.
+    Cost: what the grammar's first state costs; everything else happens when a generation first gets there.  Only what looks like too much work
+    is tried at once, see `rehearsal`.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
     Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.  LimitExceeded:
     too much work, here or in any method of a matcher, which is then unchanged; what has been computed stays, and calls may be repeated.
@@ -147,7 +148,10 @@ def compile(
         grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
-    return Constraint(grammar, vocabulary, Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled))
+    found = Constraint(grammar, vocabulary, Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled))
+    if getattr(grammar, "heavy", False):
+        importlib.import_module("constrained.engine.rehearsal").rehearse(found)
+    return found
 
 
 class Constraint:

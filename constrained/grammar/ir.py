@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import GrammarError
 from ..machine import Language, State, Widened
+from ..regex import Expr
+from ..regex.size import LARGE_PATTERN, size
 
 if TYPE_CHECKING:
     from constrained.grammar.lark.printer import PrintedLark
@@ -316,6 +318,11 @@ class Grammar:
         return tuple(dict.fromkeys(found))
 
     @cached_property
+    def heavy(self) -> bool:
+        """Whether some embedded machine or pattern looks like so much work that `compile` tries it, see `engine.rehearsal`."""
+        return any(is_heavy(symbol) for symbol in self.symbols())
+
+    @cached_property
     def _lowering(self) -> Lowering:
         from .lower import Lowering
 
@@ -367,6 +374,13 @@ def _texts_of(symbol: Symbol) -> Collection[str]:
         markers: frozenset[str] = getattr(symbol.machine, "markers", frozenset())
         return markers
     return (symbol.text,) if isinstance(symbol, Literal) else ()
+
+
+def is_heavy(symbol: Symbol) -> bool:
+    """Say whether a symbol looks like much work."""
+    if isinstance(symbol, Embedded):
+        return bool(getattr(symbol.machine, "heavy", False))
+    return isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) and size(symbol.language) >= LARGE_PATTERN
 
 
 def _identity(symbol: Symbol) -> object:

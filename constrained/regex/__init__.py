@@ -12,7 +12,7 @@ from .algebra import char_class, concat, literal, literals, optional, repeat, un
 from .boolean import complement, intersect
 from .derive import raw_edges
 from .expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
-from .lasting import lasting
+from .lasting import lasting, may_use
 from .liveness import example, is_empty, is_finite, live_edges, public_edges
 from .markers import Markers, markers_of, without
 from .saturate import saturated
@@ -25,5 +25,5 @@ RULES.update({
 
 __all__ = [
     "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "Markers", "char_class", "complement", "concat", "example", "intersect", "is_empty",
-    "is_finite", "literal", "literals", "markers_of", "matches", "optional", "parse_ecma", "parse_python", "repeat", "union", "without",
+    "is_finite", "literal", "literals", "markers_of", "matches", "may_use", "optional", "parse_ecma", "parse_python", "repeat", "union", "without",
 ]

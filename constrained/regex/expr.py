@@ -38,7 +38,7 @@ LAZY = 11  # (state,): edges that are written down only when somebody asks; see 
 
 OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
 _EVERY_ROOM = OPEN | LASTING | AMPLE
-WITNESSES = dict.fromkeys('\0\n !"/<\u2028\U0010FFFF').keys()  # characters that classes of names, words and lines leave out
+WITNESSES = dict.fromkeys('\0\n !"\'/<\u2028\U0010FFFF').keys()  # characters that classes of names, words and lines leave out
 _ALL_WITNESSES = (1 << len(WITNESSES)) - 1
 _MOST_SETS = 4096
 _texts_used: dict[int, tuple[tuple[str, ...], int]] = {}
@@ -290,7 +290,7 @@ def _uses(kind: int, args: tuple[Any, ...]) -> int:
         for part in args:
             found &= part._uses
         return found
-    return 0 if kind <= EPSILON_KIND else _ALL_WITNESSES
+    return 0 if kind <= EPSILON_KIND or kind == LAZY and getattr(args[0], "uses_no_witness", False) else _ALL_WITNESSES
 
 
 def _texts_use(texts: tuple[str, ...]) -> int:

@@ -14,6 +14,16 @@ from .charset import Ranges
 from .expr import ANY, ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON, INFINITE, INTERSECT, LITERAL, REPEAT, UNION, WITNESSES, Expr, parts, single
 
 
+def may_use(expr: Expr, witness: str) -> bool:
+    """Say whether some text may hold one of the `WITNESSES`; False is certain.
+
+    >>> from constrained.regex import parse_ecma
+    >>> [may_use(parse_ecma(pattern), "'") for pattern in ("^[a-z]+$", "^[!-z]+$")]
+    [False, True]
+    """
+    return bool(expr._uses >> list(WITNESSES).index(witness) & 1)
+
+
 def lasting(expr: Expr) -> Expr | None:
     """Return a class C of characters with: the texts are over C, and every text over C goes on to one of them.  None: none was seen.
 

@@ -29,7 +29,7 @@ from constrained.schema.printing.lark_rules import MARKERS, Rules
 from constrained.schema.reading.closing import close
 from constrained.schema.reading.nodes import NOTHING, load
 from constrained.schema.reading.notes import Note, notes_of, report
-from constrained.schema.reading.places import pointer_of
+from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.strings.formats import NARROWED, WIDENED
 from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.python import arguments, check_arguments, python
@@ -155,7 +155,10 @@ class EmbeddedSchema:
         self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
         self.narrowed: tuple[Widened, ...] = ()  # where the texts are fewer than the specification's, and not because they were asked to be
         with metered():
-            self._read(schema, documents)
+            try:
+                self._read(schema, documents)
+            except LimitExceeded as error:
+                raise located(error, "#") from None
 
     def _read(self, schema: Any, documents: Mapping[str, Any] | None) -> None:
         options = self.options
@@ -212,6 +215,11 @@ class EmbeddedSchema:
         """The schema, and the documents that it may refer to."""
         source = self._source
         return values_of(source)[:2] if isinstance(source, bytes) else source
+
+    @property
+    def heavy(self) -> bool:
+        """Whether its masks may be too much work, so that `compile` tries some."""
+        return any(literal.node.document.library.heavy for literal in self._conj)
 
     @property
     def markers(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, MarkerSafe, Surface
-from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of
+from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of, may_use
 from constrained.regex.guarded import Guarded
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
@@ -178,6 +178,8 @@ def variants(surface: Surface | MarkerSafe, language: Language) -> tuple[tuple[S
         masks = (language.excluded | double, language.excluded | everything & ~double)
         return tuple((way, LiteralSet(language.texts, mask) if mask != everything else None) for way, mask in zip(ways, masks))
     assert isinstance(language, Expr), "canonical Python needs a language with boolean operations"
+    if not may_use(language, "'"):
+        return (ways[0], language), (ways[1], None)
     single, double_quote = (concat(ANY_TEXT, char_class(((c, c),)), ANY_TEXT) for c in (0x27, 0x22))
     double_quoted = intersect(single, complement(double_quote))
     parts = (intersect(language, complement(double_quoted)), intersect(language, double_quoted))

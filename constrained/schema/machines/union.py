@@ -157,7 +157,7 @@ class Union:
             offered |= home.lifted(part.machine, names)
             for number in part.machine.offered_cells(part):
                 cells.setdefault(part.machine.cells[number].language, []).append((part, number))
-        spend(len(self.parts) * (4 + len(home.names) // 32))
+        spend(3 * len(self.parts) + (len(self.parts) * len(home.names) >> 9))
         for language, offers in cells.items():
             offered |= home.free(language, offers)
         if offered:

@@ -232,7 +232,7 @@ class Combination:
 
     def _are_open(self, members: list[Drafts], rivals: list[list[int]]) -> bool:
         """Say whether the members of a union are many that meet each other, by a look at what the first one meets."""
-        if len(members) < _MANY or not members[0] or len(rivals[0]) < len(members) - 1:
+        if self.type != OBJECT or len(members) < _MANY or not members[0] or len(rivals[0]) < len(members) - 1:
             return False
         spend(len(members))
         met = [other for other in members[1:] if not all(self.domain.disjoint(members[0][0], draft, self.never) for draft in other)]

@@ -20,7 +20,7 @@ from constrained.schema.reading.dialects import Dialect
 from constrained.schema.reading.keywords import Holds, Keyword, named
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
-from constrained.schema.reading.size_estimates import with_many
+from constrained.schema.reading.size_estimates import has_large_texts, is_large, with_many
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
@@ -28,9 +28,13 @@ from constrained.work import spend
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 _PATTERNS = ("pattern", "patternProperties")
 _DOUBTFUL = frozenset({"uniqueItems", "format"})
+_REQUIRING = ("dependentRequired", "dependencies")
+_MANY = 100  # keys that require others, arrays and objects that are listed: more are heavy, see `Library`
+_LARGE_FORMATS = frozenset({"idn-hostname", "regex"})
+_MANY_BITS = 300  # of a number
 _COUNTS = named(lambda keyword: keyword.counts)
 _NUMERIC = named(lambda keyword: keyword.measures)
-_LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset(_PATTERNS)
+_LOOKED_AT = _NUMERIC | _DOUBTFUL | frozenset(_PATTERNS + _REQUIRING)
 _ONLY_STR = frozenset({str})
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")  # SPEC: RFC 6901 §4
 MOST_COUNTED = (1 << 31) - 1  # characters, items or keys: more than any text has
@@ -53,7 +57,9 @@ def check(library: Library, resource: Resource) -> None:
         if target.dynamic is not None:
             library.dynamic = True
         _survey(library, target.schema, target.resource, target.where)
+    library.heavy = library.heavy or has_large_texts(library, library.risky)
     library.risky = with_many(library, library.risky)
+    library.heavy = library.heavy or bool(library.risky)
     if library.targets:
         find_cycles(library, referring)
 
@@ -100,10 +106,13 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
     """Check what a keyword's value says, its form being right."""
     value = schema[keyword]
     if keyword in _NUMERIC:
-        _check_numbers(schema, keyword, value, where)
+        _check_numbers(library, schema, keyword, value, where)
     elif keyword in _PATTERNS:
-        _check_patterns(keyword, value, where)
+        library.heavy |= _check_patterns(keyword, value, where)
+    elif keyword in _REQUIRING:
+        library.heavy |= len(value) > _MANY
     elif value is True or value in INEXACT:
+        library.heavy |= value in _LARGE_FORMATS
         library.doubtful.append(schema)
         if keyword == "format":
             library.inexact.append((pointer((where, keyword)), value))
@@ -131,7 +140,7 @@ def _misfit(keyword: str, value: object, rule: Keyword, where: Where) -> SchemaE
     return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{text} is not {rule.expected}")
 
 
-def _check_numbers(schema: dict[str, Any], keyword: str, value: Any, where: Where) -> None:
+def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value: Any, where: Where) -> None:
     """Refuse numbers that nothing can be made of; leave out bounds that no text can reach."""
     if keyword in _COUNTS and value >= MOST_COUNTED:
         if keyword.startswith("min"):
@@ -155,19 +164,21 @@ def _check_numbers(schema: dict[str, Any], keyword: str, value: Any, where: Wher
             todo += [(entry, (at, key)) for key, entry in part.items()]
         elif kind is int and part.bit_length() > MOST_BITS or kind is Decimal and part and abs(part.adjusted()) > MOST_DIGITS:
             raise UnsupportedSchema("cannot compile a number", where=pointer(at), because=f"it has more than {MOST_DIGITS:,} digits")
+        elif kind is int and part.bit_length() > _MANY_BITS:
+            library.heavy = True
+    library.heavy |= len(seen) > _MANY
 
 
-def _check_patterns(keyword: str, value: Any, where: Where) -> None:
+def _check_patterns(keyword: str, value: Any, where: Where) -> bool:
+    """Check patterns, and say whether the machine of one may be large."""
     if keyword == "pattern":
-        _check_pattern(value, (where, keyword))
-    else:
-        for pattern in value:
-            _check_pattern(pattern, ((where, keyword), pattern))
+        return _check_pattern(value, (where, keyword))
+    return True in [_check_pattern(pattern, ((where, keyword), pattern)) for pattern in value]  # each of them is checked
 
 
-def _check_pattern(pattern: str, where: Where) -> None:
+def _check_pattern(pattern: str, where: Where) -> bool:
     try:
-        of_pattern(pattern)
+        return is_large(of_pattern(pattern))
     except LimitExceeded as error:
         raise LimitExceeded(error.what, where=pointer(where), because=error.because, instead=error.instead) from error
     except GrammarError as error:

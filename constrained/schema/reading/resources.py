@@ -113,6 +113,7 @@ class Library:
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
     doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `schema.limits`
     risky: list[dict[str, Any]] = field(default_factory=list)  # schemas whose normal form may be out of bounds, see `schema.limits`
+    heavy: bool = False  # its masks may be too much work, so that some are made beforehand, see `engine.rehearsal`
     inexact: list[tuple[str, str]] = field(default_factory=list)  # pointers and values of `format` whose language is not exact
     unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`
     dynamic: bool = False  # some reference depends on the dynamic scope

@@ -16,16 +16,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from constrained.regex import Expr
+from constrained.regex.size import LARGE_PATTERN, size
 from constrained.schema.reading.cycles import REFERRING
 from constrained.schema.reading.resources import Library
+from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
 
 MANY = 2_000  # alternatives from which on a normal form is made beforehand
+LARGE_TEXT = 100_000  # states of patterns that are combined, from which on some masks are made beforehand
+_FORMAT = 10  # states that a format counts for
+_MANY_TEXTS = 8  # patterns of an anyOf, from which on they multiply
 _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
 _MOST_DENIED = 3  # keywords of a member of `oneOf` that are counted when it is denied
 _ASSERTING = ("properties", "patternProperties", "additionalProperties", "items", "prefixItems", "propertyNames", "minProperties", "maxProperties")
+
+
+def has_large_texts(library: Library, schemas: list[dict[str, Any]]) -> bool:
+    """Say whether some schemas combine patterns whose machine may be large: the product of what is read side by side."""
+    count = _Count(library)
+    return any(count.texts(schema, 0) >= LARGE_TEXT for schema in schemas)
+
+
+def is_large(pattern: Expr) -> bool:
+    """Say whether the machine of a single pattern may be large."""
+    return size(pattern) >= LARGE_PATTERN
 
 
 def with_many(library: Library, schemas: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -41,6 +58,7 @@ class _Count:
         self._library = library
         self._left = 0  # schemas that may still be looked at for this one
         self._known: dict[tuple[int, bool], int] = {}
+        self._text_sizes: dict[int, int] = {}
 
     def start(self, schema: dict[str, Any]) -> int:
         """Return how many alternatives a schema has."""
@@ -61,6 +79,28 @@ class _Count:
         found = self._asserted(schema, depth + 1) if positive else self._denied(schema, depth + 1)
         self._known[id(schema), positive] = min(found, MANY)
         return min(found, MANY)
+
+    def texts(self, schema: Any, depth: int) -> int:
+        """Return about how many states the texts of a schema may have; at most `LARGE_TEXT`."""
+        if type(schema) is not dict or depth > _DEEPEST:
+            return 1
+        known = self._text_sizes.get(id(schema))
+        if known is not None:
+            return known
+        spend(5)
+        self._text_sizes[id(schema)] = 1  # where it refers to itself
+        pattern = schema.get("pattern")
+        found = size(of_pattern(pattern)) if type(pattern) is str else 1
+        found *= _FORMAT if "format" in schema else 1
+        single = [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
+        for part in (*_listed(schema, "allOf"), *_listed(schema, "oneOf"), *single, *self._targets(schema)):
+            found = min(found * self.texts(part, depth + 1), LARGE_TEXT)
+        members = [self.texts(part, depth + 1) for part in _listed(schema, "anyOf")]
+        multiply = sum([member > 1 for member in members]) >= _MANY_TEXTS
+        for member in members if multiply else (max(sum(members), 1),):
+            found = min(found * member, LARGE_TEXT)
+        self._text_sizes[id(schema)] = min(found, LARGE_TEXT)
+        return min(found, LARGE_TEXT)
 
     def _targets(self, schema: dict[str, Any]) -> list[Any]:
         targets = self._library.targets

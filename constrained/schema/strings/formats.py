@@ -91,6 +91,7 @@ class _TimeOfDay:
 
     accepts = False
     long = INFINITE
+    uses_no_witness = True
 
     @property
     def short(self) -> int:

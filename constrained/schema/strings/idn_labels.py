@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from typing import ClassVar
 
 from constrained.regex import ANY, ANY_TEXT, Expr, char_class, complement, concat, intersect, optional, repeat, union
 from constrained.regex.algebra import lazy
@@ -142,6 +143,7 @@ class _Name:
     rules: Expr
     label: int
     total: int
+    uses_no_witness: ClassVar[bool] = True
 
     @property
     def accepts(self) -> bool:
