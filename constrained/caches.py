@@ -1,6 +1,6 @@
 """The caches of the process: what was computed from inputs and can be computed again, in one registry with one bound and one `clear`.
 
-Vocabularies bound what belongs to them (`engine.kernel.registry`).  What belongs to nobody, such as parsed patterns, nodes of expressions and
+Vocabularies bound what belongs to them (`engine.memory.registry`).  What belongs to nobody, such as parsed patterns, nodes of expressions and
 machines of small schemas, is kept here: whoever keeps something says how many bytes it takes (`charge`), and when these are too many,
 every cache forgets what it holds.  So nothing has to be counted down, and what is used all the time is back after a moment.  Whoever
 holds a cached thing keeps it; a cache may be emptied at any moment, even while something for it is being computed.

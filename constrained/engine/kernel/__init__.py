@@ -1,4 +1,4 @@
-"""The compiled kernel: automaton, texts, objects and masks in flat arrays; who shares it, and how much memory that may take.
+"""The compiled kernel: automaton, texts, objects and masks in flat arrays.
 
 `_kernel` is the object that matchers hold; `engine.twin` says the same things plainly.
 """

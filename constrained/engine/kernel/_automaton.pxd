@@ -46,8 +46,10 @@ cdef class Automaton(Objects):
     # closure scratch
     cdef Ints work, closed
     cdef Map closed_at
-    cdef Ints order, trail          # machine states that call others, callees first; a way down to one, with the next call of each
-    cdef uint64_t closure           # even: of machine states that are in order, one more: of those that have passed their stacks on
+    # machine states that call others, callees first; a way down to one, with the next call of each
+    cdef Ints order, trail
+    # even: of machine states that are in order, one more: of those that have passed their stacks on
+    cdef uint64_t closure
     cdef int32_t* path
 
     cdef int reach(self, int q, int stack) except -1

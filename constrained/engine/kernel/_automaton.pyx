@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The automaton of the compiled kernel: closing configurations under calls and returns, states, steps.
 
-PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15 µs per KB, and walks
-of the trie make some thirty states per mask.  A state that is only passed through, as most are inside a token, has no row at all.
+PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15 µs
+per KB, and walks of the trie make some thirty states per mask.  A state that is only passed through, as most are inside
+a token, has no row at all.
 """
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -39,8 +40,10 @@ cdef class Automaton(Objects):
         arena_free(&self.rows)
         arena_free(&self.masks)
         free(self.marks)
-        for pointer in (<size_t>self.states, <size_t>self.path, <size_t>self.configs.at, <size_t>self.state_next.at, <size_t>self.state_ids.at,
-                        <size_t>self.work.at, <size_t>self.closed.at, <size_t>self.closed_at.at, <size_t>self.order.at, <size_t>self.trail.at):
+        for pointer in (<size_t>self.states, <size_t>self.path, <size_t>self.configs.at, <size_t>self.state_next.at,
+                        <size_t>self.state_ids.at,
+                        <size_t>self.work.at, <size_t>self.closed.at, <size_t>self.closed_at.at, <size_t>self.order.at,
+                        <size_t>self.trail.at):
             free(<void*><size_t>pointer)
 
     cdef int reach(self, int q, int stack) except -1:
@@ -68,7 +71,8 @@ cdef class Automaton(Objects):
             map_put(&self.closed_at, q, 0, known)
         if known > 2 * self.max_configurations:
             raise LimitExceeded(
-                "too many readings of the text at once", because=f"more than {self.max_configurations:,} configurations are alive",
+                "too many readings of the text at once",
+                because=f"more than {self.max_configurations:,} configurations are alive",
                 instead="make the grammar less ambiguous, or raise max_configurations",
             )
         return True
@@ -98,10 +102,13 @@ cdef class Automaton(Objects):
         return self.pop(q, stack) if self.machines[q >> 1].flags & ACCEPTING else 0
 
     cdef bint call_all(self) except -1:
-        """Add what the configurations of the closure call; say whether that must be done again, since one that has called got more frames.
+        """Add what the configurations of the closure call; say whether that must be done again, since one that has
+        called got more frames.
 
-        Callers come before what they call, so each passes its whole stack on at once, unless machines call each other in a circle.
-        PERF: passed on as they are found, the frames of a chain of twenty levels of precedence make some hundred stacks for each state.
+        Callers come before what they call, so each passes its whole stack on at once, unless machines call each other
+        in a circle.
+        PERF: passed on as they are found, the frames of a chain of twenty levels of precedence make some hundred stacks
+        for each state.
         """
         cdef int i, j, machine, callee, after, flags, record, stack, pushed
         cdef bint again = False
@@ -127,7 +134,8 @@ cdef class Automaton(Objects):
         return again
 
     cdef int put_in_order(self, int machine) except -1:
-        """Append a machine state that calls others to `order`, behind those of them that call others, unless it is there."""
+        """Append a machine state that calls others to `order`, behind those of them that call others, unless it is
+        there."""
         cdef int at
         if not self.visit(machine):
             return 0
@@ -151,7 +159,8 @@ cdef class Automaton(Objects):
         """Say whether a machine state calls others and was not visited in this closure."""
         if not self.machines[machine].flags & EXPANDED:
             self.expand(machine)
-        if self.machines[machine].seen == self.closure or self.machines[machine].calls == self.machines[machine].calls_end:
+        if (self.machines[machine].seen == self.closure
+                or self.machines[machine].calls == self.machines[machine].calls_end):
             return False
         self.machines[machine].seen = self.closure
         return True
@@ -245,7 +254,8 @@ cdef class Automaton(Objects):
         map_room(&self.state_ids)
         memset(&self.states[candidate], 0, sizeof(State))
         self.states[candidate].light = self.states[candidate].only = UNKNOWN
-        self.states[candidate].first, self.states[candidate].count, self.states[candidate].flags = self.configs.size, count, flags
+        self.states[candidate].first, self.states[candidate].count = self.configs.size, count
+        self.states[candidate].flags = flags
         for i in range(count):
             ints_put(&self.configs, self.closed.at[i])
         ints_put(&self.state_next, -1)

@@ -1,11 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Inner masks: what tokens do inside a text, whatever stands around it.
 
-An inner mask depends only on the vocabulary and on the language at a position, so it is kept with the vocabulary and shared by all
-grammars, requests and stacks.  Tokens that leave the text are found again through the trie node where they leave.
-A *part* is an inner mask below one trie node: a token that enters the text in its middle, such as ` "San`, needs only that.
-Counted texts (`C{2,20}`) share the inner mask of the uncounted one: a token that begins too many characters falls out.
-Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
+An inner mask depends only on the vocabulary and on the language at a position, so it is kept with the vocabulary and
+shared by all grammars, requests and stacks.  Tokens that leave the text are found again through the trie node where
+they leave. A *part* is an inner mask below one trie node: a token that enters the text in its middle, such as ` "San`,
+needs only that. Counted texts (`C{2,20}`) share the inner mask of the uncounted one: a token that begins too many
+characters falls out.
+Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are
+ours.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -36,7 +38,8 @@ cdef class Inners(InnerWalks):
         free(self.behind_ids.at)
 
     cdef Inner inner(self, int q):
-        """Return what tokens do inside the text at position q, from the vocabulary's cache where its language is known there."""
+        """Return what tokens do inside the text at position q, from the vocabulary's cache where its language is known
+        there."""
         cdef Inner found
         known = self.inners.get(q)
         if known is not None:
@@ -45,7 +48,9 @@ cdef class Inners(InnerWalks):
         place = self.texts.positions[q >> 1].place
         language = self.texts.language_object(self.texts.positions[q >> 1].language)
         spelling = self.texts.spelling_objects[self.texts.positions[q >> 1].spelling]
-        counted = getattr(language, "counted", None) if place == BODY and spelling.closing >= 0 and not spelling.octal else None
+        counted = None
+        if place == BODY and spelling.closing >= 0 and not spelling.octal:
+            counted = getattr(language, "counted", None)
         if counted is not None:
             found = self.counted_inner(q, spelling, counted)
         else:
@@ -64,7 +69,8 @@ cdef class Inners(InnerWalks):
     cdef int walked(self, int q, object language, object key) except -1:
         """Return the position to walk from for q's inner mask: that of its key, where the key is a language as well.
 
-        They agree as far as a token reaches, and positions that differ in counts only lead to the same few states from there.
+        They agree as far as a token reaches, and positions that differ in counts only lead to the same few states from
+        there.
         """
         if self.texts.positions[q >> 1].place != BODY or key is language or type(key) is not type(language):
             return q
@@ -89,13 +95,15 @@ cdef class Inners(InnerWalks):
         return found
 
     cdef Inner lasting_inner(self, int q, object spelling):
-        """Return the inner mask of a language that forbids no character of a class, such as "any text with a date in it".
+        """Return the inner mask of a language that forbids no character of a class, such as "any text with a date in
+        it".
 
-        All tokens that stay inside a text over the class stay inside this one; only where it may end is looked up, on the ways to the ends
-        of those texts.
+        All tokens that stay inside a text over the class stay inside this one; only where it may end is looked up, on
+        the ways to the ends of those texts.
         PERF: a tenth of the walk of all 128,000 tokens.
         """
-        cdef Inner base = self.counted_inner(q, spelling, (self.texts.language_object(self.texts.positions[q >> 1].language).lasting, 0, None)), made = Inner()
+        language = self.texts.language_object(self.texts.positions[q >> 1].language)
+        cdef Inner base = self.counted_inner(q, spelling, (language.lasting, 0, None)), made = Inner()
         cdef int32_t* path
         cdef int i, node, depth, ended = 0
         made.bits = <uint32_t*>cleared(self.words + BLOCK, 4)
@@ -125,13 +133,15 @@ cdef class Inners(InnerWalks):
         return made
 
     cdef Inner counted_inner(self, int q, spelling, counted):
-        """Return the inner mask of C{low,high} from that of C*: tokens with too many characters fall out, exits outside the bounds too."""
+        """Return the inner mask of C{low,high} from that of C*: tokens with too many characters fall out, exits outside
+        the bounds too."""
         cdef Inner base, level
         characters, low, high = counted
         key = (spelling, "counted", characters)
         found = self.store.get(key)
         if found is None:
-            base = self.build(2 * self.texts.body(self.texts.spelling(spelling), self.texts.language(endless(characters))) + 1, -1, True)
+            body = self.texts.body(self.texts.spelling(spelling), self.texts.language(endless(characters)))
+            base = self.build(2 * body + 1, -1, True)
             self.store.put(key, base, base.size)
         else:
             base = found
@@ -196,7 +206,8 @@ cdef class Inners(InnerWalks):
         return found
 
     cdef Inner behind_key(self, Inner key, int entry, object name):
-        """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written keys.
+        """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written
+        keys.
 
         With a name for colon and value it is the same for all grammars as well and kept with the vocabulary.
         Per exit of the key: the tokens that end before the value does, and the nodes where the value ends.

@@ -22,7 +22,8 @@ cdef class Inner:
     cdef Ints tokens                # of a part: the tokens that stay inside
     cdef Ints exits                 # trie nodes at which a token leaves the text
     cdef Ints exit_counts           # characters read at each exit
-    cdef Ints counted               # pairs token, characters begun; of tokens that have another number of them, because of escapes
+    # pairs token, characters begun; of tokens that have another number of them, because of escapes
+    cdef Ints counted
     cdef int most                   # the largest number of characters that any token begins
     cdef Inner base                 # of a lasting inner mask: that of any text, and which of its exits each exit is
     cdef Ints base_exits

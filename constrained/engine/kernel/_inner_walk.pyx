@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Inner masks in the making: walks of the token trie that know nothing outside a text.  Which are made when is in `_inner`."""
+"""Inner masks in the making: walks of the token trie that know nothing outside a text.  Which are made when is in
+`_inner`."""
 cimport cython
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -33,7 +34,8 @@ cdef class Counter:
 cdef class Inner:
     """The inner mask of one language; see the fields in _inner_walk.pxd.
 
-    Invariant: no chain of references leads from an inner mask to itself, and the counter is there when it goes: the collector stays away.
+    Invariant: no chain of references leads from an inner mask to itself, and the counter is there when it goes: the
+    collector stays away.
     """
 
     def __dealloc__(self):
@@ -55,7 +57,8 @@ cdef class Inner:
     cdef int weigh(self, Counter counter, int words) except -1:
         """Count the memory it takes, as it is now; `words` are those of a mask."""
         cdef long size = sizeof(Inner) + 32 * <long>self.exits.size
-        size += 4 * (<long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room)
+        size += 4 * (
+            <long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room)
         size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room)
         size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))
         if self.groups is not None and self.base is None:
@@ -81,15 +84,16 @@ cdef class InnerWalks(Automaton):
     cdef Inner build(self, int q, int node, bint counts):
         """Walk the trie, or the part below a node, from position q with nothing known outside the text.
 
-        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or where a guarded language has
-        seen the beginning of a marker.  (Not so where an escape ends with the character behind it, as octal ones do: such spellings do without
-        counts.)
+        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or where a
+        guarded language has seen the beginning of a marker.  (Not so where an escape ends with the character behind it,
+        as octal ones do: such spellings do without counts.)
         """
         cdef Inner made = Inner()
         cdef int32_t* path
         cdef int32_t* characters
         cdef int32_t* trail
-        cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes, base = self.trie[node].depth if node >= 0 else 0
+        cdef int at = node + 1, stop = self.trie[node].end if node >= 0 else self.nodes
+        cdef int base = self.trie[node].depth if node >= 0 else 0
         cdef int depth, after, begin, way, visited = 0
         cdef bint ended = False
         ints_add(&self.work, q)
@@ -133,7 +137,8 @@ cdef class InnerWalks(Automaton):
         finally:
             free(path)
         work(self.meter, visited + 8 * made.exits.size + (self.words if node < 0 else 0))
-        if node < 0 and made.exits.size > FEW and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0:
+        if (node < 0 and made.exits.size > FEW
+                and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing < 0):
             self.drop_covered(made)
         if node < 0:
             self.note_words(made)
@@ -147,7 +152,8 @@ cdef class InnerWalks(Automaton):
         return self.states[state].count == 2 and q & 1 and self.texts.positions[q >> 1].place == BODY
 
     cdef uint64_t leaving_state(self, int state) except 0:
-        """Return the kinds of bytes that do not lead back to a state of a single position, all kinds for other states."""
+        """Return the kinds of bytes that do not lead back to a state of a single position, all kinds for other
+        states."""
         cdef int q
         if self.states[state].count != 2:
             return ALL_KINDS
@@ -155,15 +161,17 @@ cdef class InnerWalks(Automaton):
         return self.leaving(q >> 1) if q & 1 else ALL_KINDS
 
     cdef uint64_t leaving(self, int position) except 0:
-        """Return the kinds of bytes that do not lead from a position back to it; of a kind, the bytes of a whole character.
+        """Return the kinds of bytes that do not lead from a position back to it; of a kind, the bytes of a whole
+        character.
 
-        Invariant: after well-formed characters of other kinds, and after a part of one, tokens are where they were, or in the middle of a
-        character that leads there.
+        Invariant: after well-formed characters of other kinds, and after a part of one, tokens are where they were, or
+        in the middle of a character that leads there.
         """
         cdef Position p = self.texts.positions[position]
         cdef LanguageAt* at = &self.texts.languages[p.language]
         cdef Spelling* spelling = &self.texts.spellings[p.spelling]
         cdef int i, byte
+        cdef int32_t* lead
         cdef bint back[128]
         cdef uint64_t found
         if p.place != BODY or at.texts >= 0:
@@ -186,7 +194,8 @@ cdef class InnerWalks(Automaton):
                 if not back[byte]:
                     found |= self.kinds[byte]
             for i in range(self.lead_count):
-                if self.texts.probe(p.language, self.leads[2 * i], self.leads[2 * i + 1], spelling.raw, 0) != p.language:
+                lead = &self.leads[2 * i]
+                if self.texts.probe(p.language, lead[0], lead[1], spelling.raw, 0) != p.language:
                     found |= self.kinds[self.lead_bytes[i]]
         if at.spelling == p.spelling:
             at.leaving = found
@@ -219,7 +228,8 @@ cdef class InnerWalks(Automaton):
         return 0
 
     cdef int note_words(self, Inner inner) except -1:
-        """List the words of a whole inner mask where most have no bit, so that it is added without a look at all of them."""
+        """List the words of a whole inner mask where most have no bit, so that it is added without a look at all of
+        them."""
         cdef int i, count = 0
         for i in range(self.words):
             count += inner.bits[i] != 0
@@ -231,7 +241,8 @@ cdef class InnerWalks(Automaton):
         return 0
 
     cdef int note_bytes(self, Inner inner) except -1:
-        """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get anywhere."""
+        """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get
+        anywhere."""
         cdef int i, node, child
         cdef uint64_t* here
         inner.next_bytes = <uint64_t*>cleared(4 * <size_t>inner.exits.size + 1, 8)
@@ -244,7 +255,8 @@ cdef class InnerWalks(Automaton):
         return 0
 
     cdef int keep(self, Inner made, int node, int at, bint leaves, int count, int begun) except -1:
-        """Note more of a trie node than that its tokens are allowed: whether they leave the text there, how many characters they begin."""
+        """Note more of a trie node than that its tokens are allowed: whether they leave the text there, how many
+        characters they begin."""
         cdef int i
         if leaves:
             ints_add(&made.exits, at)
@@ -271,7 +283,8 @@ cdef class InnerWalks(Automaton):
         for i in range(inner.exits.size):
             node = inner.exits.at[i]
             below += self.trie[self.trie[node].end].first - self.trie[node + 1].first
-        if below > self.trie[self.nodes].first:     # tokens, some of them many times: then one look at all of them is less
+        # tokens, some of them many times: then one look at all of them is less
+        if below > self.trie[self.nodes].first:
             outside = self.count_outside(inner)
         for i in range(inner.exits.size):
             node = inner.exits.at[i]

@@ -2,44 +2,41 @@
 """The compiled kernel: the automaton of `engine.twin.automaton` in flat arrays, with merged stacks and shared masks.
 
 Three things differ from the twin, none of them in meaning.
-*Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine state share one
-configuration, so an ambiguous grammar costs as many configurations as it has machine states.
+*Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine
+state share one configuration, so an ambiguous grammar costs as many configurations as it has machine states.
 *Rows*: every automaton state has 256 successors, filled on demand; rows share the blocks that are empty.
-*Shared masks*: what tokens do inside a text is kept with the vocabulary, see `_masks`; of finished masks that are equal one is kept.
+*Shared masks*: what tokens do inside a text is kept with the vocabulary, see `_masks`; of finished masks that are equal
+one is kept.
 
 Invariant: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.
-Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when `is_full`.
-Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on; so whatever may
-add to the automaton holds `lock`.  What is known is read without it; finished masks are immutable and copied without the GIL.
+Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when
+`is_full`.
+Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on; so
+whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are immutable and
+copied without the GIL.
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
 """
-from cpython.long cimport PyLong_CheckExact
-from cpython.pythread cimport (
-    NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock, PyThread_type_lock, WAIT_LOCK)
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport allotted, cleared
 from libc.string cimport memset
-cimport numpy
 from constrained.engine.memory._arena cimport arena_free, arena_undo
 from constrained.engine.kernel._automaton cimport known_successor
 from constrained.engine.kernel._inner_walk cimport Counter
 from constrained.engine.kernel._machines cimport BOTTOM, FINAL, UNKNOWN
 from constrained.engine.kernel._masks cimport Masks
 from constrained.engine.memory._meter cimport LITTLE, Meter
+from constrained.engine.memory._turnstile cimport Turnstile
+from constrained.engine.kernel._rows cimport bitmask_row, exact
 from constrained.engine.kernel._text cimport Texts
 from constrained.engine.kernel._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
 from constrained.engine.kernel._tables cimport Ints, Map, Node, ints_add, ints_free, map_free, map_get, map_put
 
-from constrained.engine.tokens.bitmask import misfit, number
+from constrained.engine.tokens.bitmask import misfit
 from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
-import os
-
 import numpy as np
-
-numpy.import_array()
 
 cdef enum:
     DEAD = 0
@@ -47,60 +44,12 @@ cdef enum:
     MOST_LANGUAGES = 100_000    # that one mask or step may add; more than a set of 10,000 texts takes
     ROOT = 1 << 14              # estimated bytes of the Python objects behind a root
 
-cdef extern from "Python.h":
-    int PyGC_Disable() noexcept
-    int PyGC_Enable() noexcept
-    long PyLong_AsLongAndOverflow(object value, int* overflow) except? -1
-
-
-cdef long forks = 0                 # processes between the first one and this
-cdef bint collector_is_off = False  # by the holder of some kernel's lock
-
-
-def _forked():
-    """See to the child of a fork: a thread that was at work in a kernel is not in it, and will never leave."""
-    global forks, collector_is_off
-    forks += 1
-    if collector_is_off:
-        PyGC_Enable()
-    collector_is_off = False
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
-
-
-cdef inline long exact(object value):
-    """Return an int that is no subclass of int, such as bool, and not negative; -1 for all else.  `bitmask.number` takes the rest."""
-    cdef int overflow = 0
-    cdef long found
-    if not PyLong_CheckExact(value):
-        return -1
-    found = PyLong_AsLongAndOverflow(value, &overflow)
-    return found if not overflow and found >= 0 else -1
-
-
-cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) except NULL:
-    """Return where a row of a bitmask, an int32 array (rows, words), begins; `bitmask.fits` makes the same test.
-
-    PERF: the buffer protocol would cost 0.3 µs, half of filling in a mask that is known.
-    """
-    cdef numpy.ndarray array
-    cdef long row = exact(number_of_row)
-    if row < 0:
-        row = exact(number(number_of_row))
-    if isinstance(bitmask, numpy.ndarray):
-        array = bitmask
-        if (array.ndim == 2 and array.descr.kind in (105, 117) and array.itemsize == 4 and numpy.PyArray_ISNOTSWAPPED(array)
-                and numpy.PyArray_ISWRITEABLE(array) and array.shape[1] == words and array.strides[1] == 4 and 0 <= row < array.shape[0]):
-            return <int32_t*>(<char*>array.data + row * array.strides[0])
-    raise misfit(bitmask, number_of_row, words)
-
 
 cdef class Kernel(Masks):
-    """One automaton over root machines and a vocabulary; states are ints; see `engine.plain.PlainKernel`, the same class to read."""
+    """One automaton over root machines and a vocabulary; states are ints; see `engine.twin.automaton.PlainKernel`, the same
+    class to read."""
 
-    cdef PyThread_type_lock lock
+    cdef Turnstile turnstile
     cdef dict roots_known           # (root, nullable) -> state
     cdef Map mask_ids               # digest -> a state with such a mask
     cdef int size                   # of the vocabulary
@@ -108,11 +57,10 @@ cdef class Kernel(Masks):
     cdef bint gone                  # emptied: no state is known any more
     cdef bint used                  # since somebody last asked
     cdef int pins                   # batches that copy masks without the GIL
-    cdef long forks                 # as many as there were when the lock was made
-    cdef bint collects              # whether the holder of the lock found the garbage collector at work
 
-    def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000, max_bytes=1 << 28):
-        self.lock, self.forks = PyThread_allocate_lock(), forks
+    def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000,
+                  max_bytes=1 << 28):
+        self.turnstile = Turnstile()
         self.specials, self.vocabulary_tokens, self.stop = specials, vocabulary.tokens, vocabulary.stop
         self.max_configurations, self.max_bytes = min(max_configurations, 1 << 30), max_bytes
         self.store = vocabulary.kernels.masks
@@ -126,15 +74,11 @@ cdef class Kernel(Masks):
         self.draft.bits = <uint32_t*>cleared(BLOCK * (self.draft.blocks + 8), 4)
         self.draft.touched = <uint8_t*>cleared(self.draft.blocks + 8, 1)
         self.draft.records.at = <int32_t*>allotted(RECORD * (self.draft.blocks + 1), 4)
-        if self.lock == NULL:
-            raise MemoryError
         self.intern_state(0)                                   # DEAD
         self.roots_known = {}
         self.start = self.start_at(root, nullable) if root is not None else DEAD
 
     def __dealloc__(self):
-        if self.lock != NULL:
-            PyThread_free_lock(self.lock)
         free(self.mask_ids.at)
 
     def _load(self, vocabulary):
@@ -161,49 +105,35 @@ cdef class Kernel(Masks):
             i = vocabulary.by_characters[1]
             self.with_at_most = &i[0]
 
-    # -- one thread at a time -----------------------------------------------------------------------------------------------
+    # -- one thread at a time ------------------------------------------------------------------------------------------
 
     cdef int enter(self, object budget) except -1:
-        """Wait until the automaton is free; put the garbage collector off.
+        """Wait until the automaton is free.
 
         budget: what the work is counted against (`work.Budget`); None: the thread's own.
-
-        PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks' time; it
-        comes right after instead.
         """
-        global collector_is_off
-        if self.forks != forks:
+        if self.turnstile.is_inherited():
             self.adopt()
-        if not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
+        if not self.turnstile.try_pass():
             self.meter.waiting += 1
-            with nogil:
-                PyThread_acquire_lock(self.lock, WAIT_LOCK)
+            self.turnstile.wait()
             self.meter.waiting -= 1
         self.meter.budget = budget
-        self.collects = PyGC_Disable()
-        if self.collects:
-            collector_is_off = True
+        self.turnstile.put_off_collections()
         self.texts.most = self.texts.language_count + MOST_LANGUAGES
 
     cdef int leave(self) except -1:
-        global collector_is_off
         try:
             if self.meter.opened or self.meter.ticks >= LITTLE:
                 self.meter.close()
         finally:
             self.meter.ticks, self.meter.budget = 0, None
-            if self.collects:
-                PyGC_Enable()
-                collector_is_off = False
-            PyThread_release_lock(self.lock)
+            self.turnstile.leave()
         return 0
 
     cdef int adopt(self) except -1:
         """Make the kernel of a parent process one's own: with a lock that nobody holds, and nothing half done."""
-        cdef PyThread_type_lock fresh = PyThread_allocate_lock()
-        if fresh == NULL:
-            raise MemoryError
-        self.lock, self.forks = fresh, forks        # the old one is left: a lock that is held must not be freed
+        self.turnstile.renew()
         self.pins = 0
         self.meter.forget()
         self.drop()
@@ -240,7 +170,7 @@ cdef class Kernel(Masks):
         self.bytes += ROOT
         return known
 
-    # -- steps --------------------------------------------------------------------------------------------------------------
+    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def step_byte(self, int state, int byte):
         """Return the state after one byte, DEAD if no word goes on so."""
@@ -286,7 +216,8 @@ cdef class Kernel(Masks):
             self.leave()
 
     def step_token(self, int state, object token_id, object budget=None):
-        """Return the state after a token id: its bytes, or the edges of the machine that name it; NO_TOKEN where it is no int in range."""
+        """Return the state after a token id: its bytes, or the edges of the machine that name it; NO_TOKEN where it is
+        no int in range."""
         cdef long token = exact(token_id)
         cdef int i, last, after = state
         if state < 0 or not 0 <= token < self.size:
@@ -311,7 +242,7 @@ cdef class Kernel(Masks):
         finally:
             self.leave()
 
-    # -- masks --------------------------------------------------------------------------------------------------------------
+    # -- masks ---------------------------------------------------------------------------------------------------------
 
     cdef Mask* mask_of(self, int state, object budget) except NULL:
         """Return the mask of a state, computed once."""
@@ -350,7 +281,8 @@ cdef class Kernel(Masks):
         return mask
 
     def mask(self, int state):
-        """Return the tokens that may come next as a new array, (words,) uint32, bit i of word w = token 32 w + i is allowed."""
+        """Return the tokens that may come next as a new array, (words,) uint32, bit i of word w = token 32 w + i is
+        allowed."""
         cdef Mask* mask = self.mask_of(state, None)
         made = np.empty(self.words, np.uint32)
         cdef uint32_t[::1] view = made
@@ -364,7 +296,8 @@ cdef class Kernel(Masks):
     def sizes(self):
         """Return how much the automaton holds, by kind; for reports."""
         return {"states": self.state_count, "machines": self.machine_count, "stacks": self.stack_first.size - 1,
-                "positions": self.texts.position_count, "languages": self.texts.language_count, "records": self.record_parent.size, "masks": self.mask_ids.size}
+                "positions": self.texts.position_count, "languages": self.texts.language_count,
+                "records": self.record_parent.size, "masks": self.mask_ids.size}
 
     def count_states(self):
         """Return how many states there are."""
@@ -393,14 +326,14 @@ cdef class Kernel(Masks):
 
     def drop_all(self):
         """Give all memory back; say whether that was possible.  Impossible while somebody works or copies."""
-        if self.forks != forks:
+        if self.turnstile.is_inherited():
             self.adopt()
-        if self.gone or self.pins or not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
+        if self.gone or self.pins or not self.turnstile.try_pass():
             return False
         try:
             self.empty()
         finally:
-            PyThread_release_lock(self.lock)
+            self.turnstile.unlock()
         return True
 
     cdef int empty(self) except -1:
@@ -409,12 +342,16 @@ cdef class Kernel(Masks):
         arena_free(&self.rows)
         arena_free(&self.masks)
         self.rows.used = self.rows.size = self.masks.used = self.masks.size = 0
-        for vector in (<size_t>&self.configs, <size_t>&self.state_next, <size_t>&self.frames, <size_t>&self.stack_first, <size_t>&self.stack_next,
-                       <size_t>&self.record_parent, <size_t>&self.record_byte, <size_t>&self.ranges, <size_t>&self.calls, <size_t>&self.tokens,
+        for vector in (<size_t>&self.configs, <size_t>&self.state_next, <size_t>&self.frames, <size_t>&self.stack_first,
+                       <size_t>&self.stack_next,
+                       <size_t>&self.record_parent, <size_t>&self.record_byte, <size_t>&self.ranges,
+                       <size_t>&self.calls, <size_t>&self.tokens,
                        <size_t>&self.work, <size_t>&self.closed, <size_t>&self.set_words, <size_t>&self.set_next):
             ints_free(<Ints*><size_t>vector)
-        for table in (<size_t>&self.state_ids, <size_t>&self.stack_ids, <size_t>&self.unions, <size_t>&self.pushed, <size_t>&self.stepped,
-                      <size_t>&self.popped, <size_t>&self.record_ids, <size_t>&self.dispatched, <size_t>&self.recorded_after, <size_t>&self.mask_ids,
+        for table in (<size_t>&self.state_ids, <size_t>&self.stack_ids, <size_t>&self.unions, <size_t>&self.pushed,
+                      <size_t>&self.stepped,
+                      <size_t>&self.popped, <size_t>&self.record_ids, <size_t>&self.dispatched,
+                      <size_t>&self.recorded_after, <size_t>&self.mask_ids,
                       <size_t>&self.part_ids, <size_t>&self.behind_ids, <size_t>&self.set_ids, <size_t>&self.object_ids,
                       <size_t>&self.text_machines, <size_t>&self.generic, <size_t>&self.closed_at):
             map_free(<Map*><size_t>table)
@@ -434,7 +371,8 @@ cdef class Kernel(Masks):
         return 0
 
     def fill(self, int state, object bitmask, object row, object budget=None):
-        """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
+        """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say
+        whether the cache is full."""
         cdef Mask* mask = NULL if state < 0 else self.mask_of(state, budget)
         cdef int32_t* bits = bitmask_row(bitmask, self.words, row)
         if state < 0:
@@ -445,7 +383,8 @@ cdef class Kernel(Masks):
 
 
 def fill_rows(list entries, object bitmask):
-    """Write entry i = (kernel, state, budget) into row i of a bitmask: new masks one by one, then all copies without the GIL.
+    """Write entry i = (kernel, state, budget) into row i of a bitmask: new masks one by one, then all copies without
+    the GIL.
 
     Returns the rows whose masks took too much work, or kept others waiting; these allow nothing.
     """

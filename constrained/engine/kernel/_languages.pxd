@@ -16,20 +16,23 @@ cdef struct LanguageAt:
     int32_t first, last         # edges, or -1: not asked yet
     int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
     int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
-    uint64_t leaving            # kinds of bytes that do not lead back to that position, see `InnerWalks.leaving`; 0: not asked yet
+    # kinds of bytes that do not lead back to that position, see `InnerWalks.leaving`; 0: not asked yet
+    uint64_t leaving
     uint8_t accepts, goes_on    # goes_on: known to have edges, before they are asked for
     uint8_t labelled            # a guarded set of texts: `low` is the label of the text that ends here
 
 cdef class Languages:
     cdef Meter meter            # of the kernel
-    cdef long bytes             # that languages and their edges hold, the Python objects behind them included; estimated
+    # that languages and their edges hold, the Python objects behind them included; estimated
+    cdef long bytes
     cdef LanguageAt* languages
     cdef int language_count, language_room, most    # most: languages that there may be
     cdef list objects           # Language of each language id, None for literal sets reached by a step
     cdef dict ids
     cdef Ints edge_low, edge_high, edge_target
     cdef Map literal_ids
-    cdef dict wide_ids          # the same for what does not fit its keys: texts of a million characters, millions of texts
+    # the same for what does not fit its keys: texts of a million characters, millions of texts
+    cdef dict wide_ids
     cdef LiteralTexts* sets
     cdef int set_count, set_room
     cdef dict set_ids           # id(tuple) -> (tuple, set)

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Languages of text values in the compiled kernel: states over code points, interned as ints.
 
-Two kinds: those that list their edges when asked (expressions, numbers) and finite sets of texts, searched in sorted code point arrays
-without listing anything; see `machine.Language` and `machine.LiteralSet`, the readable twins.
+Two kinds: those that list their edges when asked (expressions, numbers) and finite sets of texts, searched in sorted
+code point arrays without listing anything; see `machine.Language` and `machine.LiteralSet`, the readable twins.
 """
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
@@ -35,7 +35,8 @@ cdef class Languages:
             free(self.sets[i].offset)
         for i in range(self.excluded_count):
             free(self.excluded[i])
-        for pointer in (<size_t>self.edge_low.at, <size_t>self.edge_high.at, <size_t>self.edge_target.at, <size_t>self.literal_ids.at,
+        for pointer in (<size_t>self.edge_low.at, <size_t>self.edge_high.at, <size_t>self.edge_target.at,
+                        <size_t>self.literal_ids.at,
                         <size_t>self.sets, <size_t>self.excluded, <size_t>self.languages):
             free(<void*><size_t>pointer)
 
@@ -46,7 +47,8 @@ cdef class Languages:
             return found
         literal = language if isinstance(language, LiteralSet) else getattr(language, "literal_set", None)
         if literal is not None:
-            known = self.literal_language(self._texts(literal.texts), self._excluded(literal.texts, literal.excluded), literal.low, literal.high, literal.depth)
+            known = self.literal_language(self._texts(literal.texts), self._excluded(literal.texts, literal.excluded),
+                                          literal.low, literal.high, literal.depth)
         else:
             ask(self.meter)
             accepts, goes_on = bool(language.accepts), bool(getattr(language, "goes_on", False))
@@ -62,7 +64,8 @@ cdef class Languages:
         cdef int fresh = self.language_count
         if fresh >= self.most:
             raise LimitExceeded(
-                "a text has too many states", because="its language was taken apart into 100,000 of them between two tokens",
+                "a text has too many states",
+                because="its language was taken apart into 100,000 of them between two tokens",
                 instead="simplify the pattern, or drop some of its multiples",
             )
         if fresh == self.language_room:
@@ -87,7 +90,8 @@ cdef class Languages:
         cdef Py_UCS4 character
         points = sum(map(len, texts))
         if points + len(texts) >= MOST_ITEMS:
-            raise LimitExceeded("a set of texts is too large", because=f"it has {points:,} characters", instead="fewer or shorter texts, or a pattern")
+            raise LimitExceeded("a set of texts is too large", because=f"it has {points:,} characters",
+                                instead="fewer or shorter texts, or a pattern")
         if self.set_count == self.set_room:
             self.sets = <LiteralTexts*>enlarged(self.sets, &self.set_room, sizeof(LiteralTexts), 1)
         count = len(texts)
@@ -103,7 +107,8 @@ cdef class Languages:
             i += 1
         entry.offset[count] = total
         self.sets[self.set_count] = entry
-        self.set_count += 1         # from here on it is freed with the others, also where the rest fails and it is never found again
+        # from here on it is freed with the others, also where the rest fails and it is never found again
+        self.set_count += 1
         while len(self.set_objects) < self.set_count:
             self.set_objects.append(texts)
         self.set_ids[id(texts)] = (texts, self.set_count - 1)
@@ -176,7 +181,8 @@ cdef class Languages:
         return offset[low + 1] - offset[low] == depth and self.excluded[start.excluded][low] == low
 
     cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept:
-        """Narrow the texts [low, high), which agree on `depth` characters, to those that go on with a code point of [least, most].
+        """Narrow the texts [low, high), which agree on `depth` characters, to those that go on with a code point of
+        [least, most].
 
         Return whether one of these is not excluded.
         """

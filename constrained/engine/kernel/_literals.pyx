@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Masks of finite sets of texts (the names of an object, an enum): the trie of tokens against the sorted texts.
 
-PERF: a trie node costs two binary searches instead of a language, a position, a state and a row.  Only where a text ends, or a character
-is not written as itself in ASCII, is there a state, and steps from it.
+PERF: a trie node costs two binary searches instead of a language, a position, a state and a row.  Only where a text
+ends, or a character is not written as itself in ASCII, is there a state, and steps from it.
 """
 from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport free
@@ -72,7 +72,8 @@ cdef class Literals(Walks):
                     self.walk(behind, at, self.trie[at].end, base + depth - 1)
                 at = self.trie[at].end
                 continue
-            if self.texts.in_table(raw, byte) and self.texts.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high):
+            if (self.texts.in_table(raw, byte)
+                    and self.texts.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high)):
                 draft_node(&self.draft, self.trie, self.ids, at)
                 lows[depth], highs[depth] = low, high
                 at += 1
@@ -82,9 +83,11 @@ cdef class Literals(Walks):
         return 0
 
     cdef int add_names(self, int cover, int q, int stack, int node) except -1:
-        """Add the tokens that complete a text of a finite set where any text can stand: all others are drafted for that one.
+        """Add the tokens that complete a text of a finite set where any text can stand: all others are drafted for that
+        one.
 
-        PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can be completed.
+        PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can
+        be completed.
         """
         cdef Inner inner = self.part(cover, node) if node >= 0 else self.inner(cover)
         cdef LanguageAt start = self.texts.languages[self.texts.positions[q >> 1].language]
@@ -122,7 +125,8 @@ cdef class Literals(Walks):
             self.walk(behind, exit_ + 1, self.trie[exit_].end, self.trie[exit_].depth)
         return 0
 
-    cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept:
+    cdef bint leaves_literals(self, LanguageAt* start, bint closes, bint escapes, int low, int high,
+                              int depth) noexcept:
         """Say whether the texts [low, high) may go on with their end, an escape, or else a character beyond ASCII."""
         if closes:
             return self.texts.ends(start, depth, low)

@@ -6,7 +6,8 @@ from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport enlarged
 from constrained.engine.memory._memory cimport enlarged
 from libc.string cimport memset
-from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, mix, pair
+from constrained.engine.kernel._tables cimport (
+    Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, mix, pair)
 from constrained.engine.kernel._languages cimport NONE
 from constrained.engine.memory._meter cimport Meter, ask, work
 from constrained.engine.kernel._text cimport Texts
@@ -41,13 +42,18 @@ cdef class Machines:
         self.intern_stack([-2, -1, -1], 1)
 
     def __dealloc__(self):
-        for pointer in (<size_t>self.machines, <size_t>self.ranges.at, <size_t>self.calls.at, <size_t>self.tokens.at, <size_t>self.dispatched.at,
-                        <size_t>self.recorded_after.at, <size_t>self.frames.at, <size_t>self.stack_first.at, <size_t>self.stack_ids.at,
-                        <size_t>self.stack_next.at, <size_t>self.unions.at, <size_t>self.pushed.at, <size_t>self.stepped.at,
-                        <size_t>self.popped.at, <size_t>self.record_parent.at, <size_t>self.record_byte.at, <size_t>self.record_ids.at):
+        for pointer in (<size_t>self.machines, <size_t>self.ranges.at, <size_t>self.calls.at, <size_t>self.tokens.at,
+                        <size_t>self.dispatched.at,
+                        <size_t>self.recorded_after.at, <size_t>self.frames.at, <size_t>self.stack_first.at,
+                        <size_t>self.stack_ids.at,
+                        <size_t>self.stack_next.at, <size_t>self.unions.at, <size_t>self.pushed.at,
+                        <size_t>self.stepped.at,
+                        <size_t>self.popped.at, <size_t>self.record_parent.at, <size_t>self.record_byte.at,
+                        <size_t>self.record_ids.at):
             free(<void*><size_t>pointer)
 
-    # -- machine states -------------------------------------------------------------------------------------------------
+    # -- machine states
+    # -------------------------------------------------------------------------------------------------
 
     cdef int machine(self, object state) except -1:
         """Return the number of a machine state; a bare Text is a position, everything else a table."""
@@ -64,7 +70,8 @@ cdef class Machines:
         if state is END:
             self.machines[fresh].flags = EXPANDED | ACCEPTING | TAIL
         elif isinstance(state, Dispatch):
-            self.machines[fresh].flags = EXPANDED | DISPATCH | (RECORDS if state.records else 0) | (REFUSES if state.refuses else 0)
+            self.machines[fresh].flags = (
+                EXPANDED | DISPATCH | (RECORDS if state.records else 0) | (REFUSES if state.refuses else 0))
         elif isinstance(state, Text):
             self._expand_text(fresh, state)
         elif isinstance(state, Bytes):
@@ -112,7 +119,8 @@ cdef class Machines:
         self.machines[at].ranges_end = self.ranges.size
 
     cdef int expand(self, int at) except -1:
-        """Ask a machine state for its edges; they are stored only when all targets are known, because targets may be new."""
+        """Ask a machine state for its edges; they are stored only when all targets are known, because targets may be
+        new."""
         cdef int size
         cdef list ranges = [], calls = [], tokens = []
         ask(self.meter)
@@ -171,7 +179,8 @@ cdef class Machines:
         return text in self.objects[after >> 1].special
 
     cdef list special_texts(self, int after, str start, int most):
-        """Return the texts that start so and that a recording Dispatch treats apart, None if these are more than `most`."""
+        """Return the texts that start so and that a recording Dispatch treats apart, None if these are more than
+        `most`."""
         texts = self.objects[after >> 1].special
         ordered = self.ordered_texts.get(texts)
         if ordered is None:
@@ -211,7 +220,7 @@ cdef class Machines:
             record = self.record_parent.at[record]
         return decode(SURFACES[record], spelled + closing)
 
-    # -- stacks ---------------------------------------------------------------------------------------------------------
+    # -- stacks --------------------------------------------------------------------------------------------------------
 
     def intern_stack(self, list frames, int count):
         """Return the stack with these frames (flat triples)."""
@@ -223,12 +232,14 @@ cdef class Machines:
         return self.settle_stack(first)
 
     cdef int begin_frames(self) noexcept:
-        """Return where the frames of a new stack begin; those that an operation left behind which broke off are forgotten."""
+        """Return where the frames of a new stack begin; those that an operation left behind which broke off are
+        forgotten."""
         self.frames.size = self.stack_first.at[self.stack_first.size - 1]
         return self.frames.size
 
     cdef int settle_stack(self, int first) except -1:
-        """Intern the frames that stand at the end of `frames` from `first` on, sorted and distinct in (after, record)."""
+        """Intern the frames that stand at the end of `frames` from `first` on, sorted and distinct in (after,
+        record)."""
         cdef uint64_t a = 0x51ED, b = 0x7F4A
         cdef int i, count = self.frames.size - first, known, candidate, start
         for i in range(first, self.frames.size):
@@ -286,7 +297,8 @@ cdef class Machines:
         if known >= 0:
             return known
         if level > 20_000:
-            raise LimitExceeded("stacks nest too deeply to merge", because="20,000 nested calls are ambiguous", instead="make the grammar less ambiguous")
+            raise LimitExceeded("stacks nest too deeply to merge", because="20,000 nested calls are ambiguous",
+                                instead="make the grammar less ambiguous")
         memset(&merged, 0, sizeof(Ints))
         i, m = self.stack_first.at[x], self.stack_first.at[x + 1]
         j, n = self.stack_first.at[y], self.stack_first.at[y + 1]

@@ -8,7 +8,8 @@ cdef class Masks(Literals):
     cdef Ints apart                 # exits behind which not all is as behind the others
     cdef Ints doubtful              # tokens that are looked at again when all others are drafted
     cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
-    cdef Map added                  # (position and stack, trie node) of the texts that the mask at work has below nodes, of many
+    # (position and stack, trie node) of the texts that the mask at work has below nodes, of many
+    cdef Map added
     cdef dict begun_texts           # record -> its text, see `begun`
 
     cdef int fill_draft(self, int state) except -1

@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The mask of an automaton state, composed: a walk of the trie, inner masks of texts, walks behind the texts' ends.
 
-What tokens do inside a text depends only on the vocabulary and the text's language.  That part, the *inner* mask, is kept with the
-vocabulary; tokens that leave the text are walked from the state behind it, each from the trie node where it leaves.
+What tokens do inside a text depends only on the vocabulary and the text's language.  That part, the *inner* mask, is
+kept with the vocabulary; tokens that leave the text are walked from the state behind it, each from the trie node where
+it leaves.
 """
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free
@@ -13,7 +14,8 @@ from constrained.engine.kernel._literals cimport Literals
 from constrained.engine.kernel._machines cimport FINAL, UNKNOWN
 from constrained.engine.memory._meter cimport ask, work
 from constrained.engine.kernel._objects cimport OTHER
-from constrained.engine.kernel._packed cimport draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words
+from constrained.engine.kernel._packed cimport (
+    draft_has, draft_node, draft_token, draft_tokens, draft_whole, draft_words)
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, map_free, map_get, map_put, pair
 
 cdef enum:
@@ -55,7 +57,8 @@ cdef class Masks(Literals):
                 continue
             self.deferred.size -= 3
             q, stack, node = (
-                self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1], self.deferred.at[self.deferred.size + 2])
+                self.deferred.at[self.deferred.size], self.deferred.at[self.deferred.size + 1],
+                self.deferred.at[self.deferred.size + 2])
             begun += node >= 0
             if begun > NOTED and node >= 0 and not self.is_first(q, stack, node):
                 continue
@@ -77,17 +80,20 @@ cdef class Masks(Literals):
     cdef bint is_first(self, int q, int stack, int node) except -1:
         """Note a text below a trie node; say whether it is met for the first time in this mask.
 
-        Where texts of any length follow each other (comments made of comments), there are exponentially many ways to a node.
+        Where texts of any length follow each other (comments made of comments), there are exponentially many ways to a
+        node.
         """
         if map_get(&self.added, pair(q, stack), node) >= 0:
             return False
         map_put(&self.added, pair(q, stack), node, 0)
         return True
 
-    # -- texts and what lies behind them ------------------------------------------------------------------------------------
+    # -- texts and what lies behind them
+    # ------------------------------------------------------------------------------------
 
     cdef int add_text(self, int q, int stack, int node) except -1:
-        """Add the mask of one text configuration, whole or below a trie node: its inner mask, and what lies behind it."""
+        """Add the mask of one text configuration, whole or below a trie node: its inner mask, and what lies behind
+        it."""
         cdef Inner inner = self.part(q, node) if node >= 0 else self.inner(q)
         cdef bint recording = self.records(stack)
         cdef int behind, closing = self.texts.spellings[self.texts.positions[q >> 1].spelling].closing
@@ -110,7 +116,8 @@ cdef class Masks(Literals):
         return 0
 
     cdef int leave_bare(self, Inner inner) except -1:
-        """As `leave_recorded` for a text without an end of its own, none of which is refused: tokens that go on behind it are tried."""
+        """As `leave_recorded` for a text without an end of its own, none of which is refused: tokens that go on behind
+        it are tried."""
         cdef int i, j, node
         for i in range(inner.exits.size):
             node = inner.exits.at[i]
@@ -146,7 +153,8 @@ cdef class Masks(Literals):
         return 0
 
     cdef int popped_state(self, int stack) except -1:
-        """Return the state in which the text above `stack` has just ended; frames that record are left to `leave_recorded`."""
+        """Return the state in which the text above `stack` has just ended; frames that record are left to
+        `leave_recorded`."""
         cdef int i, known = map_get(&self.popped, stack, 0), flags = 0
         if known >= 0:
             return known
@@ -161,7 +169,8 @@ cdef class Masks(Literals):
         return known
 
     cdef int leave_recorded(self, Inner inner, int q, int stack, int node) except -1:
-        """As `leave`, where what follows depends on the text: ordinary texts have one state behind them, special ones their own."""
+        """As `leave`, where what follows depends on the text: ordinary texts have one state behind them, special ones
+        their own."""
         cdef int behind, frame, after, parent, target, exit_
         cdef bint native
         if inner.groups is None:
@@ -191,7 +200,8 @@ cdef class Masks(Literals):
         return 0
 
     cdef int doubt(self, Inner inner, int tells_from, bytes told_by) except -1:
-        """Doubt the tokens that read `tells_from` bytes or more behind the text, with one of `told_by` among them; see `machine.Dispatch`."""
+        """Doubt the tokens that read `tells_from` bytes or more behind the text, with one of `told_by` among them; see
+        `machine.Dispatch`."""
         cdef int i, j, at, stop, depth, told
         cdef bint any_byte = not told_by
         cdef const unsigned char[:] telling = told_by
@@ -220,7 +230,8 @@ cdef class Masks(Literals):
         return False
 
     cdef int leave_key(self, Inner inner, int after, int parent) except -1:
-        """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is known."""
+        """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is
+        known."""
         cdef Inner key = inner if inner.base is None else inner.base
         cdef Inner behind = self.behind_key(key, self.lonely_entry(after), self.shared_name(after))
         cdef int at, i, j, first, node, ended = UNKNOWN
@@ -244,12 +255,14 @@ cdef class Masks(Literals):
         return 0
 
     cdef dict special_exits(self, Inner inner, int q, int after, int record, bint everything):
-        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are refused."""
+        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are
+        refused."""
         cdef dict groups = inner.groups
         if not groups:
             return {}
         work(self.meter, GROUPED * len(groups))
-        so_far = self.begun(record, self.texts.spellings[self.texts.positions[q >> 1].spelling].closing) if record >= 8 else ""
+        closing = self.texts.spellings[self.texts.positions[q >> 1].spelling].closing
+        so_far = self.begun(record, closing) if record >= 8 else ""
         special = None if everything else self.special_texts(after, so_far, len(groups))
         if special is not None:
             ends = [(text[len(so_far):], text) for text in special]

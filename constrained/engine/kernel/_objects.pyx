@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Objects with keys in any order, run natively: what `machine.ObjectTable` describes.
 
-The readable twin is `schema.machines.object`, whose positions expand to the same edges one Python object at a time; the plain kernel runs
-that.  Here a position is (phase, set of written keys), the set a row of bits, and an expansion a few words written into arrays: 0.3 µs
-instead of 10.  Objects with clauses or in schema order stay with the twin.
+The readable twin is `schema.machines.object`, whose positions expand to the same edges one Python object at a time; the
+plain kernel runs that.  Here a position is (phase, set of written keys), the set a row of bits, and an expansion a few
+words written into arrays: 0.3 µs instead of 10.  Objects with clauses or in schema order stay with the twin.
 
     POSITION ─ key ─► NAMED or OTHER (dispatch on the key) ─► ENTRY ─ colon ─► BEGIN ─ value ─► POSITION
 """
@@ -12,7 +12,8 @@ from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport allotted, enlarged
 from libc.string cimport memcpy, memset
 from constrained.engine.kernel._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS, REFUSES
-from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, mix, pair
+from constrained.engine.kernel._tables cimport (
+    Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, mix, pair)
 from constrained.engine.kernel._languages cimport NONE
 from constrained.engine.memory._meter cimport ask, work
 
@@ -49,11 +50,12 @@ cdef class Objects(Machines):
         cdef int i
         for i in range(self.table_count):
             free(self.tables[i].required)
-        for pointer in (<size_t>self.tables, <size_t>self.set_words.at, <size_t>self.sets, <size_t>self.set_ids.at, <size_t>self.object_ids.at,
+        for pointer in (<size_t>self.tables, <size_t>self.set_words.at, <size_t>self.sets, <size_t>self.set_ids.at,
+                        <size_t>self.object_ids.at,
                         <size_t>self.text_machines.at, <size_t>self.set_next.at):
             free(<void*><size_t>pointer)
 
-    # -- tables -----------------------------------------------------------------------------------------------------------
+    # -- tables --------------------------------------------------------------------------------------------------------
 
     cdef int machine(self, object state) except -1:
         """Return the number of a machine state; the start of an object with a table becomes a native position."""
@@ -79,7 +81,8 @@ cdef class Objects(Machines):
         cdef int i, count = len(table.names)
         t.names, t.width, t.cells = count, (count + 31) // 32, len(table.cells)
         if table.least > MOST_KEYS:
-            raise LimitExceeded("an object needs too many keys", because=f"at least {shown(table.least)}", instead="a smaller minProperties")
+            raise LimitExceeded("an object needs too many keys", because=f"at least {shown(table.least)}",
+                                instead="a smaller minProperties")
         t.least, t.most = table.least, -1 if table.most is None or table.most > MOST_KEYS else table.most
         t.blank = -1
         t.counts_to = t.least if t.most < 0 else t.most
@@ -92,7 +95,8 @@ cdef class Objects(Machines):
             self.tables = <Table*>enlarged(self.tables, &self.table_room, sizeof(Table), 1)
         del self.table_objects[self.table_count:]
         self.table_objects.append(table)
-        t.required = <int32_t*>allotted(2 * <size_t>t.width + count + 2 * <size_t>t.cells, 4)     # one block for all four
+        # one block for all four
+        t.required = <int32_t*>allotted(2 * <size_t>t.width + count + 2 * <size_t>t.cells, 4)
         t.usable = t.required + t.width
         t.values = t.usable + t.width
         t.languages = t.values + count + t.cells
@@ -116,7 +120,8 @@ cdef class Objects(Machines):
             self.tables[table].values[which] = found
         return found
 
-    # -- sets of written keys -----------------------------------------------------------------------------------------------
+    # -- sets of written keys
+    # -----------------------------------------------------------------------------------------------
 
     cdef int settle_set(self, int table, int others, int count) except -1:
         """Intern the set whose words stand at the end of `set_words`."""
@@ -127,7 +132,8 @@ cdef class Objects(Machines):
             b = mix(b ^ a, i - first)
         known = candidate = map_get(&self.set_ids, a, b)
         while candidate >= 0:
-            if self.sets[candidate].table == table and self.sets[candidate].others == others and self.sets[candidate].count == count:
+            if (self.sets[candidate].table == table and self.sets[candidate].others == others
+                    and self.sets[candidate].count == count):
                 for i in range(width):
                     if self.set_words.at[self.sets[candidate].words + i] != self.set_words.at[first + i]:
                         break
@@ -177,10 +183,11 @@ cdef class Objects(Machines):
             ints_add(&self.set_words, self.set_words.at[w.words + i])
         return self.settle_set(w.table, others, w.count + 1 if w.count < self.tables[w.table].counts_to else w.count)
 
-    # -- states -------------------------------------------------------------------------------------------------------------
+    # -- states --------------------------------------------------------------------------------------------------------
 
     cdef int object_state(self, int kind, int set_, int extra, int more) except -1:
-        """Return a native state: POSITION (phase, padded), ENTRY and BEGIN (what was read, ends behind its value), NAMED, OTHER (cell)."""
+        """Return a native state: POSITION (phase, padded), ENTRY and BEGIN (what was read, ends behind its value),
+        NAMED, OTHER (cell)."""
         cdef uint64_t a = pair(kind, set_), b = pair(extra, more)
         cdef int known = map_get(&self.object_ids, a, b)
         if known >= 0:
@@ -205,6 +212,7 @@ cdef class Objects(Machines):
     cdef int expand(self, int at) except -1:
         cdef Machine m = self.machines[at]
         cdef int callee, after
+        cdef bint spaced
         if m.kind == PLAIN:
             return Machines.expand(self, at)
         if m.kind == POSITION:
@@ -213,7 +221,8 @@ cdef class Objects(Machines):
             callee, after = self.tables[self.sets[m.set].table].colon, self.object_state(BEGIN, m.set, m.extra, m.more)
         else:
             callee = self.value_state(self.sets[m.set].table, m.extra)
-            after = self.machine(END) if m.more else self.object_state(POSITION, m.set, AFTER, self.tables[self.sets[m.set].table].gap >= 0)
+            spaced = self.tables[self.sets[m.set].table].gap >= 0
+            after = self.machine(END) if m.more else self.object_state(POSITION, m.set, AFTER, spaced)
         self.machines[at].calls = self.calls.size
         self.add_call(callee, after)
         self.machines[at].calls_end = self.calls.size
@@ -288,7 +297,7 @@ cdef class Objects(Machines):
         map_put(&self.text_machines, pair(language, t.surface), 0, 2 * at)
         return 2 * at
 
-    # -- keys ---------------------------------------------------------------------------------------------------------------
+    # -- keys ----------------------------------------------------------------------------------------------------------
 
     cdef int entry(self, int set_, int which) except -1:
         return self.object_state(ENTRY, set_, which, 0)
@@ -308,12 +317,14 @@ cdef class Objects(Machines):
         return self.entry(self.with_other(m.set, text), self.tables[self.sets[m.set].table].names + m.extra)
 
     cdef int lonely_entry(self, int after) except -1:
-        """Return the entry of an ordinary key of a cell that ends behind its value; the same for all sets of a table."""
+        """Return the entry of an ordinary key of a cell that ends behind its value; the same for all sets of a
+        table."""
         cdef int table = self.sets[self.machines[after >> 1].set].table
         if self.tables[table].blank < 0:
             ints_add_zeros(&self.set_words, self.tables[table].width)
             self.tables[table].blank = self.settle_set(table, 0, 0)
-        return self.object_state(ENTRY, self.tables[table].blank, self.tables[table].names + self.machines[after >> 1].extra, 1)
+        return self.object_state(ENTRY, self.tables[table].blank,
+                                 self.tables[table].names + self.machines[after >> 1].extra, 1)
 
     cdef object shared_name(self, int after):
         cdef Machine m = self.machines[after >> 1]
@@ -349,7 +360,8 @@ cdef class Objects(Machines):
             return ()
         found = self.others_of.get(others)
         if found is None:
-            if len(self.others_of) >= RECENT:       # each holds all keys so far: kept for all sets they would fill the memory
+            # each holds all keys so far: kept for all sets they would fill the memory
+            if len(self.others_of) >= RECENT:
                 self.others_of.clear()
             texts = []
             at = others

@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Masks while they are made and when they are finished: what differs from a mask that is kept anyway.
 
-Most masks are empty but for a few tokens, or an inner mask and a few tokens more.  To zero, fill and copy the 16 KB of a mask over
-128,000 tokens would cost more than all else that many first visits need; so a draft knows which of its blocks were touched, and a finished
-mask lists the blocks in which it may differ from its base.
+Most masks are empty but for a few tokens, or an inner mask and a few tokens more.  To zero, fill and copy the 16 KB of
+a mask over 128,000 tokens would cost more than all else that many first visits need; so a draft knows which of its
+blocks were touched, and a finished mask lists the blocks in which it may differ from its base.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
@@ -20,7 +20,8 @@ cdef enum:
 
 cdef struct Draft:
     uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
-    uint8_t* touched            # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
+    # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
+    uint8_t* touched
     const uint32_t* base        # a whole inner mask, padded to whole blocks, or NULL
     const Ints* base_words      # the base as pairs (word, its bits) where these are few, else NULL
     int words, blocks
@@ -68,7 +69,8 @@ cdef inline void draft_words(Draft* draft, const Ints* pairs) noexcept nogil:
 
 
 cdef inline void draft_whole(Draft* draft, const uint32_t* more, const Ints* words) noexcept nogil:
-    """Add a whole mask that is kept as long as the finished one; `words` are its pairs (word, bits), or NULL where these are many."""
+    """Add a whole mask that is kept as long as the finished one; `words` are its pairs (word, bits), or NULL where
+    these are many."""
     cdef int i
     if draft.base == NULL:
         draft.base, draft.base_words = more, words
@@ -135,7 +137,8 @@ cdef inline Mask* pack(Draft* draft, Arena* arena, uint64_t* digest) except NULL
         (<uint64_t*>(draft.touched + eight))[0] = 0
     draft.base, draft.base_words, draft.removed.size = NULL, NULL, 0
     digest[0] = digest_of(draft.records.at, RECORD * count) ^ <size_t>base
-    if 3 * RECORD * count <= words:     # PERF: where memory is the limit, a list of blocks is written at a third of the speed of whole masks
+    # PERF: where memory is the limit, a list of blocks is written at a third of the speed of whole masks
+    if 3 * RECORD * count <= words:
         mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * RECORD * <size_t>count)
         mask.base, mask.count = base, count
         memcpy(listed(mask), draft.records.at, 4 * RECORD * <size_t>count)
@@ -166,7 +169,8 @@ cdef inline bint is_same_mask(const Mask* one, const Mask* other, int words) noe
     return one.count == other.count and not memcmp(one, other, mask_bytes(one, words))
 
 
-cdef inline void write_blocks(const uint32_t* base, const int32_t* record, int count, int words, uint32_t* bits) noexcept nogil:
+cdef inline void write_blocks(const uint32_t* base, const int32_t* record, int count, int words,
+                              uint32_t* bits) noexcept nogil:
     """Write all words of a mask that differs from its base in some blocks."""
     cdef int i
     if base != NULL:

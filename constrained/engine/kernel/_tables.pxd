@@ -2,8 +2,9 @@
 """Growing arrays and hash tables of the compiled kernel: plain C, header only, so that every module inlines them.
 
 `Ints` is a vector of int32.  `Map` is an open addressing table from 128-bit keys to int32; absent is -1.  Both only grow;
-their owner frees them.  Where memory runs out they stay as they were.  Whoever adds to several of them makes room in all first (`ints_room`,
-`map_room`), after which `ints_put` and `map_put` cannot fail: nobody ever sees half of an entry.
+their owner frees them.  Where memory runs out they stay as they were.  Whoever adds to several of them makes room in
+all first (`ints_room`, `map_room`), after which `ints_put` and `map_put` cannot fail: nobody ever sees half of an
+entry.
 """
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free
@@ -60,7 +61,8 @@ cdef struct Map:
 
 
 cdef inline uint64_t mix(uint64_t a, uint64_t b) noexcept nogil:
-    cdef uint64_t h = a * <uint64_t>0x9E3779B97F4A7C15 ^ (b + <uint64_t>0x7F4A7C15F39CC060) * <uint64_t>0xC2B2AE3D27D4EB4F
+    cdef uint64_t h = (
+        a * <uint64_t>0x9E3779B97F4A7C15 ^ (b + <uint64_t>0x7F4A7C15F39CC060) * <uint64_t>0xC2B2AE3D27D4EB4F)
     return h ^ (h >> 29) ^ (h >> 47)
 
 

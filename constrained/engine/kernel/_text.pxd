@@ -20,7 +20,8 @@ cdef struct HexForm:
     int letter, digits, table, upper, pairs
 
 cdef struct Spelling:
-    int closing, raw, escapes, octal, continuation, escaped      # escaped: what a code point is larger by in the language if it is escaped
+    # escaped: what a code point is larger by in the language if it is escaped
+    int closing, raw, escapes, octal, continuation, escaped
     int shorts, hexes
     uint8_t short_byte[16]
     int32_t short_point[16]

@@ -1,15 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 r"""Text positions of the compiled kernel; `engine.twin.text` is the readable twin, place by place.
 
-What is added here for speed: positions are ints; literal sets are searched in sorted code point arrays; and a started character all of
-whose completions lead to the same language forgets what it has spelled (places ..._ANY), so that a free text has some twenty
-positions instead of thousands.
+What is added here for speed: positions are ints; literal sets are searched in sorted code point arrays; and a started
+character all of whose completions lead to the same language forgets what it has spelled (places ..._ANY), so that a
+free text has some twenty positions instead of thousands.
 """
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport cleared, enlarged
 from constrained.engine.kernel._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
-from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, pair
+from constrained.engine.kernel._tables cimport (
+    Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, pair)
 
 from constrained.regex.guarded import ESCAPED
 
@@ -40,11 +41,13 @@ cdef class Texts(Languages):
         ints_add(&self.table_first, 0)
 
     def __dealloc__(self):
-        for pointer in (<size_t>self.spellings, <size_t>self.table_first.at, <size_t>self.table_low.at, <size_t>self.table_high.at,
+        for pointer in (<size_t>self.spellings, <size_t>self.table_first.at, <size_t>self.table_low.at,
+                        <size_t>self.table_high.at,
                         <size_t>self.positions, <size_t>self.position_ids.at):
             free(<void*><size_t>pointer)
 
-    # -- spellings ------------------------------------------------------------------------------------------------------
+    # -- spellings
+    # ------------------------------------------------------------------------------------------------------
 
     cdef int table(self, object ranges) except -1:
         if ranges in self.range_tables:
@@ -75,7 +78,8 @@ cdef class Texts(Languages):
             i += 1
         s.shorts, i = i, 0
         for form in spelling.hexes:
-            s.hex_form[i].letter, s.hex_form[i].digits, s.hex_form[i].upper, s.hex_form[i].pairs = form.letter, form.digits, form.upper, form.pairs
+            s.hex_form[i].letter, s.hex_form[i].digits = form.letter, form.digits
+            s.hex_form[i].upper, s.hex_form[i].pairs = form.upper, form.pairs
             s.hex_form[i].table = self.table(form.allowed)
             i += 1
         s.hexes = i
@@ -96,7 +100,8 @@ cdef class Texts(Languages):
         return left < last and self.table_low.at[left] <= point
 
     cdef int probe(self, int language, int low, int high, int table, int more) except -3:
-        """As language_range, for the code points of [low, high] that the table allows, `more` added; one target only if it allows all of them."""
+        """As language_range, for the code points of [low, high] that the table allows, `more` added; one target only if
+        it allows all of them."""
         cdef int at = self.table_first.at[table], last = self.table_first.at[table + 1], a, b, found
         if low > high:
             return NONE
@@ -110,13 +115,15 @@ cdef class Texts(Languages):
             at += 1
         return NONE
 
-    # -- positions ------------------------------------------------------------------------------------------------------
+    # -- positions
+    # ------------------------------------------------------------------------------------------------------
 
     cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1:
         cdef uint64_t a = pair(language, (spelling << 24) | (place << 16) | (left << 8) | form), b = pair(value, high)
         cdef int known
         cdef LanguageAt* of = &self.languages[language]
-        cdef bint simple = place == BODY and of.spelling in (-1, spelling)      # PERF: kept with the language, not in a table
+        # PERF: kept with the language, not in a table
+        cdef bint simple = place == BODY and of.spelling in (-1, spelling)
         if simple and of.spelling == spelling:
             return of.body
         known = -1 if simple else map_get(&self.position_ids, a, b)
@@ -142,7 +149,8 @@ cdef class Texts(Languages):
 
     cdef bint accepting(self, int position) except -1:
         cdef Position p = self.positions[position]
-        return p.place == DONE or (p.place == BODY and self.spellings[p.spelling].closing < 0 and self.languages[p.language].accepts)
+        return p.place == DONE or (p.place == BODY and self.spellings[p.spelling].closing < 0
+                                   and self.languages[p.language].accepts)
 
     cdef bint reads(self, int position) except -1:
         """Say whether any byte can follow; every place inside a character is live."""
@@ -198,7 +206,8 @@ cdef class Texts(Languages):
             return self.low_half(p, p.left - 1, p.value << 4 | digit)
         if p.place == HEX_LOW_ANY and ((p.left == 4 and digit != 13) or (p.left == 3 and digit < 12)):
             return NONE
-        return self.intern(p.spelling, p.place if p.left > 1 else BODY, p.language, p.left - 1, 0, p.form if p.left > 1 else 0, 0)
+        return self.intern(p.spelling, p.place if p.left > 1 else BODY, p.language, p.left - 1, 0,
+                           p.form if p.left > 1 else 0, 0)
 
     cdef int step_body(self, Position p, int byte) except -2:
         cdef Spelling* s = &self.spellings[p.spelling]
@@ -280,7 +289,8 @@ cdef class Texts(Languages):
             if f.pairs and 0xD800 <= value <= 0xDBFF:
                 return self.surrogate(p, value)
             return self.after(p.spelling, p.language, value, False) if self.in_table(f.table, value) else NONE
-        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table, self.spellings[p.spelling].escaped)
+        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table,
+                           self.spellings[p.spelling].escaped)
         if f.pairs:
             a, b = max(low, 0xD800), min(high, 0xDBFF)
             if a <= b:
@@ -317,7 +327,8 @@ cdef class Texts(Languages):
                 return NONE
         return self.intern(p.spelling, OCTAL, p.language, left, value, 0, 0)
 
-    # -- candidates -----------------------------------------------------------------------------------------------------
+    # -- candidates
+    # -----------------------------------------------------------------------------------------------------
 
     cdef int mark(self, int position, int32_t* row) except -1:
         """Set row[byte] = -1 (to be computed) for every byte that may continue; a superset."""
@@ -350,8 +361,10 @@ cdef class Texts(Languages):
             row[byte] = -1
         if high >= 0x80:
             low = max(low, 0x80)
-            for byte in range(0xC0 + (low >> 6) if low < 0x800 else 0xE0 + (low >> 12) if low < 0x10000 else 0xF0 + (low >> 18),
-                              (0xC0 + (high >> 6) if high < 0x800 else 0xE0 + (high >> 12) if high < 0x10000 else 0xF0 + (high >> 18)) + 1):
+            for byte in range(0xC0 + (low >> 6) if low < 0x800 else 0xE0 + (low >> 12) if low < 0x10000
+                              else 0xF0 + (low >> 18),
+                              (0xC0 + (high >> 6) if high < 0x800 else 0xE0 + (high >> 12) if high < 0x10000
+                               else 0xF0 + (high >> 18)) + 1):
                 row[byte] = -1
 
     cdef void mark_literals(self, int language, int32_t* row) noexcept:

@@ -7,7 +7,8 @@ from constrained.engine.kernel._tables cimport Ints
 cdef class Walks(Inners):
     cdef Draft draft                # the mask that is being made
     cdef Ints deferred              # triples text position, stack, trie node: texts entered during a walk
-    cdef Ints names                 # quadruples covering position, text position, stack, trie node: see `Literals.add_names`
+    # quadruples covering position, text position, stack, trie node: see `Literals.add_names`
+    cdef Ints names
     cdef int any_text               # the language of all texts
 
     cdef int add_named(self, int state) except -1

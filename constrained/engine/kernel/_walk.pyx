@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Walks of the token trie along automaton states.
 
-Where a walk enters a text it stops: the rest is a part of the text's inner mask.  So it only notes what is to be added, by kind:
+Where a walk enters a text it stops: the rest is a part of the text's inner mask.  So it only notes what is to be added,
+by kind:
 
     deferred ── a text, whole or from a trie node on: `Masks.add_text`, `Literals.add_literals`
     names ───── a text of a finite set where any text can stand: `Literals.add_names`
@@ -48,10 +49,12 @@ cdef class Walks(Inners):
         return 0
 
     cdef int walk(self, int state, int at, int stop, int base) except -1:
-        """Set the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies above them.
+        """Set the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies
+        above them.
 
         Where a walk enters a text, the rest is a part of the text's inner mask: it is put off to `deferred`.
-        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what was put off.
+        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what
+        was put off.
         """
         cdef int32_t* path = self.path
         cdef Row* row
@@ -132,12 +135,15 @@ cdef class Walks(Inners):
         return 0
 
     cdef int covering(self, int state) except -2:
-        """Return a configuration's position in any text that is recorded, such as a key without a name; -1 if there is none."""
+        """Return a configuration's position in any text that is recorded, such as a key without a name; -1 if there is
+        none."""
         cdef int i, q
         for i in range(self.states[state].first, self.states[state].first + self.states[state].count, 2):
             q = self.configs.at[i]
-            if (q & 1 and self.texts.positions[q >> 1].language == self.any_text and self.texts.positions[q >> 1].place == BODY
-                    and self.configs.at[i + 1] != OUTSIDE and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
+            if (q & 1 and self.texts.positions[q >> 1].language == self.any_text
+                and self.texts.positions[q >> 1].place == BODY
+                    and self.configs.at[i + 1] != OUTSIDE
+                    and self.texts.spellings[self.texts.positions[q >> 1].spelling].closing >= 0
                     and self.records(self.configs.at[i + 1])):
                 return q
         return -1
@@ -145,7 +151,8 @@ cdef class Walks(Inners):
     cdef bint is_covered(self, int q, int cover) noexcept:
         """Say whether all that stays inside the text at q, of a finite set, stays inside the text that covers it."""
         cdef Position* p = &self.texts.positions[q >> 1]
-        return self.texts.languages[p.language].texts >= 0 and p.place == BODY and p.spelling == self.texts.positions[cover >> 1].spelling
+        return (self.texts.languages[p.language].texts >= 0 and p.place == BODY
+                and p.spelling == self.texts.positions[cover >> 1].spelling)
 
     cdef bint is_heavy(self, int q, int stack) except -1:
         """Say whether a configuration gets its mask in another way than by steps: between the characters of a text."""

@@ -1,1 +1,1 @@
-"""What the compiled kernel asks of the system: checked blocks, arenas, and a meter for its work."""
+"""Who shares kernels and how much they may hold; checked blocks, arenas, the meter of work, the lock."""

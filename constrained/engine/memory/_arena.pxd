@@ -4,7 +4,8 @@
 cdef enum:
     CHUNK = 1 << 16     # bytes of the first chunk; each is twice as large as the one before, until they are HUGE
     HUGE = 1 << 21
-    LINE = 64           # bytes of a cache line; a chunk begins with one that holds the address of the chunk before and the size
+    # bytes of a cache line; a chunk begins with one that holds the address of the chunk before and the size
+    LINE = 64
 
 
 cdef struct Arena:
@@ -17,7 +18,8 @@ cdef void arena_free(Arena* arena) noexcept
 
 
 cdef inline void* arena_take(Arena* arena, size_t count) except NULL:
-    """Return `count` bytes, 16-byte aligned, not zeroed; a multiple of 64 bytes right after others of that kind fills whole cache lines."""
+    """Return `count` bytes, 16-byte aligned, not zeroed; a multiple of 64 bytes right after others of that kind fills
+    whole cache lines."""
     cdef size_t size = (count + 15) & ~<size_t>15
     if arena.chunk == NULL or arena.used + size > arena.size:
         arena_chunk(arena, size)

@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Arenas: memory in chunks for what only grows and is freed all at once.
 
-PERF: chunks are huge pages, because 512 small ones are cleared one by one, 0.6 µs each.  Chunks of arenas that are gone are kept for the
-next, 32 MB at most: on a machine that lends its memory, 2 MB that nobody has touched before cost up to 6 ms, as much as hundreds of masks.
+PERF: chunks are huge pages, because 512 small ones are cleared one by one, 0.6 µs each.  Chunks of arenas that are gone
+are kept for the next, 32 MB at most: on a machine that lends its memory, 2 MB that nobody has touched before cost up to
+6 ms, as much as hundreds of masks.
 Threads: under the GIL.
 """
 from libc.stdlib cimport free

@@ -1,10 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The memory of the compiled kernel: every block is asked for here, so that every refusal is seen and tests can refuse any of them.
+"""The memory of the compiled kernel: every block is asked for here, so that every refusal is seen and tests can refuse
+any of them.
 
-Whoever adds something makes room for all its parts first and fills them in afterwards, where nothing can fail any more: so what others see is
-whole at any time, and an operation that raised may be tried again.
+Whoever adds something makes room for all its parts first and fills them in afterwards, where nothing can fail any more:
+so what others see is whole at any time, and an operation that raised may be tried again.
 
-Tests: test_memory.py refuses each allocation of a walk in turn; `python -m constrained.benchmarks.faults` does it for more of them.
+Tests: test_memory.py refuses each allocation of a walk in turn; `python -m constrained.benchmarks.faults` does it for
+more of them.
 """
 from libc.stdlib cimport calloc, malloc, realloc
 
@@ -14,7 +16,8 @@ cdef long before_refusal = -1   # allocations until one is refused; negative: no
 
 
 def refuse(long after):
-    """Refuse one allocation after so many more, a negative number: none; return how many were left until then.  For tests."""
+    """Refuse one allocation after so many more, a negative number: none; return how many were left until then.  For
+    tests."""
     global before_refusal
     cdef long left = before_refusal
     before_refusal = after
@@ -63,7 +66,8 @@ cdef void* enlarged(void* block, int* room, size_t item, size_t more) except NUL
     cdef void* grown
     if more > MOST_ITEMS or <size_t>room[0] + more > MOST_ITEMS:
         raise LimitExceeded(
-            "an automaton is too large", because="it would have more than 2,147,483,647 parts of one kind", instead="simplify the grammar, or lower cache_bytes"
+            "an automaton is too large", because="it would have more than 2,147,483,647 parts of one kind",
+            instead="simplify the grammar, or lower cache_bytes"
         )
     admit(wanted)
     grown = realloc(block, wanted * item)

@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Work of a kernel, counted in ticks and handed on to a budget of `constrained.work` in slices.
 
-A tick is a node of the token trie, some eight nanoseconds; what is made (configurations, states, exits) counts more.  Operations that
-know everything already count nothing, and short ones keep what they did to themselves.  The fields belong to the thread that holds the
-kernel's lock.
+A tick is a node of the token trie, some eight nanoseconds; what is made (configurations, states, exits) counts more.
+Operations that know everything already count nothing, and short ones keep what they did to themselves.  The fields
+belong to the thread that holds the kernel's lock.
 """
 cdef extern from *:
     """
@@ -45,7 +45,8 @@ cdef class Meter:
             self.budget.spend_nearby(units)
         elif (outer := current()) is not None:
             outer.spend_nearby(units)
-        with nogil:             # PERF: threads that want the interpreter wait for a slice, not for the end of the operation
+        # PERF: threads that want the interpreter wait for a slice, not for the end of the operation
+        with nogil:
             sched_yield()
         return 0
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from constrained.engine.kernel.registry import Kernels
+from constrained.engine.memory.registry import Kernels
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.trie import TokenTrie
 from constrained.errors import VocabularyError, shown

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
-from constrained.engine.kernel.mask_store import MaskStore
+from constrained.engine.memory.mask_store import MaskStore
 
 # New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
 YOUNG_BYTES = 1 << 23
