@@ -205,7 +205,7 @@ def differences(chat: ChatFormat, name: str, text: str, ids: list[int], vocabula
         found = READERS[name](text)
     except Exception as error:  # whatever a published reader stumbles over
         found = [(type(error).__name__, str(error))]
-    if found != [(tool, _floats(arguments)) for tool, arguments in calls]:
+    if found != [(tool, floats(arguments)) for tool, arguments in calls]:
         yield f"the published reader finds {found}, not {calls}"
 
 
@@ -213,12 +213,12 @@ def _nested(arguments: Any) -> bool:
     return any(isinstance(value, dict) or isinstance(value, list) and "{" in str(value) for value in arguments.values())
 
 
-def _floats(value: Any) -> Any:
+def floats(value: Any) -> Any:
     """Return a value as readers have it who know floats only."""
     if isinstance(value, dict):
-        return {key: _floats(member) for key, member in value.items()}
+        return {key: floats(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_floats(item) for item in value]
+        return [floats(item) for item in value]
     return float(value) if isinstance(value, Decimal) else value
 
 

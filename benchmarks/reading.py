@@ -9,7 +9,6 @@ conversation of many small messages, and one of calls and results.  All are read
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ RESULTS = ("tool", "observation", "ipython", "environment")
 def longer(write: Callable[[int], str], size: int) -> str:
     """Return the text of so many parts that it has a size, told from the texts of a few; written in full where parts differ."""
     two, three, four = write(2), write(3), write(4)
-    at = len(os.path.commonprefix([two, three]))
+    at = next((at for at, (one, other) in enumerate(zip(two, three, strict=False)) if one != other), len(two))
     unit = three[at : at + len(three) - len(two)]
     count = max(size // len(unit), 1)
     if two[:at] + unit * 2 + two[at:] != four:
