@@ -112,7 +112,8 @@ def openchatml(text: str) -> Calls:
 
 
 READERS: dict[str, Callable[[str], Calls]] = {
-    "llama3.1-function": llama_models, "llama3.1-json": llama_models, "llama3.1-builtin": llama_models, "pythonic": llama_models, "hermes": hermes,
+    "llama3.1-function": llama_models, "llama3.1-json": llama_models, "llama3.1-builtin": llama_models, "llama3.1-combined": llama_models,
+    "pythonic": llama_models, "hermes": hermes,
     "internlm2": internlm2, "chatglm3": chatglm3, "openchatml": openchatml,
     "internlm2-legacy": lambda text: internlm2(text, "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_141]"),
 }

@@ -85,13 +85,14 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
     Cost: some 20 µs a tool; schemas are lowered later, when their tool is called.
     """
     rules = shape(generic, definition, request)
-    if "tool_call" in rules and definition.payload is not None and request.tools is not None:
+    calling = bool(_call_rules(rules, definition))
+    if calling and definition.payload is not None and request.tools is not None:
         check_names(rules, definition, definition.payload, request.tools)
     if request.response is not None and "answer" in rules:
         rules = prune(answering(rules, Embedded("response", _response(request, definition, writing))), ENTRY)
     if request.marker_safe:
         rules = marker_safe(rules, definition)
-    if "tool_call" in rules:
+    if calling:
         assert definition.payload is not None
         rules = _bind_tools(rules, definition, definition.payload, request, writing)
     if request.prompt:
@@ -166,13 +167,20 @@ def _choose(rules: Alternatives, definition: Definition, request: Request) -> No
             if offered is not None and name not in offered:
                 rules[builtin.rule] = ()
     elif request.tools == () or allowed is not None and not any(tool.name in allowed for tool in request.tools or ()):
-        rules["tool_call"] = ()
+        for rule in _call_rules(rules, definition):
+            rules[rule] = ()
+
+
+def _call_rules(rules: Alternatives, definition: Definition) -> list[str]:
+    """Return the rules that write a generic call: ``tool_call``, and those that stand for it."""
+    return [name for name in ("tool_call", *(name for name, slot in definition.slots.items() if slot == "tool_call")) if name in rules]
 
 
 def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, request: Request, writing: Writing) -> Alternatives:
     slots = {"name", "arguments", id_slot(rules)}
     specials = frozenset((*definition.tokens.values(), *definition.markers))
-    templates = [join_literals(sequence, specials) for sequence in flatten(rules, "tool_call", slots)]
+    templates = {
+        rule: [join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)] for rule in _call_rules(rules, definition)}
     options = {
         "surface": "arguments" if payload.surface == "python" else payload.surface, "spelling": "canonical", **asdict(writing),
         "tags": tags_of(rules, definition.markers, tuple(definition.tokens.values())) if payload.surface == "tagged" else None,
@@ -187,21 +195,22 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
     if tools is not None and request.only is not None:
         tools = tuple(tool for tool in tools if tool.name in request.only)
     if definition.repeat is not None and definition.repeat.all is not None:
-        rules[definition.repeat.all] = ((Embedded("calls", _calls(rules, templates, definition, payload, request, options)),),)
+        rules[definition.repeat.all] = ((Embedded("calls", _calls(rules, templates["tool_call"], definition, payload, request, options)),),)
         return prune(rules, ENTRY)
     if tools is None:
         machine = _arguments(ANY_OBJECT, options, "any tool")
         rules["arguments"] = ((Embedded("arguments", machine),),)
         return prune(rules, ENTRY)
     name_slot, arguments_slot = Ref("name"), Ref("arguments")
-    bound: list[tuple[Symbol, ...]] = []
+    bound: dict[str, list[tuple[Symbol, ...]]] = {rule: [] for rule in templates}
     for tool in tools:
         filled: dict[Symbol, Symbol] = {
             name_slot: Literal(spell_name(tool.name, payload)),
             arguments_slot: Embedded(tool.name, _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}")),
         }
-        bound += [join_literals(tuple([filled.get(symbol, symbol) for symbol in template]), specials) for template in templates]
-    return prune({**rules, "tool_call": tuple(bound)}, ENTRY)
+        for rule, shapes in templates.items():
+            bound[rule] += [join_literals(tuple([filled.get(symbol, symbol) for symbol in shape]), specials) for shape in shapes]
+    return prune({**rules, **{rule: tuple(sequences) for rule, sequences in bound.items()}}, ENTRY)
 
 
 def written_schema(tool: Tool, payload: Payload) -> dict[str, Any]:

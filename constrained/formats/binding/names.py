@@ -15,7 +15,7 @@ from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import Change, Definition
 from constrained.formats.defining.shapes import refused
 
-SLOTS = ("content", "string_content", "speaker", "answered", "tool_call")  # what a rule can stand for when it is read
+SLOTS = ("content", "string_content", "speaker", "answered", "tool_call", "arguments")  # what a rule can stand for when it is read
 
 
 def check_names_of(definition: Definition, rules: Alternatives, file: str) -> None:

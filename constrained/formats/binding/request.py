@@ -75,7 +75,8 @@ def generating(definition: Definition, tools: object, choice: object, options: M
     for name in found:
         own = {tool: builtin for tool, builtin in definition.builtins.items() if builtin.rule in definition.options[name].values[False].drop}
         listed = tools if isinstance(tools, (list, tuple)) else []
-        meant = [tool for tool in listed if (tool if isinstance(tool, str) else _type(tool)) in (*own, "code_interpreter")]
+        words = (*own, *(["code_interpreter"] if "interpreter" in name else []))
+        meant = [tool for tool in listed if (tool if isinstance(tool, str) else _type(tool)) in words]
         if meant or isinstance(choice, str) and choice in own:
             found[name] = True
         if meant and definition.payload is not None:
