@@ -372,6 +372,9 @@ class Constraint:
                 if not own and not kernel.is_gone():
                     return self._entered(own=True)
 
+    def __deepcopy__(self, _: Any) -> Constraint:
+        return self  # frozen
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self.grammar, self.vocabulary, *astuple(self.options))
 

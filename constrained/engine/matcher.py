@@ -86,6 +86,12 @@ class Matcher:
         """Say whether a stop token has ended the sequence."""
         return self._path[-1] < 0
 
+    def is_exhausted(self) -> bool:
+        """Say whether the text is a word that nothing can follow, a stop token left aside."""
+        if self._path[-1] < 0:
+            return True
+        return self.is_accepting() and not np.setdiff1d(self._allowed_here(), list(self._stop)).size
+
     def forced_bytes(self) -> bytes:
         """Return the bytes that every continuation starts with, at most 4,096; b"" where the sequence may also end."""
         return self._worked(self._forced_bytes) if self._path[-1] >= 0 else b""
@@ -109,7 +115,7 @@ class Matcher:
         forced = self.forced_bytes()
         if not forced:
             named = sorted(self._worked(lambda: self._kernel.named_tokens(self._path[-1]))) if self._path[-1] >= 0 else []
-            alone = len(named) == 1 and self._count_allowed() == 1
+            alone = len(named) == 1 and len(self._allowed_here()) == 1
             return named if alone else []
         tokens, texts = self.constraint.vocabulary.tokenize(forced), self.constraint.vocabulary.tokens
         settled, room = [], len(forced)
@@ -320,10 +326,11 @@ class Matcher:
             at, stop = at + 1, int(trie.end[at])
         return at < stop
 
-    def _count_allowed(self) -> int:
+    def _allowed_here(self) -> np.ndarray[Any, Any]:
+        """Return the tokens that may come next, ascending."""
         row = np.zeros((1, self.constraint.vocabulary.words), np.int32)
         self.fill_mask(row)
-        return int(np.bitwise_count(row.view(np.uint32)).sum())
+        return np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little"))
 
 
 def _read_again(constraint: Constraint, tokens: Sequence[int]) -> Matcher:

@@ -124,6 +124,11 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         (row,) = generation.rows(input_ids.detach().cpu().numpy())
         return None if row.left else row.matcher
 
+    def rows_of(self, input_ids: torch.Tensor) -> list[Row]:
+        """Return the rows of this thread's generation; empty before its first step."""
+        latest: _Generation | None = getattr(self._thread, "latest", None)
+        return [] if latest is None else latest.rows(input_ids.detach().cpu().numpy())
+
     def __reduce__(self) -> tuple[Any, ...]:
         return GrammarProcessor, (self.constraints, self.prompt_length, self.max_new_tokens)
 

@@ -1,0 +1,52 @@
+"""Continuous batching with a grammar for each request, on the processor; and the guard against other versions."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers.generation.continuous_batching")
+
+import constrained as c
+from constrained.integrations.continuous import continuous_batching
+
+WORDS = {"[0-9]{3}": 40, "(red|green)!": 40, "[xyz]{2,5}": 40, None: 6}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_each_request_keeps_to_its_grammar(tiny_tokenizer, tiny_vocabulary):
+    from constrained.default_model import load
+
+    model, _ = load()
+    stop = list(tiny_vocabulary.stop)
+    config = transformers.ContinuousBatchingConfig(page_size=16, num_blocks=64, max_batch_tokens=64, auto_switch_to_flash=False)
+    generation = transformers.GenerationConfig(max_new_tokens=40, eos_token_id=stop, pad_token_id=0, do_sample=True)
+    manager = continuous_batching(model, vocabulary=tiny_vocabulary, generation_config=generation, config=config)
+    asked = {}
+    manager.start()
+    try:
+        for number, (pattern, most) in enumerate([*WORDS.items(), *WORDS.items()]):
+            grammar = {} if pattern is None else {"grammar": c.compile(c.Grammar.from_regex(pattern), tiny_vocabulary)}
+            asked[manager.add_request(tiny_tokenizer.encode("Hello " * (number + 1)), max_new_tokens=most, eos_token_id=stop, **grammar)] = pattern
+        found = {}
+        while len(found) < len(asked):
+            result = manager.get_result(timeout=60)
+            assert result is not None, manager.background_thread_status.fatal_error
+            if result.is_finished():
+                found[result.request_id] = result.generated_tokens
+    finally:
+        manager.stop(block=True)
+    for name, pattern in asked.items():
+        ids = found[name]
+        if pattern is not None:
+            text = tiny_vocabulary.decode(ids[:-1] if ids[-1] in stop else ids).decode()
+            assert re.fullmatch(pattern, text)
+            assert ids[-1] in stop
+
+
+def test_another_version_is_refused_by_name(tiny_vocabulary):
+    with pytest.raises(c.ConstrainedError, match="needs another version of transformers"):
+        continuous_batching(object(), vocabulary=tiny_vocabulary)

@@ -1,0 +1,103 @@
+"""Events while `generate` runs, and an end at the first whole word."""
+
+from __future__ import annotations
+
+import re
+from threading import Thread
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from transformers import pipeline
+
+import constrained as c
+from constrained.formats.events import CallFinished, CallStarted
+from constrained.integrations.transformers import grammar_candidates
+from constrained.integrations.watching import EventStreamer, WholeWord
+
+TOOLS = [{"type": "function", "function": {"name": "paint", "parameters": {
+    "type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"]}}}]
+
+
+def _asked(name, tiny_vocabulary):
+    chat = c.ChatFormat.load(name)
+    return chat, c.compile(chat.grammar(TOOLS, tool_choice="required"), tiny_vocabulary)
+
+
+@pytest.mark.parametrize("name", ["hermes", "pythonic", "glm-4.6", "llama3.1-json"])
+@pytest.mark.parametrize("drafts", [False, True])
+def test_events_come_while_it_generates(name, drafts, tiny_model, tiny_tokenizer, tiny_vocabulary):
+    chat, constraint = _asked(name, tiny_vocabulary)
+    inputs = tiny_tokenizer("Paint!", return_tensors="pt")
+    streamer, events = EventStreamer(chat, tiny_vocabulary, TOOLS), []
+    for _ in range(2):  # it may be used again
+        options = {**inputs, **constraint.generation_kwargs(max_new_tokens=120), "do_sample": True}
+        if drafts:  # such a mode hands no streamer on, so it is fed with what came
+            output = tiny_model.generate(**options, custom_generate=grammar_candidates)
+            streamer.put(inputs["input_ids"])
+            streamer.put(output[0, inputs["input_ids"].shape[1] :])
+            streamer.end()
+        else:
+            Thread(target=tiny_model.generate, kwargs={**options, "streamer": streamer}).start()
+        events = list(streamer)
+        assert streamer.error is None
+        started = [event.name for event in events if isinstance(event, CallStarted)]
+        assert started == [call.name for call in streamer.message.tool_calls] == ["paint"] * len(started)
+        assert len([event for event in events if isinstance(event, CallFinished)]) == len(started) > 0
+        assert streamer.message.tool_calls[0].arguments["colour"] in ("red", "blue")
+
+
+def test_a_turn_that_is_cut_is_told_as_far_as_it_came(tiny_model, tiny_tokenizer, tiny_vocabulary):
+    chat, constraint = _asked("hermes", tiny_vocabulary)
+    told = []
+    streamer = EventStreamer(chat, tiny_vocabulary, TOOLS, on_event=told.append)
+    tiny_model.generate(**tiny_tokenizer("Paint!", return_tensors="pt"), **constraint.generation_kwargs(), max_new_tokens=12, streamer=streamer)
+    assert streamer.error is not None
+    assert isinstance(streamer.message, c.formats.Message)
+    assert list(streamer) == []
+
+
+def test_a_streamer_takes_one_sequence(tiny_vocabulary):
+    with pytest.raises(c.ConstrainedError, match="for one sequence"):
+        EventStreamer(c.ChatFormat.load("hermes"), tiny_vocabulary).put(torch.zeros(2, 3))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("pattern", "first", "wanted"), [("[ab]{3}", False, "[ab]{3}"), ("[ab]{1,9}", True, "[ab]"), ("[ab]{1,3}c?", False, "[ab]{1,3}c?")])
+def test_rows_end_at_a_word_without_a_stop_token(pattern, first, wanted, tiny_model, tiny_tokenizer, tiny_vocabulary):
+    processor = c.compile(c.Grammar.from_regex(pattern), tiny_vocabulary).logits_processor()
+    inputs = tiny_tokenizer(["Hello", "A longer one"], return_tensors="pt", padding=True, padding_side="left")
+    output = tiny_model.generate(
+        **inputs, logits_processor=[processor], stopping_criteria=[WholeWord(processor, first=first)], do_sample=True, max_new_tokens=20,
+        pad_token_id=tiny_tokenizer.pad_token_id)
+    for row in output[:, inputs["input_ids"].shape[1] :].tolist():
+        text = tiny_tokenizer.decode([token for token in row if tiny_vocabulary.tokens[token] is not None])
+        assert re.fullmatch(wanted if not first else f"{wanted}+", text)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_pipeline_hands_the_processor_on(tiny_model, tiny_tokenizer, constraint):
+    from .conftest import PATTERN
+
+    generate = pipeline("text-generation", model=tiny_model, tokenizer=tiny_tokenizer)
+    torch.manual_seed(0)
+    options = constraint.generation_kwargs(max_new_tokens=60)
+    for prompt in ("Hello", "How are you?"):
+        (found,) = generate(prompt, return_full_text=False, do_sample=True, **options)
+        assert re.fullmatch(PATTERN, found["generated_text"])
+
+
+def test_a_template_takes_messages_and_tools_and_a_message_comes_back(tiny_model, tiny_tokenizer):
+    templated = type(tiny_tokenizer)(tokenizer_object=tiny_tokenizer.backend_tokenizer, bos_token=tiny_tokenizer.bos_token, eos_token=tiny_tokenizer.eos_token)
+    templated.chat_template = (
+        "{% for tool in tools %}{{ tool.function.name }};{% endfor %}{% for message in messages %}{{ message.content }}{% endfor %}"
+        "{% if add_generation_prompt %}Answer: {% endif %}")
+    seen = []
+    prepare = templated.apply_chat_template
+    templated.apply_chat_template = lambda *given, **more: seen.append(more["tools"]) or prepare(*given, **more)
+    message = c.generate(
+        tiny_model, templated, [{"role": "user", "content": "Paint!"}], c.ChatFormat.load("hermes"), tools=TOOLS, tool_choice="required", do_sample=True)
+    assert seen == [TOOLS]
+    assert message.tool_calls[0].name == "paint"
