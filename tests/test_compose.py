@@ -128,3 +128,40 @@ def test_what_ends_a_turn_ends_what_the_turn_is_the_last_part_of():
         assert composed.stops == turn.stops
     for composed in (turn + text, turn + turn, turn.repeat(1, 2), turn.without_specials(["<|im_end|>"])):
         assert composed.stops == frozenset()
+
+
+MARKED = c.Vocabulary([bytes([byte]) for byte in range(256)], {"</think>": 256, "<b>": 257, "<|im_end|>": 258}, [258])
+
+
+def _reads(grammar, *tokens):
+    matcher = c.compile(grammar, MARKED).matcher()
+    try:
+        for token in tokens:
+            matcher.advance(token)
+    except c.Rejected:
+        return False
+    return matcher.is_accepting()
+
+
+LARK = c.Grammar.from_lark('start: "<b>"')
+# Grammars with a part that adopts special tokens and a Lark text beside it: what stands for "</think>", which is a token, and "<b>", which is text.
+MIXED = {
+    "sum": c.Grammar.text(until="</think>") + LARK,
+    "defined": c.Grammar.from_lark('start: thought "<b>"', define={"thought": c.Grammar.text(until="</think>")}),
+    "defined in a sum": c.Grammar.from_lark("start: thought rest", define={"thought": c.Grammar.text(until="</think>"), "rest": LARK}),
+    "twice": (c.Grammar.text(until="</think>") + LARK) + c.Grammar.choice([""]),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_parts_keep_what_their_texts_stand_for(name):
+    assert _reads(MIXED[name], *b"so", 256, *b"<b>")
+    assert not _reads(MIXED[name], *b"so</think>", *b"<b>")
+    assert not _reads(MIXED[name], *b"so", 256, 257)
+
+
+def test_a_choice_keeps_what_its_texts_stand_for():
+    either = c.Grammar.text(until="</think>") | LARK
+    assert [_reads(either, 256), _reads(either, *b"<b>"), _reads(either, 257)] == [True, True, False]
+    assert _reads(LARK + LARK, *b"<b><b>")
+    assert not _reads(LARK.repeat(1, 2), 257)

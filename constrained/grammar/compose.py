@@ -10,15 +10,15 @@ Source of `substring_of`: suffix automata, A. Blumer et al., "The smallest autom
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from ..errors import GrammarError
 from ..machine import State, Surface, Text
 from ..work import metered, spend
-from .ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
+from .ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol, texts_of
 
 MOST_REPEATS = 10_000
 _Alternative = tuple[Symbol, ...]
@@ -110,6 +110,7 @@ def substring_of(source: str) -> Grammar:
 
 
 def _joined(grammars: Sequence[Grammar], alternatives: Any, ends: Sequence[int] = (0, 1)) -> Grammar:
+    grammars = _settled(grammars)
     rules, starts = renamed(grammars)
     rules["start"] = Rule("start", alternatives(*starts))
     return _grammar(rules, grammars, ends)
@@ -123,6 +124,26 @@ def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], ends: Sequence[in
     stops = frozenset(name for part in parts for name in part.stops) - inside
     cut = tuple(entry for part in parts for entry in part.cut)
     return Grammar(rules, "start", specials, widened, adopts=all(part.adopts for part in parts), stops=stops, cut=cut)
+
+
+def adopting(grammar: Grammar) -> bool:
+    """Say whether a vocabulary may read some text of a grammar as a special token that the grammar does not name."""
+    return grammar.adopts and any(texts_of(symbol) for symbol in grammar.symbols())
+
+
+def _settled(grammars: Sequence[Grammar]) -> Sequence[Grammar]:
+    """Return parts that may stand in one grammar: beside one that adopts special tokens, the texts of those that do not are written as patterns."""
+    if not all(isinstance(grammar, Grammar) for grammar in grammars) or all(grammar.adopts for grammar in grammars) or not any(map(adopting, grammars)):
+        return grammars
+    return [grammar if grammar.adopts else replace(grammar, rules=as_text(grammar.rules, grammar.specials), adopts=True) for grammar in grammars]
+
+
+def as_text(rules: Mapping[str, Rule], specials: Collection[str]) -> dict[str, Rule]:
+    """Return rules whose literals, but for those among `specials`, no vocabulary reads as special tokens."""
+    def settled(symbol: Symbol) -> Symbol:
+        return _pattern(re.escape(symbol.text)) if isinstance(symbol, Literal) and symbol.text and symbol.text not in specials else symbol
+
+    return {name: Rule(name, tuple(tuple(map(settled, sequence)) for sequence in rule.alternatives)) for name, rule in rules.items()}
 
 
 def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:

@@ -268,7 +268,7 @@ class Grammar:
         >>> Grammar.from_lark('start: "hi" "<end>"').with_specials(["<s>", "<end>"]).specials
         frozenset({'<end>'})
         """
-        texts = {text for symbol in self.symbols() for text in _texts_of(symbol)}
+        texts = {text for symbol in self.symbols() for text in texts_of(symbol)}
         found = self.specials | (texts & set(names))
         if found == self.specials:
             return self
@@ -368,7 +368,7 @@ def _plain(names: Collection[str] | Mapping[str, str]) -> list[str] | dict[str, 
     return dict(names) if isinstance(names, Mapping) else list(names)
 
 
-def _texts_of(symbol: Symbol) -> Collection[str]:
+def texts_of(symbol: Symbol) -> Collection[str]:
     """Return the texts of a symbol that can be special tokens."""
     if isinstance(symbol, Embedded):
         markers: frozenset[str] = getattr(symbol.machine, "markers", frozenset())

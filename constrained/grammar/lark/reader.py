@@ -27,7 +27,7 @@ from lark.load_grammar import PrepareLiterals, load_grammar
 
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded
 from constrained.grammar.analysis import Facts
-from constrained.grammar.compose import renamed
+from constrained.grammar.compose import adopting, as_text, renamed
 from constrained.grammar.ir import Grammar, Literal, Ref, Rule, Symbol
 from constrained.grammar.lark.errors import LARK_ERRORS, bad_literal, find, find_definition, translated
 from constrained.grammar.lark.inline import extracted
@@ -131,6 +131,7 @@ class _Reader:
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
         self._owner, self._size, self._instances = start, 0, 0
         self._names = set(self._trees)
+        self._adopting = set[str]()  # rules of parts whose literals may be special tokens
         self._repeats: dict[tuple[str, _Sequence, int], _Sequence] = {}
         self._pending: deque[tuple[str, Any, _Environment]] = deque()
         self._terminals = Terminals(loaded, files, given, self._helper)
@@ -149,7 +150,8 @@ class _Reader:
         self._owner = start = self._start
         if self._terminals.gap:
             start = self._helper(((Ref(start), *self._terminals.gap),)).rule
-        rules: Any = self._rules
+        adopts = any(map(adopting, self._parts.values()))
+        rules: Any = self._settled() if adopts else self._rules
         if any(isinstance(symbol, Demanding) for sequences in rules.values() for sequence in sequences for symbol in sequence):
             with working_on("look-ahead and ignored terminals"):
                 rules, start = resolved(rules, start)
@@ -158,7 +160,7 @@ class _Reader:
         parts = self._parts.values()
         widened, cut = (tuple(entry for part in parts for entry in entries(part)) for entries in (attrgetter("widened"), attrgetter("cut")))
         used = used.union(*(part.specials for part in parts))
-        grammar = Grammar(named, start, used, widened, source=None if parts else self._files[0].text, adopts=False, cut=cut)
+        grammar = Grammar(named, start, used, widened, source=None if parts else self._files[0].text, adopts=adopts, cut=cut)
         try:
             Facts(grammar)
         except GrammarError as error:
@@ -168,9 +170,16 @@ class _Reader:
             raise GrammarError(what, where=self._place(), because=error.because, instead=error.instead) from None
         return grammar
 
+    def _settled(self) -> dict[str, Any]:
+        """Return the rules, with literals that are text in every vocabulary, outside the parts that adopt special tokens."""
+        rules: Any = self._rules  # with demands, which `resolved` turns into symbols
+        texts = {name: Rule(name, sequences) for name, sequences in rules.items() if name not in self._adopting}
+        return {**self._rules, **{name: rule.alternatives for name, rule in as_text(texts, self._specials.union(*(part.specials for part in self._parts.values()))).items()}}
+
     def _define(self, name: str, tree: Any, environment: _Environment) -> None:
         if tree is None and name in self._parts:
             rules, (first,) = renamed((self._parts[name],), self._unused(f"{name}__"))
+            self._adopting |= set(rules) if self._parts[name].adopts else set()
             self._rules |= {inner: rule.alternatives for inner, rule in rules.items()} | {name: ((first,),)}
             return
         if tree is None:
