@@ -25,6 +25,11 @@ class LarkOracle:
             grammar, parser="earley", lexer="dynamic_complete", ambiguity="forest", start=start, source_path=source_path
         )
 
+    @property
+    def rules(self) -> list:
+        """The rules that the library made of the grammar's."""
+        return self._parser.rules
+
     def accepts(self, text: str) -> bool:
         try:
             self._parser.parse(text)
@@ -186,7 +191,11 @@ def _least_depths(grammar: Grammar) -> dict[str, float]:
 
 
 def _depth(sequence: Iterable[object], cost: dict[str, float]) -> float:
-    return max((cost[symbol.rule] if isinstance(symbol, Ref) else 0 for symbol in sequence), default=0)
+    return max((cost[symbol.rule] if isinstance(symbol, Ref) else 1e9 if _is_dead(symbol) else 0 for symbol in sequence), default=0)
+
+
+def _is_dead(symbol: object) -> bool:
+    return isinstance(symbol, Pattern) and not symbol.language.accepts and not symbol.language.edges()
 
 
 def _spelled(symbol: Literal | Pattern | Special | Embedded, chance: random.Random) -> str:

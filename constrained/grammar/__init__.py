@@ -1,7 +1,50 @@
-"""Grammars: one form for all (`ir`), read from Lark files, lowered to machine states, printed as Lark again."""
+"""Grammars: one form for all (`ir`), read from Lark files, lowered to machine states, printed as Lark again.
+
+The methods of `Grammar` that read, print, lower and combine are here given what does so; what is not needed by everybody loads when it is first
+asked for.
+"""
 
 from __future__ import annotations
 
-from .ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol
+from typing import Any
+
+from . import compose
+from .ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol, operations
 
 __all__ = ["Embedded", "Grammar", "Literal", "Pattern", "Ref", "Rule", "Special", "Symbol"]
+
+
+def _read(*given: Any) -> Any:
+    from .lark.reader import read
+
+    return read(*given)
+
+
+def _read_file(*given: Any) -> Any:
+    from .lark.reader import read_file
+
+    return read_file(*given)
+
+
+def _write(grammar: Grammar, **options: Any) -> Any:
+    from .lark.printer import write
+
+    return write(grammar, **options)
+
+
+def _lower(grammar: Grammar) -> Any:
+    from .lower import Lowering
+
+    return Lowering(grammar)
+
+
+def _machine_of(*given: Any) -> Any:
+    from ..schema.profiles import machine_of  # of a layer above, which loads only when a schema is asked for
+
+    return machine_of(*given)
+
+
+operations.update(
+    read=_read, read_file=_read_file, write=_write, lower=_lower, machine_of=_machine_of, choice=compose.choice, text=compose.text,
+    substring_of=compose.substring_of, sequence=compose.sequence, either=compose.either, optional=compose.optional, repeated=compose.repeated,
+)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from constrained.grammar.lark.printer import PrintedLark
 
     from .lower import Lowering
+
+#: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not import it: the package
+#: fills this in when it is imported (`grammar/__init__.py`).
+operations: dict[str, Callable[..., Any]] = {}
 
 
 class Machine(Protocol):
@@ -159,9 +163,7 @@ class Grammar:
         >>> Grammar.from_lark('start: "a" start "b" |').nullable
         True
         """
-        from constrained.grammar.lark.reader import read
-
-        return read(text, start, specials, declare, define).made_by("lark", text, start, _plain(specials), declare, define)
+        return _made("read", text, start, specials, declare, define).made_by("lark", text, start, _plain(specials), declare, define)
 
     @classmethod
     def from_lark_file(
@@ -170,9 +172,7 @@ class Grammar:
         define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
         """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
-        from constrained.grammar.lark.reader import read_file
-
-        found = read_file(path, start, specials, declare, import_paths, define)
+        found = _made("read_file", path, start, specials, declare, import_paths, define)
         return found if found.source is None else found.made_by("lark", found.source, start, _plain(specials), declare, define)
 
     @classmethod
@@ -194,61 +194,45 @@ class Grammar:
         profile: "exact", the specification's whole language; or "practical", what its readers load: properties in their order, objects
         closed, one spelling, numbers of machine size; see `schema.profiles`.  Default: practical for types, exact for schemas.
         """
-        from ..schema.profiles import machine_of  # this layer is below `schema`, which therefore loads only when a schema is asked for
-
         switches = {
             "whitespace": whitespace, "spelling": spelling, "property_order": property_order, "closed": closed, "formats": formats,
             "numbers": numbers, "max_whitespace": max_whitespace}
         given = {name: value for name, value in switches.items() if value is not None}
-        machine = machine_of(schema, profile, {
+        machine = operations["machine_of"](schema, profile, {
             **given, "surface": surface, "unsupported": unsupported, "strict": strict, "documents": documents})
         return cls({"start": Rule("start", ((Embedded("value", machine),),))}).made_by("schema", machine)
 
     @classmethod
     def choice(cls, texts: Iterable[str]) -> Grammar:
         """Return the grammar of some texts: ``Grammar.choice(["yes", "no"])``."""
-        from . import compose
-
         texts = texts if isinstance(texts, (str, bytes)) else list(texts)
-        return compose.choice(texts).made_by("choice", texts)
+        return _made("choice", texts).made_by("choice", texts)
 
     @classmethod
     def text(cls, until: str | None = None) -> Grammar:
         """Return the grammar of any text; with `until`, of text up to and with the first place where that stands."""
-        from . import compose
-
-        return compose.text(until).made_by("text", until)
+        return _made("text", until).made_by("text", until)
 
     @classmethod
     def substring_of(cls, source: str) -> Grammar:
         """Return the grammar of the non-empty texts that stand in `source` in one piece: verbatim quotes."""
-        from . import compose
-
-        return compose.substring_of(source).made_by("quotes", source)
+        return _made("substring_of", source).made_by("quotes", source)
 
     def __add__(self, other: Grammar) -> Grammar:
         """Return the words of this grammar, each followed by a word of the other."""
-        from . import compose
-
-        return compose.sequence(self, other).made_by("sequence", self, other)
+        return _made("sequence", self, other).made_by("sequence", self, other)
 
     def __or__(self, other: Grammar) -> Grammar:
         """Return the words of both grammars."""
-        from . import compose
-
-        return compose.either(self, other).made_by("either", self, other)
+        return _made("either", self, other).made_by("either", self, other)
 
     def optional(self) -> Grammar:
         """Return the words of this grammar, and the empty one."""
-        from . import compose
-
-        return compose.optional(self).made_by("optional", self)
+        return _made("optional", self).made_by("optional", self)
 
     def repeat(self, least: int, most: int | None) -> Grammar:
         """Return from `least` to `most` (None: any number) words of this grammar in a row."""
-        from . import compose
-
-        return compose.repeated(self, least, most).made_by("repeat", self, least, most)
+        return _made("repeated", self, least, most).made_by("repeat", self, least, most)
 
     def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Grammar:
         """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old ones)."""
@@ -324,9 +308,8 @@ class Grammar:
 
     @cached_property
     def _lowering(self) -> Lowering:
-        from .lower import Lowering
-
-        return Lowering(self)
+        lowering: Lowering = operations["lower"](self)
+        return lowering
 
     @property
     def nullable(self) -> bool:
@@ -346,9 +329,8 @@ class Grammar:
         What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the grammar that is read
         from this text; with `exact` it is an error.
         """
-        from constrained.grammar.lark.printer import write
-
-        return write(self, exact=exact)
+        printed: PrintedLark = operations["write"](self, exact=exact)
+        return printed
 
     @cached_property
     def fingerprint(self) -> str:
@@ -361,6 +343,12 @@ class Grammar:
     def __reduce__(self) -> tuple[object, ...]:
         values = dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut
         return (Grammar, values) if self.recipe is None else (Grammar, values, {"recipe": self.recipe})
+
+
+def _made(operation: str, *given: Any) -> Grammar:
+    """Return what one of the `operations` makes."""
+    grammar: Grammar = operations[operation](*given)
+    return grammar
 
 
 def _plain(names: Collection[str] | Mapping[str, str]) -> list[str] | dict[str, str]:

@@ -228,7 +228,8 @@ class _Reader:
         if isinstance(value, NonTerminal):
             argument = environment.get(value.name)
             if argument is not None:
-                return self._terminals.spaced(argument) if not isinstance(argument, Ref) else (argument,)
+                is_rule = isinstance(argument, Ref) and argument not in self._terminals.choices
+                return (argument,) if is_rule else self._terminals.spaced(argument)
             if value.name in self._trees and self._trees[value.name][0]:
                 raise GrammarError(
                     f"template '{value.name}' is used without arguments", where=find(self._files, value.name),

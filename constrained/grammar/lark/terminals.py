@@ -38,6 +38,7 @@ class Terminals:
         self._files, self._given, self._helper = files, given, helper
         self._trees = {str(name): tree for name, (tree, _) in loaded.term_defs}
         self._symbols: dict[object, Symbol | Demanding] = {}
+        self.choices: set[Ref] = set()  # rules that stand for terminals of several fixed texts
         self.wordless: dict[str, str | None] = {}  # terminals that match no text -> where they are defined
         self.gap: tuple[Ref, ...] = ()
         if found := [(self._ignored(name),) for name in dict.fromkeys(loaded.ignore)]:
@@ -61,7 +62,9 @@ class Terminals:
         pattern = self._pattern(tree, name)
         texts = _plain_texts(tree)
         if texts is not None and len(texts) > 1:
-            return self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
+            choice = self._helper(tuple((self._literal(text, name),) for text in dict.fromkeys(texts)))
+            self.choices.add(choice)
+            return choice
         return self._of_pattern(pattern, name)
 
     def _declared(self, name: str) -> Symbol:
