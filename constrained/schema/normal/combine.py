@@ -205,6 +205,8 @@ class Combination:
         for operand in operands:
             annotated.append((yield from self._ask(operand, mode)))
             plain.append((yield from self._ask(operand)) if mode else annotated[-1])
+        if sum([drafts == (self.domain.full,) for drafts in plain]) > 1:
+            return ()
         found: list[Draft] = []
         placed = [self.conjoin((beside,), drafts, node) for drafts in plain]
         rivals = self._rivals(placed)

@@ -7,7 +7,8 @@ carry nothing else), so that sets of constants intersect as sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
@@ -23,6 +24,7 @@ ALL_NUMBERS: Numbers = (NumberRange(),)
 WHOLE: Numbers = (NumberRange(integer=True),)
 FRACTIONAL: Numbers = (NumberRange(integer=False),)
 
+_FEW = 8  # ranges that are all looked at
 _MEMBERS_TRIED = 100_000  # members of a bounded range that the search for one outside all `not_multiples` looks at
 
 
@@ -122,7 +124,7 @@ def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
 def intersection(left: Numbers, right: Numbers) -> Numbers:
     """Return the numbers in both sets.
 
-    Cost: constants × ranges membership tests plus a merge per pair of ranges; constants meet constants as sets.
+    Cost: a search for each member and a merge per pair of ranges that overlap; constants meet constants as sets.
     """
     if left is right or right == ALL_NUMBERS:
         return left
@@ -131,19 +133,57 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     left_points, left_ranges = _split(left)
     spend(4 + (len(left) + len(right)) // 2)
     right_points, right_ranges = _split(right)
-    known = set(right_points)
-    found = [constant(value) for value in left_points if value in known or any(contains(r, value) for r in right_ranges)]
-    known = set(left_points)
-    found += [constant(value) for value in right_points if value not in known and any(contains(r, value) for r in left_ranges)]
-    spend(len(left_points) * len(right_ranges) + len(right_points) * len(left_ranges))
+    near_right = _Near(right_ranges)
+    found = _points_within(left_points, set(right_points), near_right)
+    found += _points_within(right_points, set(), _Near(left_ranges), but=set(left_points))
     for one in left_ranges:
-        near = [other for other in right_ranges if not _are_apart(one, other)]
-        spend(len(right_ranges) + sum([12 + len(one.not_multiples) + len(other.not_multiples) for other in near]))
+        near = near_right.to(one)
+        spend(sum([12 + len(one.not_multiples) + len(other.not_multiples) for other in near]))
         for other in near:
             met = normal(_meet(one, other))
             if met is not None:
                 found.append(met)
     return tuple(found)
+
+
+def _points_within(points: list[Fraction], known: set[Fraction], near: _Near, but: Collection[Fraction] = ()) -> list[NumberRange]:
+    """Return the points that are known or lie in some range, but for some of them."""
+    singles = [(value, constant(value)) for value in points if value not in but]
+    return [one for value, one in singles if value in known or any(contains(other, value) for other in near.to(one))]
+
+
+class _Near:
+    """Ranges in the order of their lower bounds, so that those that may meet another one are found without a look at all."""
+
+    def __init__(self, ranges: list[NumberRange]) -> None:
+        self._few = len(ranges) < _FEW
+        unbounded = [one for one in ranges if one.low is None]
+        bounded = [] if self._few else sorted([one for one in ranges if one.low is not None], key=_low)
+        self._ranges = ranges if self._few else unbounded + bounded
+        self._first, self._lows = len(unbounded), [one.low for one in bounded]
+        self._reach: list[Fraction | None] = []  # the highest bound of the ranges up to here
+        for one in () if self._few else self._ranges:
+            last = self._reach[-1] if self._reach else one.high
+            self._reach.append(None if one.high is None or last is None else max(last, one.high))
+
+    def to(self, one: NumberRange) -> list[NumberRange]:
+        """Return the ranges that neither end before this one begins nor begin behind its end."""
+        if self._few:
+            spend(len(self._ranges))
+            return [other for other in self._ranges if not _are_apart(one, other)]
+        at = len(self._ranges) if one.high is None else self._first + bisect_right(self._lows, one.high)  # type: ignore[type-var]
+        found = []
+        while at and (one.low is None or (reach := self._reach[at - 1]) is None or reach >= one.low):
+            at -= 1
+            if not _are_apart(one, self._ranges[at]):
+                found.append(self._ranges[at])
+        spend(2 + len(found))
+        return found[::-1]
+
+
+def _low(one: NumberRange) -> Fraction:
+    assert one.low is not None
+    return one.low
 
 
 def _are_apart(one: NumberRange, other: NumberRange) -> bool:
@@ -187,12 +227,13 @@ def union(left: Numbers, right: Numbers) -> Numbers:
 
 
 def complement(numbers: Numbers) -> Numbers:
-    """Return the numbers outside the set.  Constants cost one range each, every other member an intersection."""
+    """Return the numbers outside the set."""
     points, ranges = _split(numbers)
-    found = _gaps(sorted(set(points))) if points else ALL_NUMBERS
-    for one in ranges:
-        found = intersection(found, _outside(one))
-    return found
+    parts = [_gaps(sorted(set(points))) if points else ALL_NUMBERS, *map(_outside, ranges)]
+    while len(parts) > 1:  # by halves: n ranges that do not overlap cost n log n
+        rest = parts[-1:] if len(parts) % 2 else []
+        parts = [intersection(one, other) for one, other in zip(parts[::2], parts[1::2], strict=False)] + rest
+    return parts[0]
 
 
 def _gaps(points: list[Fraction]) -> Numbers:
