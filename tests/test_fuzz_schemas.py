@@ -28,7 +28,7 @@ def _many(count, schema):
 
 LIMITS = [
     ({"oneOf": _many(100, lambda i: {"minimum": i, "multipleOf": i + 1})}, "#/oneOf"),
-    ({"type": "object", "properties": {"a": {"oneOf": _many(1000, lambda i: {"required": [f"k{i}"]})}}, "required": ["a"]}, "#/properties/a"),
+    ({"type": "object", "properties": {"a": {"oneOf": _many(1000, lambda i: {"required": [f"k{i}"]})}}, "required": ["a"]}, "#/properties/a/oneOf"),
     ({"type": "object", "patternProperties": {f"a.{{{i}}}b": {"minimum": i} for i in range(30)}}, "#/patternProperties"),
     ({"oneOf": _many(500, lambda i: {"type": "object", "minProperties": i, "required": [f"k{i}"]})}, "#/oneOf"),
     ({"type": "array", "allOf": _many(14, lambda i: {"contains": {"type": "object", "required": [f"k{i}"]}})}, "#/allOf/0/contains"),

@@ -47,7 +47,7 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
     """
     merged: list[list[int]] = []
     ordered = sorted(ranges)
-    spend(1 + (len(ordered) >> 1))
+    spend(1 + (len(ordered) >> 2))
     for low, high in ordered:
         if low > high:
             continue
@@ -83,7 +83,7 @@ def union(*sets: Ranges) -> Ranges:
 def intersect(left: Ranges, right: Ranges) -> Ranges:
     """Return the characters in both sets."""
     found, i, j = [], 0, 0
-    spend((len(left) + len(right)) >> 2)
+    spend((len(left) + len(right)) >> 3)
     while i < len(left) and j < len(right):
         low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
         if low <= high:

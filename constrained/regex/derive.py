@@ -169,17 +169,17 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
     alike: dict[tuple[tuple[int, int], ...], list[list[Expr]]] = {}  # lists that one class has made have the same ranges
     for edges in lists:
-        spend(len(edges) >> 2)
+        spend(len(edges) >> 3)
         alike.setdefault(tuple([edge[:2] for edge in edges]), []).append([edge[2] for edge in edges])
     cuts = sorted({cut for ranges in alike for low, high in ranges for cut in (low, high + 1)})
     index = {cut: at for at, cut in enumerate(cuts)}
-    spend(len(cuts))
+    spend(1 + (len(cuts) >> 1))
     pieces: list[list[Expr]] = [[] for _ in cuts]
     for ranges, rows in alike.items():
         for (low, high), targets in zip(ranges, zip(*rows, strict=True), strict=True):
             for at in range(index[low], index[high + 1]):
                 pieces[at] += targets
-        spend(len(ranges) >> 1)
+        spend(len(ranges) >> 2)
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, ...], Expr] = {}
     for at, row in enumerate(pieces):
@@ -199,7 +199,7 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
 
 def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bool) -> RawEdges:
     """Overlay two lists by merging them: several times quicker where classes have hundreds of ranges, as Unicode's have."""
-    spend(len(left) + len(right))
+    spend(1 + ((len(left) + len(right)) >> 1))
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, Expr], Expr] = {}
     i = j = at = 0
