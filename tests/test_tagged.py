@@ -91,3 +91,61 @@ def test_a_value_of_another_type_is_told_by_the_schema():
 def test_a_union_prefers_the_other_type():
     assert arguments_of([("u", "value", "null", 0)], TOOLS[0]["parameters"]) == {"u": None}
     assert arguments_of([("u", "value", "nullx", 0)], TOOLS[0]["parameters"]) == {"u": "nullx"}
+
+
+MARK = "]<]minimax[>["
+NESTED = [{"name": "f", "parameters": {
+    "type": "object", "$defs": {"x": {"type": "object", "properties": {"b": {"type": "boolean"}}}}, "properties": {
+        "o": {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "integer"}, "l": {"type": "array", "items": {"type": "string"}}}},
+        "l": {"type": "array", "items": {"$ref": "#/$defs/x"}}}}}]
+
+
+def _elements(value, name):
+    """Return a value as MiniMax's template nests it."""
+    inner = value if isinstance(value, str) else str(value).lower()
+    if isinstance(value, (dict, list)):
+        inner = "".join(_elements(part, key) for key, part in (value.items() if isinstance(value, dict) else (("item", part) for part in value)))
+    return f"{MARK}<{name}>{inner}{MARK}</{name}>"
+
+
+def _values(value, name=None):
+    """Return a value as Cohere's tags nest it."""
+    kind = {dict: "dict", list: "list", str: "raw"}.get(type(value), "json")
+    inner = value if isinstance(value, str) else str(value).lower()
+    if isinstance(value, (dict, list)):
+        inner = "".join(_values(part, key) for key, part in (value.items() if isinstance(value, dict) else ((None, part) for part in value)))
+    named = "" if name is None else f' name="{name}"'
+    return f'<cofl:value{named} type="{kind}">{inner}</cofl:value>'
+
+
+def _nested_turn(name, body):
+    if name == "minimax-m3":
+        return f'{MARK}<tool_call>\n{MARK}<invoke name="f">{body}{MARK}</invoke>\n{MARK}</tool_call>[e~['
+    return f'<cofl:tool_calls><cofl:tool_call id="0" name="f">{body}</cofl:tool_call></cofl:tool_calls><|END_OF_TURN_TOKEN|>'
+
+
+@pytest.mark.parametrize(("name", "write"), [("minimax-m3", _elements), ("cohere-xml", _values)])
+@pytest.mark.parametrize("arguments", [
+    {"o": {"a": "007", "n": 7, "l": ["x", "12"]}, "l": [{"b": True}, {"b": False}]}, {"o": {"a": "<b> & \n"}}, {"l": []}, {"o": {}},
+    {"l": [{}]}, {"o": {"l": []}}, {"o": {"a": ""}}])
+def test_nested_elements_are_read_by_the_schema(name, write, arguments):
+    chat, body = ChatFormat.load(name), "".join(write(value, key) for key, value in arguments.items())
+    turn = _nested_turn(name, body)
+    assert chat.parse(turn, NESTED).tool_calls[0].arguments == arguments
+    for at in range(0, len(turn), 7):
+        chat.parse(turn[:at], NESTED, partial=True)
+    with pytest.raises(Rejected):
+        chat.parse(turn, NESTED, strict=True)  # read, not generated
+
+
+@pytest.mark.parametrize(("name", "body", "layer", "says"), [
+    ("minimax-m3", f"{MARK}<o>{MARK}<a>1{MARK}</b>{MARK}</o>", "syntax", "'a' is closed by 'b'"),
+    ("minimax-m3", _elements({"n": "x"}, "o"), "schema", "arguments /o/n"),
+    ("minimax-m3", f"{MARK}<o>{MARK}<a>1{MARK}</a>{MARK}<a>2{MARK}</a>{MARK}</o>", "syntax", "each another"),
+    ("cohere-xml", '<cofl:value name="o" type="dict"><cofl:value name="n" type="json">x</cofl:value></cofl:value>', "syntax", "begins no JSON value"),
+    ("cohere-xml", '<cofl:value name="o" type="dict"><cofl:value type="json">1</cofl:value></cofl:value>', "syntax", "elements have names"),
+])
+def test_wrong_elements_are_rejected(name, body, layer, says):
+    with pytest.raises(Rejected, match=says) as told:
+        ChatFormat.load(name).parse(_nested_turn(name, body), NESTED)
+    assert told.value.layer == layer

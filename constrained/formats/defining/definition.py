@@ -7,13 +7,15 @@ The anatomy of both files is explained in ``grammars/README.md``.  Unknown keys 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from constrained.formats.defining.shapes import BUILTIN, CALLS, CHANGE, MEMBER, PAYLOAD, REASONING, Shape, check_shape, refused
+from constrained.formats.defining.shapes import BUILTIN, CALLS, CHANGE, ELEMENTS, MEMBER, PAYLOAD, REASONING, Shape, check_shape, refused
+from constrained.formats.payload.elements import Elements
 
 ENTRY = "assistant_turn"
 PLACES = ("first", "before the first user", "before the last user")  # of the list of tools
@@ -50,7 +52,7 @@ class Payload:
     `surface`: "json" or "python" (keyword arguments).  `name`: "raw", "json" (inside the quotes of a string), "python" (a dotted name).
     `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.  `quote`: of the surface "quoted", the
     special token around strings, by name; `sorts`: whether members are written in the order of their names.  `avoid`: what strings do not
-    spell besides markers, as a published reader misreads it.
+    spell besides markers, as a published reader misreads it.  `elements`: how values are nested that the rule ``element_value`` reads.
     """
 
     surface: str
@@ -59,6 +61,7 @@ class Payload:
     quote: str | None = None
     sorts: bool = False
     avoid: tuple[str, ...] = ()
+    elements: Elements | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +213,18 @@ def _payload(table: dict[str, Any], file: str) -> Payload:
     if ("quote" in table) != (table["surface"] == "quoted"):
         raise refused(file, "payload.quote", "it belongs to the surface 'quoted'")
     return Payload(
-        table["surface"], table["name"], table.get("tag_safe", False), table.get("quote"), table.get("sorts", False), tuple(table.get("avoid", ())))
+        table["surface"], table["name"], table.get("tag_safe", False), table.get("quote"), table.get("sorts", False), tuple(table.get("avoid", ())),
+        _elements(table["elements"], file) if "elements" in table else None)
+
+
+def _elements(table: dict[str, Any], file: str) -> Elements:
+    check_shape(table, ELEMENTS, file, "payload.elements")
+    for key in ("open", "close"):
+        try:
+            re.compile(table[key])
+        except re.error as error:
+            raise refused(file, f"payload.elements.{key}", str(error), "a regular expression") from error
+    return Elements(table["open"], table["close"], table.get("item"))
 
 
 def _repeat(table: dict[str, Any], file: str) -> Repeat:

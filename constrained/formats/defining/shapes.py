@@ -42,7 +42,8 @@ BUILTIN = Shape({"rule": "a text", "arguments": "a table of texts"}, ("rule", "a
 REASONING = Shape(dict.fromkeys(("rule", "block", "prompt"), "a text"), ("rule", "block", "prompt"))
 PAYLOAD = Shape({
     "surface": ("json", "python", "tagged", "quoted"), "name": ("raw", "json", "python"), "tag_safe": "true or false", "quote": "a text",
-    "sorts": "true or false", "avoid": "a list of texts"}, ("surface", "name"))  # fmt: skip
+    "sorts": "true or false", "avoid": "a list of texts", "elements": "a table of texts"}, ("surface", "name"))  # fmt: skip
+ELEMENTS = Shape(dict.fromkeys(("open", "close", "item"), "a text"), ("open", "close"))
 CALLS = Shape({
     "repeat": "a text", "next": "a text", "default": "a number from 0", "all": "a text", "ids": ("counted", "unique"), "first": "a number from 0",
     "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip

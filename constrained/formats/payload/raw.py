@@ -10,7 +10,7 @@ The types of a parameter come from the normal form of the schema, so that refere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -27,9 +27,11 @@ from .pieces import Fault
 
 Pair = tuple[str, str, str, int]  # key, the rule that wrote the value, its text, its place
 
+ELEMENTS = "element_value"  # the rule of a text that holds elements
 CROSSED = "crossed"  # in place of the rule: the tags of a member have different names, the text is the second
 _WORDS = {"True": True, "False": False, "None": None}
 _EVERY = frozenset(KINDS)
+_CONTAINERS = frozenset({"object", "array"})
 
 
 class _Kinds:
@@ -63,8 +65,8 @@ class _Kinds:
 _recent: Recent[_Kinds] = Recent(most=256, most_bytes=1 << 20)
 
 
-def arguments_of(pairs: Iterable[Pair], schema: Any) -> dict[str, Any]:
-    """Return the arguments that pairs of a key and a text mean for a schema.
+def arguments_of(pairs: Iterable[Pair], schema: Any, nested: Callable[[str, Any], Any] | None = None) -> dict[str, Any]:
+    """Return the arguments that pairs of a key and a text mean for a schema; `nested` reads the elements of a text for a part of it.
 
     Raises: Fault: a key comes twice, or a text that must be JSON is not.
 
@@ -77,8 +79,23 @@ def arguments_of(pairs: Iterable[Pair], schema: Any) -> dict[str, Any]:
         spend(1 + len(text) // 8)
         if key in found:
             raise Fault(place, f"the parameter {key!r} comes twice", "another parameter", _pointer(key))
-        found[key] = _value(rule, text, place, key, kinds.of)
+        holds = rule == ELEMENTS or nested is not None and rule == "value" and not text.strip() and kinds.of(key) <= _CONTAINERS
+        found[key] = _nested(text, place, key, schema, nested) if holds else _value(rule, text, place, key, kinds.of)
     return found
+
+
+def _nested(text: str, place: int, key: str, schema: Any, nested: Callable[[str, Any], Any] | None) -> Any:
+    assert nested is not None  # a format with such a rule says how
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    try:
+        return nested(text, properties.get(key, {}) if isinstance(properties, Mapping) else {})
+    except Fault as fault:
+        raise Fault(place + fault.at, fault.because, fault.expected, _pointer(key)) from None
+
+
+def typed(text: str, schema: Any) -> Any:
+    """Return what a raw text means as the property ``value`` of a schema."""
+    return arguments_of([("value", "value", text, 0)], schema)["value"]
 
 
 def _value(rule: str, text: str, place: int, key: str, kinds: Callable[[str], frozenset[str]]) -> Any:

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from constrained.formats.defining.definition import Definition
 from constrained.schema.surfaces.tagged import KINDS
 
-from ..payload.raw import CROSSED, json_of
+from ..payload.raw import CROSSED, ELEMENTS, json_of
 from .machine import TOKEN
 
 ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
 
-_PAIR_TEXTS = ("value", "text_value", "json_value", *(f"{kind}_value" for kind in KINDS if kind != "string"))
+_PAIR_TEXTS = ("value", "text_value", "json_value", ELEMENTS, *(f"{kind}_value" for kind in KINDS if kind != "string"))
 _OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "answered", "string_content", "key", "key_again", *_PAIR_TEXTS)
 _LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
 

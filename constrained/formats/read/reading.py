@@ -13,6 +13,7 @@ from typing import Any
 from ...work import spend
 from ..message import Message, ToolCall
 from ..payload import Fault, JsonReader, KeywordsReader
+from ..payload.elements import read_elements
 from ..payload.quoted import read_quoted
 from ..payload.raw import arguments_of
 from ..tools import Tool
@@ -189,7 +190,8 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) ->
     """Return the arguments that the text of a call means, where no reader of values has read them.  Raises: Fault."""
     payload, definition = question.definition.payload, question.definition
     if payload is None or payload.quote is None:
-        return arguments_of(call.pairs, schema)
+        elements = None if payload is None else payload.elements
+        return arguments_of(call.pairs, schema, None if elements is None else lambda text, part: read_elements(text, elements, part, schema))
     try:
         return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)
     except Fault as fault:
