@@ -6,14 +6,14 @@ pairs are described by one regular language, of the texts t·MARK·r, where the 
 as it is up to the mark, and its assertions look through it.
 
 `dynamic_complete` tries the pattern in place and then on ever shorter pieces of what it found, which end at the end of the piece.  So
-t is found before r if matching t·r yields t; or if matching it yields more, and t alone is a match (`match_preference`).  For an ignored
-terminal only the first holds: after ``%ignore /#[^\n]*/`` comes a newline or the end.
+t is found before r if matching t·r yields t; or if matching it yields more than t·u, the beginning of t·r, and matching t·u yields t.
+Mostly u is empty; but ``\w+\B`` finds the "a" of "abc" in the piece "ab".  For an ignored terminal only the first holds: after
+``%ignore /#[^\n]*/`` comes a newline or the end.
 
 An assertion at the beginning that depends on the text *before* the terminal is refused: Lark evaluates it in place for the longest match
 and without that text for the shorter ones, and nothing sensible can be meant by that.
 
-Left out: the mark as a character of terminals that have such demands; and that a piece of a longer match, cut off by Lark, may itself
-match less than the piece because of an assertion (``/(b(?=.))*/`` finds "b" in "bbba" as the match of "bb").
+Left out: the mark as a character of terminals that have such demands.
 Tested against lark and `re` (`tests/test_lark.py`).  Source: ours.
 """
 
@@ -28,8 +28,8 @@ from constrained.caches import cached
 from constrained.errors import GrammarError
 from constrained.grammar.lark.guarded_runs import CHARACTERS, guarded_run
 from constrained.grammar.lark.match_preference import Guarding, asks_left, preferred
-from constrained.grammar.lark.small_alphabet import Alphabet, automaton, expanded, free_row
-from constrained.regex import ANY_TEXT, NEVER, Expr, char_class, concat, intersect, literal, optional, parse_python, repeat, union
+from constrained.grammar.lark.small_alphabet import Alphabet, Rows, automaton, cut_off, expanded, free_row
+from constrained.regex import ANY_TEXT, NEVER, Expr, char_class, concat, intersect, literal, optional, parse_python, repeat
 from constrained.regex.charset import Ranges, matched_by_re
 from constrained.regex.expr import single
 from constrained.regex.syntax.assertions import EMPTY, Ahead, Alt, Behind, End, Node, Piece, Seq, alt, build, has_ahead, seq
@@ -83,8 +83,8 @@ def terminal(pattern: str) -> Expr | Demanding:
         return preferred(pattern)
     if (run := reading.guarded_run()) is not None:
         return run
-    longest = reading.in_stream()
-    return reading.demanding(union(longest, intersect(reading.alone(), reading.in_stream(through=True))), longest)
+    longest, longer = (automaton(reading.in_stream(through=through), reading.alphabet) for through in (False, True))
+    return reading.demanding(cut_off(longest, longer, reading.alphabet), longest)
 
 
 @cached(1024)
@@ -97,7 +97,7 @@ def ignored(pattern: str) -> Expr | Demanding:
     reading = _Reading(pattern)
     if asks_left(reading.tree):
         reading.check_left()
-    return reading.demanding(reading.in_stream())
+    return reading.demanding(automaton(reading.in_stream(), reading.alphabet))
 
 
 class _Reading:
@@ -121,7 +121,10 @@ class _Reading:
         pairs = run.pairs(
             lambda items: self._plain.sequence(items, self.flags), lambda items: through.sequence(items, self.flags),
             UNMARKED, MARK)
-        return None if pairs is None else self.demanding(*pairs, texts=parse_python, most=MAX_RUN_DEMANDS)
+        if pairs is None:
+            return None
+        every, longest = (automaton(found, self.alphabet) for found in pairs)
+        return self.demanding(every, longest, texts=parse_python, most=MAX_RUN_DEMANDS)
 
     def in_stream(self, *, through: bool = False) -> Expr:
         """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more than the text."""
@@ -132,25 +135,18 @@ class _Reading:
             return intersect(build(seq(tree, Piece(REST))), concat(REST, MARK, UNMARKED, REST))
         return build(seq(tree, Piece(MARK), Piece(REST)))
 
-    def alone(self) -> Expr:
-        """Return text·MARK·rest, with any rest, for the texts that are matched in full where nothing follows."""
-        texts = build(Guarding(self._plain).pattern(self._items, self.flags))
-        return concat(intersect(texts, REST), MARK, REST)
-
     def demanding(
-        self, pairs: Expr, longest: Expr | None = None, texts: Callable[[str], Expr] = preferred, most: int = MAX_DEMANDS,
+        self, rows: Rows, longest: Rows | None = None, texts: Callable[[str], Expr] = preferred, most: int = MAX_DEMANDS,
     ) -> Expr | Demanding:
-        """Return the pairs, or just the texts where these demand nothing of the rest; if they demand too much, those of the `longest`.
+        """Return the pairs of an automaton, or just the texts where these demand nothing of the rest; if they demand too much, those of the `longest`.
 
         texts: returns those of a pattern; most: different demands.
         """
-        rows = automaton(pairs, self.alphabet)
         narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > most
         if narrowed:
             assert longest is not None
-            lexed = automaton(longest, self.alphabet)
-            narrowed = all(lexed[leads[MARK_POINT]][1] for _, leads in lexed if MARK_POINT in leads)  # else only the end could follow, as after any text
-            rows = lexed if narrowed else rows
+            narrowed = all(longest[leads[MARK_POINT]][1] for _, leads in longest if MARK_POINT in leads)  # else only the end could follow, as after any text
+            rows = longest if narrowed else rows
         if not rows:
             return NEVER
         free = free_row(rows, self.alphabet)

@@ -80,10 +80,13 @@ class Alphabet:
         return expr
 
 
-_Rows = list[tuple[bool, dict[int, int]]]  # accepts; point -> row
+Rows = list[tuple[bool, dict[int, int]]]  # accepts; point -> row
 
 
-def automaton(expr: Expr, alphabet: Alphabet) -> _Rows:
+_State = tuple[int, int, frozenset[int], bool]  # of `cut_off`: three places in automata, -1 for none; whether the mark has been read
+
+
+def automaton(expr: Expr, alphabet: Alphabet) -> Rows:
     """Return the smallest automaton of the texts over an alphabet and its mark; the start is the first row, [] has no text.
 
     Invariant: equal languages have equal rows, as these are numbered in the order in which a search from the start meets them.
@@ -91,7 +94,7 @@ def automaton(expr: Expr, alphabet: Alphabet) -> _Rows:
     """
     points = (*alphabet.points, alphabet.mark)
     known = {expr: 0}
-    rows: _Rows = []
+    rows: Rows = []
     for state in (work := [expr]):
         edges = raw_edges(state)
         starts = [low for low, _, _ in edges]
@@ -109,7 +112,37 @@ def automaton(expr: Expr, alphabet: Alphabet) -> _Rows:
     return _numbered(rows, _blocks(rows, _live(rows)))
 
 
-def _live(rows: _Rows) -> set[int]:
+def cut_off(matched: Rows, longer: Rows, alphabet: Alphabet) -> Rows:
+    """Return text·mark·rest where text·mark·rest is `matched`, or text·mark·part is, and text·part·mark·rest' is `longer`, with rest = part·rest'.
+
+    A state is what is left of the first automaton; of the second one before the part has ended; and of it for each place where it may have.
+    Raises: LimitExceeded: more than `MAX_STATES` states.
+    """
+    begin: _State = (0 if matched else -1, 0 if longer else -1, frozenset(), False)
+    known: dict[_State, int] = {begin: 0}
+    rows: Rows = []
+    for at, before, behind, marked in (work := [begin]):
+        ends = matched[at][0] if at >= 0 else False
+        if marked and ends and before >= 0 and (target := longer[before][1].get(alphabet.mark)) is not None:
+            behind |= {target}
+        leads: dict[int, int] = {}
+        for point in (*alphabet.points, *(() if marked else (alphabet.mark,))):
+            is_mark = point == alphabet.mark
+            after: _State = (
+                matched[at][1].get(point, -1) if at >= 0 else -1, before if is_mark or before < 0 else longer[before][1].get(point, -1),
+                frozenset(longer[row][1][point] for row in behind if point in longer[row][1]), marked or is_mark)
+            if after[0] >= 0 or after[2]:
+                leads[point] = known.setdefault(after, len(known))
+                if leads[point] == len(work):
+                    work.append(after)
+        rows.append((ends or any(longer[row][0] for row in behind), leads))
+        spend(5 + len(alphabet.points) // 2 + len(behind))
+        if len(work) > MAX_STATES:
+            raise LimitExceeded(f"look-ahead needs more than {MAX_STATES:,} states", instead="shorter look-ahead")
+    return _numbered(rows, _blocks(rows, _live(rows)))
+
+
+def _live(rows: Rows) -> set[int]:
     """Return the rows from which an accepting one can be reached."""
     sources: list[list[int]] = [[] for _ in rows]
     for at, (_, leads) in enumerate(rows):
@@ -124,7 +157,7 @@ def _live(rows: _Rows) -> set[int]:
     return found
 
 
-def _blocks(rows: _Rows, live: set[int]) -> dict[int, int]:
+def _blocks(rows: Rows, live: set[int]) -> dict[int, int]:
     """Return for each live row the number of its class of equivalent rows."""
     block = {at: int(rows[at][0]) for at in live}
     count = 0
@@ -136,12 +169,12 @@ def _blocks(rows: _Rows, live: set[int]) -> dict[int, int]:
     return block
 
 
-def _numbered(rows: _Rows, block: dict[int, int]) -> _Rows:
+def _numbered(rows: Rows, block: dict[int, int]) -> Rows:
     if 0 not in block:
         return []
     member = {number: at for at, number in block.items()}
     order = {block[0]: 0}
-    found: _Rows = []
+    found: Rows = []
     for number in (work := [block[0]]):
         accepts, leads = rows[member[number]]
         kept = {}
@@ -159,7 +192,7 @@ class Table:
 
     __slots__ = ("_hash", "rows")
 
-    def __init__(self, rows: _Rows, alphabet: Alphabet) -> None:
+    def __init__(self, rows: Rows, alphabet: Alphabet) -> None:
         self.rows = tuple((accepts, _spread(leads, alphabet)) for accepts, leads in rows)
         self._hash = hash(self.rows)
 
@@ -208,14 +241,14 @@ class Row:
         return tuple((low, high, targets[to]) for low, high, to in self.table.rows[self.at][1])
 
 
-def expanded(rows: _Rows, alphabet: Alphabet, everything: Expr) -> Expr:
+def expanded(rows: Rows, alphabet: Alphabet, everything: Expr) -> Expr:
     """Return the language of an automaton, with `everything` for any rest."""
     table = Table(rows, alphabet)
     number = free_row(rows, alphabet)
     return lazy(Row(table, 0, None if number is None else (number, everything)))
 
 
-def free_row(rows: _Rows, alphabet: Alphabet) -> int | None:
+def free_row(rows: Rows, alphabet: Alphabet) -> int | None:
     """Return the row from which every text without the mark is accepted, and no other."""
     for at, (accepts, leads) in enumerate(rows):
         if accepts and len(leads) == len(alphabet.points) and all(to == at for to in leads.values()) and alphabet.mark not in leads:
