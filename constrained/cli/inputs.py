@@ -22,6 +22,8 @@ SchemaOption = Annotated[str | None, typer.Option("--schema", "-s", help="JSON S
 ChoiceOption = Annotated[str, typer.Option("--tool-choice", help="auto, required, none, or the name of a tool.")]
 TokenizerOption = Annotated[str | None, typer.Option("--tokenizer", help="File, folder or hub id; default: the embedded one.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RayOption = Annotated[int, typer.Option("--ray", min=0, help="Of --jsonl: so many actors of Ray Data share the rows; 0: this process.")]
+OutOption = Annotated[str | None, typer.Option("--out", help="Of --jsonl: file of results, which a further run goes on from.")]
 
 
 def read_json(path: str) -> Any:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from constrained.cli.generation import Sampling, prompt_text
 from constrained.cli.generation import generate as run_model
-from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_model
+from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, OutOption, RayOption, SchemaOption, ToolsOption, read_model
 from constrained.cli.languages import (
     Language,
     LarkOption,
@@ -27,6 +30,7 @@ from constrained.engine.constraint import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
+from constrained.integrations.servers.ray_data import results
 
 
 def generate(
@@ -41,14 +45,21 @@ def generate(
     top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Sample from the most likely tokens of this total probability.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the first generation.")] = 0,
     max_tokens: Annotated[int, typer.Option(min=1, help="Where a generation is cut.")] = 400,
-    as_json: JsonOption = False,
+    jsonl: Annotated[str | None, typer.Option("--jsonl", help="File of prompts, one JSON object a line: prompt, and seed if wanted.")] = None,
+    ray: RayOption = 0, out: OutOption = None, as_json: JsonOption = False,
 ) -> None:
     """Let a model write under a chat format or a schema.
 
-    Prints one text (with --json: one object) per generation, without the token that ends it.
+    Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one object each, in its order.
     """
     asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
     grammar = asked.grammar()
+    if jsonl is not None:
+        rows = [{"prompt": prompt, "seed": seed + at, **row} for at, row in enumerate(_prompts(jsonl))]
+        settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
+        for result in results(rows, f"{__name__}:writer", (model, asdict(asked), settings), actors=ray, out=out):
+            typer.echo(json.dumps(result, ensure_ascii=False))
+        return
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
     constraint = compile(grammar, vocabulary)
@@ -58,6 +69,44 @@ def generate(
         ids = run_model(language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint)
         row = _row(vocabulary, ids, stop, asked)
         typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"] + ("" if row["finished"] else "  [cut]"))
+
+
+def _prompts(path: str) -> list[dict[str, Any]]:
+    """Return the rows of a file of prompts."""
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise ConstrainedError(f"cannot read {path}", because=str(error), instead="give the path of a UTF-8 file") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise ConstrainedError(f"{path} is not JSON", where=f"line {number}", because=str(error)) from error
+            if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or type(row.get("seed", 0)) is not int:
+                raise ConstrainedError(f"{path} holds no prompt", where=f"line {number}", instead='{"prompt": …}')
+            found.append(row)
+    return found
+
+
+def writer(model: str | None, asked: dict[str, Any], settings: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what writes the text of a row; a worker of `servers.ray_data`, so each of its actors loads the model once."""
+    import torch
+
+    torch.set_num_threads(1)  # sums in one order, however many actors share the machine: a row's text depends on the row alone
+    language = Language(**asked)
+    language_model, tokenizer = read_model(model)
+    vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
+    constraint = compile(language.grammar(), vocabulary)
+    stop = stop_ids(vocabulary, language.format)
+
+    def write(row: dict[str, Any]) -> dict[str, Any]:
+        text = prompt_text(tokenizer, row["prompt"], language.definitions(), language.format) or tokenizer.bos_token
+        ids = run_model(language_model, tokenizer, text, Sampling(seed=row["seed"], **settings), stop, constraint)
+        return {**{key: value for key, value in row.items() if key == "id"}, **_row(vocabulary, ids, stop, language)}
+
+    return write
 
 
 def stop_ids(vocabulary: Vocabulary, format: str | None) -> list[int]:

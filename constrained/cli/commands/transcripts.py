@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,11 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, ToolsOption, read_tools
+from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, OutOption, RayOption, ToolsOption, read_tools
 from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat, Message, ToolCall
 from constrained.formats.read.judge import compact
+from constrained.integrations.servers.ray_data import results
 
 
 class Kind(StrEnum):
@@ -38,11 +40,11 @@ def validate(
     kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.CONVERSATION, tools: ToolsOption = None,
     tool_choice: ChoiceOption = "auto", strict: StrictOption = False, prompt: PromptOption = "", option: OptionsOption = None,
     jsonl: Annotated[str | None, typer.Option("--jsonl", help="File of texts, one JSON object a line: format, kind, text, tools, options.")] = None,
-    as_json: JsonOption = False,
+    ray: RayOption = 0, out: OutOption = None, as_json: JsonOption = False,
 ) -> None:
     """Say whether a text is one of a chat format's; exit code 1 and the place where it is not."""
     if jsonl is not None:
-        if _all_valid(jsonl, strict=strict, as_json=as_json):
+        if _all_valid(jsonl, strict=strict, as_json=as_json, actors=ray, out=out):
             return
         raise typer.Exit(1)
     chat = chat_of(format)
@@ -107,12 +109,18 @@ def _read(chat: ChatFormat, text: str, kind: str, tools: Any, options: dict[str,
 # -- files of texts -----------------------------------------------------------------------------------------------------------
 
 
-def _all_valid(path: str, *, strict: bool, as_json: bool) -> bool:
+def judge(strict: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what says of a row whether its text is valid; a worker of `servers.ray_data`."""
+    return partial(_said, strict=strict)
+
+
+def _all_valid(path: str, *, strict: bool, as_json: bool, actors: int, out: str | None) -> bool:
     rows = list(_rows(path))
     valid = 0
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
-        for row in progress.track(rows, description="texts"):
-            said = _said(row, strict=strict)
+        found = results(rows, f"{__name__}:judge", (strict,), actors=actors, out=out)
+        for row, said in progress.track(zip(rows, found, strict=True), description="texts", total=len(rows)):
+            said = {"id": row["id"], "valid": None, "calls": None, **said}
             valid += said["valid"] is True
             if as_json:
                 typer.echo(compact(said))

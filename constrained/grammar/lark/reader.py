@@ -174,7 +174,8 @@ class _Reader:
         """Return the rules, with literals that are text in every vocabulary, outside the parts that adopt special tokens."""
         rules: Any = self._rules  # with demands, which `resolved` turns into symbols
         texts = {name: Rule(name, sequences) for name, sequences in rules.items() if name not in self._adopting}
-        return {**self._rules, **{name: rule.alternatives for name, rule in as_text(texts, self._specials.union(*(part.specials for part in self._parts.values()))).items()}}
+        specials = self._specials.union(*(part.specials for part in self._parts.values()))
+        return {**self._rules, **{name: rule.alternatives for name, rule in as_text(texts, specials).items()}}
 
     def _define(self, name: str, tree: Any, environment: _Environment) -> None:
         if tree is None and name in self._parts:
