@@ -136,6 +136,18 @@ def test_validate_says_whether_a_text_is_one(capsys, tmp_path, tools):
     assert (error["layer"], error["line"], error["call"]) == ("schema", 2, 1)
 
 
+def test_validate_lists_all_that_is_wrong(capsys, tmp_path, tools):
+    turn = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n" + TURN + "\n"
+    path = _written(tmp_path / "wrong.txt", turn.replace("city", "town") + turn + turn.replace('"Oslo"', "7"))
+    command = ["validate", path, "--format", "hermes", "--tools", tools]
+    assert run(command) == run([*command, "--all"]) == 1
+    shown = capsys.readouterr().err
+    assert [shown.count(f"message {number}, call 1") for number in (2, 4, 6)] == [2, 0, 1]
+    assert run([*command, "--all", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert [(error["message_number"], error["pointer"]) for error in (said["error"], *said["others"])] == [(2, ""), (6, "/city")]
+
+
 def test_validate_reads_a_file_of_texts(capsys, tmp_path):
     rows = [
         {"id": "a", "format": "hermes", "kind": "assistant_turn", "text": TURN, "tools": TOOLS},

@@ -40,6 +40,7 @@ def validate(
     kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.CONVERSATION, tools: ToolsOption = None,
     tool_choice: ChoiceOption = "auto", strict: StrictOption = False, prompt: PromptOption = "", option: OptionsOption = None,
     jsonl: Annotated[str | None, typer.Option("--jsonl", help="File of texts, one JSON object a line: format, kind, text, tools, options.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Say all that is wrong, not only what is first.")] = False,
     ray: RayOption = 0, out: OutOption = None, as_json: JsonOption = False,
 ) -> None:
     """Say whether a text is one of a chat format's; exit code 1 and the place where it is not."""
@@ -47,13 +48,19 @@ def validate(
         if _all_valid(jsonl, strict=strict, as_json=as_json, actors=ray, out=out):
             return
         raise typer.Exit(1)
-    chat = chat_of(format)
+    chat, text, listed = chat_of(format), _text(file), read_tools(tools)
+    options = {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **options_of(option)}
     try:
-        _read(chat, _text(file), kind.value, read_tools(tools), {"tool_choice": tool_choice, "prompt": prompt, "strict": strict, **options_of(option)})
+        _read(chat, text, kind.value, listed, options)
     except Rejected as error:
-        if not as_json:
+        errors = [error, *(_others(chat, text, kind.value, listed, options) if every else ())]
+        if as_json:
+            others = {"others": [_described(other) for other in errors[1:]]} if every else {}
+            typer.echo(compact({"valid": False, "error": _described(errors[0]), **others}))
+        elif not errors[1:]:
             raise
-        typer.echo(compact({"valid": False, "error": _described(error)}))
+        else:
+            typer.echo("\n\n".join(map(str, errors)), err=True)
         raise typer.Exit(1) from error
     typer.echo(compact({"valid": True, "error": None}) if as_json else "valid")
 
@@ -97,6 +104,15 @@ def options_of(words: list[str] | None) -> dict[str, Any]:
         except ValueError:
             found[name] = value
     return found
+
+
+def _others(chat: ChatFormat, text: str, kind: str, tools: Any, options: dict[str, Any]) -> tuple[Rejected, ...]:
+    """Return what is wrong with a text besides what is first."""
+    try:
+        chat.validate(text, kind, tools, all_errors=True, **options)
+    except Rejected as error:
+        return error.others
+    return ()
 
 
 def _read(chat: ChatFormat, text: str, kind: str, tools: Any, options: dict[str, Any]) -> Any:
