@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lark
 import pytest
-from fuzz import lark_texts
+from fuzz import lark_grammars, lark_texts
 from oracles import Acceptor, LarkOracle, all_texts
 
 from constrained import ChatFormat, Vocabulary, compile
@@ -80,6 +80,11 @@ def test_too_much_work_names_its_place() -> None:
 def test_random_texts(seed: int) -> None:
     """A slice of ``python -m tests.fuzz.lark_texts``, which runs for as long as one likes."""
     assert sum(lark_texts.run(50, seed).values()) == 50
+
+
+def test_random_grammars() -> None:
+    """A slice of ``python -m tests.fuzz.lark_grammars``: any difference from the library raises."""
+    assert lark_grammars.run(100, seed=3)["read"] > 60
 
 
 def test_the_librarys_grammar_of_python_is_read() -> None:
