@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
+import json
 import tomllib
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from constrained import ChatFormat, Grammar, GrammarError, LimitExceeded
 from constrained.formats.binding.rules import alternatives_of
+from constrained.formats.payload import KeywordsReader
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
@@ -107,6 +110,31 @@ def test_pieces_of_any_size_are_read_alike():
         for at in range(0, len(text), size):
             machine.feed(text[at : at + size])
         assert _situation(machine) == _situation(whole)
+
+
+LITERALS = [
+    "''", r"""'\'"'""", '"a" "b"', """'a'  "b" '''c'''""", r"""'\'\'' u'é' R'\n'""", "'''a'b''c\\'\\'\\'d''e'''", "'''a\nb'''", '"""a"b""c\\\\"""',
+    '"""\\""""', r"r'\''", "[1, -0x1F, +0b1_0, 0o17, 1_000, 1., .5e-3, 1E+2]", "{'a': (1), 'b': (1,), 'c': ()}", "[[], {}, None, True, (False)]",
+    r"'\x41\u00e9\U0001f600\101'", "('a' 'b', ['c'])", "{'a' 'b': '' \"c\"}",
+]
+
+
+@pytest.mark.parametrize("literal", LITERALS)
+def test_python_literals_are_read_as_python_does(literal):
+    expected, text = ast.literal_eval(literal), f"(a={literal} , b = 0)"
+    for size in (1, 2, 3, len(text)):
+        reader = KeywordsReader()
+        for at in range(0, len(text), size):
+            piece = text[at : at + size]
+            assert reader.feed(piece, 0, len(piece)) == len(piece)
+            reader.base += len(piece)
+        assert reader.done
+        assert json.loads(json.dumps(reader.value, default=float)) == {"a": json.loads(json.dumps(expected)), "b": 0}
+
+
+def test_queries_of_builtin_tools_mean_what_their_escapes_do():
+    call = r"""<|python_tag|>brave_search.call(query="a\"b\\n\u00e9'")<|eom_id|>"""
+    assert ChatFormat.load("llama3.1-builtin").parse(call).tool_calls[0].arguments == {"query": "a\"b\\né'"}
 
 
 LEFT_RECURSIVE = ['start: a "x"\na: start | "y"', 'start: b? start2\nstart2: start "x" | "y"\nb: "z"']

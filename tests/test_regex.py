@@ -20,6 +20,7 @@ from constrained import caches, regex
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex import charset, expr, parse_ecma, parse_python
 from constrained.regex.boolean import complement, intersect
+from constrained.regex.saturate import has_length
 from constrained.regex.syntax import properties
 from constrained.work import Budget, metered, working_on
 
@@ -308,6 +309,18 @@ def test_length_bounds_dissolve_in_patterns():
     assert bounded is parse_python("[a-z][a-z0-9-]{2,62}")
     assert intersect(parse_ecma("^x"), regex.repeat(regex.ANY, 0, 500)) is parse_python("x.{0,499}", "s")
     assert not regex.is_empty(intersect(parse_ecma("^(ab|c)*$"), regex.repeat(regex.ANY, 10_000, 10_001)))
+
+
+@pytest.mark.parametrize("pattern", ["a{1,3}", "(?:ab){1,2}", "a(?:bb){0,2}", "(?:aa){1,2}(?:bbb){0,1}", "(?:a{2}|b{3})", "a{2,3}(?:bb){1,2}a", "(?:a{2,3}){0,2}", "(?:a{1,2}b|b{6})"])
+def test_bounds_on_the_length_leave_the_texts_of_such_lengths(pattern):
+    language = parse_python(pattern)
+    texts = [text for size in range(7) for text in map("".join, itertools.product("ab", repeat=size)) if re.fullmatch(pattern, text)]
+    for least, most in itertools.combinations_with_replacement(range(8), 2):
+        found = intersect(regex.repeat(regex.ANY, least, most), language)
+        kept = [text for text in texts if least <= len(text) <= most]
+        assert [text for text in texts if regex.matches(found, text)] == kept, (least, most)
+        assert most > 6 or regex.is_empty(found) is not bool(kept), (least, most)
+        assert most > 6 or kept or not has_length(regex.repeat(regex.ANY, least, most), language), (least, most)
 
 
 def test_literal_sets():

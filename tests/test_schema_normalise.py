@@ -131,6 +131,40 @@ def test_every_schema_can_be_described(schema):
         assert describe(load(schema))
 
 
+DESCRIBED = {
+    "type": "object", "required": ["a"], "properties": {
+        "a": {"type": ["integer", "null"], "minimum": 3}, "b": {"$ref": "#"}, "c": {
+            "type": "array", "prefixItems": [{"const": "x"}], "maxItems": 2, "uniqueItems": True,
+            "items": {"type": "array", "items": {"type": "object", "properties": {"d": {"type": "array", "items": {"type": "object", "maxProperties": 1}}}}}}},
+    "patternProperties": {"^x": {"type": "string", "minLength": 2}}, "additionalProperties": {"enum": [1, 2]},
+}
+DESCRIPTION = r"""
+#:
+  object
+    a (required): null or integer >= 3
+    b: see #
+    c:
+      array of 0 to 2 items, all different
+        item 0: string /x/
+        other items:
+          array of any number of items
+            items: see #/properties/c/items/items
+    other keys matching /x[\s\S]*/: string /[\s\S]{2,}/
+    other keys matching /¬(x[\s\S]*)/: 1 or 2
+#/properties/c/items/items:
+  object
+    d:
+      array of any number of items
+        items:
+          object of 0 to 1 keys
+            any other key: any value
+    any other key: any value"""
+
+
+def test_a_description_refers_to_what_it_has_said_and_to_what_lies_deep():
+    assert describe(load(DESCRIBED)) == DESCRIPTION.lstrip("\n")
+
+
 TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
 NEVER = {
     "endless object": {**TREE, "required": ["left"]},
@@ -267,6 +301,17 @@ def test_a_metaschema_can_demand_formats():
     meta = {"$schema": f"{base}/schema", "$vocabulary": {f"{base}/vocab/core": True, f"{base}/vocab/format-assertion": True}}
     conj = load({"$schema": "http://x.test/meta", "format": "date"}, remotes={"http://x.test/meta": meta}, formats="annotate")
     assert not belongs("x", conj)
+
+
+@pytest.mark.parametrize(("words", "refused"), [
+    (["applicator", "unevaluated"], [{"a": 1}, {"b": 1}]), (["applicator"], [{"a": 1}]), (["unevaluated"], [{"a": 1}, {"b": 1}]), (["validation"], [{"b": 1}, {}]),
+])
+def test_words_of_vocabularies_that_a_metaschema_leaves_out_mean_nothing(words, refused):
+    base = "https://json-schema.org/draft/2020-12"
+    meta = {"$schema": f"{base}/schema", "$vocabulary": {f"{base}/vocab/{word}": True for word in ["core", *words]}}
+    schema = {"$schema": "http://x.test/meta", "properties": {"a": False}, "required": ["a"], "unevaluatedProperties": False}
+    conj = load(schema, remotes={"http://x.test/meta": meta})
+    assert [value for value in ({"a": 1}, {"b": 1}, {}) if not belongs(value, conj)] == refused
 
 
 def test_alternatives_of_a_tagged_union_stay_few():

@@ -323,9 +323,7 @@ class KeywordsReader:
         if len(self._quote) == 1:
             return self._close_string(run + 1)
         self._token.append(char)
-        if run > at:
-            self._token.append("")  # quotes that close stand alone at the end of the token
-        if [piece for piece in self._token[-6:] if piece][-3:] == [char] * 3:
+        if [piece for piece in self._token[-6:] if piece][-3:] == [char] * 3:  # between quotes stand empty pieces
             self._token = ["".join(self._token)[:-3]]
             return self._close_string(run + 1)
         return run + 1
