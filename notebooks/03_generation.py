@@ -1,0 +1,124 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 3. Generation, step by step
+#
+# The embedded model, trained on the formats, answers a question under the grammar of one. `constraint.trace` notes at every step what the mask took away.
+
+# %%
+import matplotlib.pyplot as plt
+import torch
+
+import constrained as c
+from constrained.default_model import load_trained, prompt_of
+from constrained.cli.samples import PROMPT, TOOLS
+
+torch.set_num_threads(1)
+model, tokenizer = load_trained()
+vocabulary = c.Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
+
+
+def constraint_of(name):
+    return c.compile(c.ChatFormat.load(name).grammar(TOOLS, tool_choice="required"), vocabulary)
+
+
+def traced(name, **options):
+    prompt = prompt_of(tokenizer, PROMPT, TOOLS, name)
+    return constraint_of(name).trace(model, prompt, tokenizer=tokenizer, **options)
+
+
+trace = traced("hermes", temperature=0)
+trace
+
+# %% [markdown]
+# In a notebook a trace shows itself: grey tokens were the only ones allowed, green ones the model chose, orange ones it took although the mask had removed
+# most of what it wanted. A model that knows its format hardly feels the mask:
+
+# %%
+print(trace.text)
+removed = [step.removed for step in trace.steps]
+figure, axes = plt.subplots(3, 1, figsize=(9, 7), sharex=True)
+axes[0].bar(range(len(removed)), removed, color=[{"forced": "#8b95a1", "nearly": "#e8743b", "free": "#45a868"}[step.kind] for step in trace.steps])
+axes[0].set_ylabel("probability removed")
+axes[1].plot([step.entropy_before for step in trace.steps], "--", label="before the mask")
+axes[1].plot([step.entropy_after for step in trace.steps], label="after it")
+axes[1].set_ylabel("entropy, bits")
+axes[1].legend()
+axes[2].semilogy([step.allowed for step in trace.steps], drawstyle="steps-mid")
+axes[2].set_ylabel("tokens allowed")
+axes[2].set_xlabel("step")
+plt.tight_layout()
+plt.show()
+assert trace.finished and c.ChatFormat.load("hermes").parse(trace.text, tools=TOOLS).tool_calls
+
+# %% [markdown]
+# ## Runs that the grammar dictates
+#
+# Where one token is allowed, no model is needed: `forced_tokens` returns the whole run, and assisted decoding proposes it as a draft.
+
+# %%
+matcher, runs = constraint_of("hermes").matcher(), []
+for token in trace.tokens:
+    runs.append(len(matcher.forced_tokens()))
+    matcher.advance(token)
+print("lengths of the dictated runs, step by step:", runs)
+print(f"{sum(step.forced for step in trace.steps)} of {len(trace.steps)} tokens were the only ones allowed")
+
+# %% [markdown]
+# ## A model that does not know the format
+#
+# The same question at a higher temperature. What the mask removes grows; the text stays a call.
+
+# %%
+hot = [traced("hermes", temperature=temperature, seed=1, max_new_tokens=120) for temperature in (0.5, 1.0, 2.0)]
+figure, axis = plt.subplots(figsize=(9, 3))
+for temperature, each in zip((0.5, 1.0, 2.0), hot):
+    kept = -each.log_probability_kept
+    axis.plot([step.removed for step in each.steps], label=f"temperature {temperature}: unmasked sampling stays in with probability exp(-{kept:.1f})")
+axis.set_xlabel("step")
+axis.set_ylabel("probability removed")
+axis.legend()
+plt.tight_layout()
+plt.show()
+assert hot[0].log_probability_kept > hot[2].log_probability_kept
+
+# %% [markdown]
+# ## The budget's effect near the end
+#
+# With `budget=n` every word ends within n tokens. Far from the end the mask is the grammar's; near it the tokens vanish that would lead too far.
+# Here a list of numbers without end, and how many tokens are allowed as the budget runs out.
+
+# %%
+endless = c.compile(c.Grammar.from_lark('start: "[" number ("," number)* "]"\nnumber: /[0-9]{1,3}/'), vocabulary)
+figure, axis = plt.subplots(figsize=(9, 3))
+digits = tokenizer("[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9", add_special_tokens=False)["input_ids"]
+for budget in (12, 24, None):
+    matcher, allowed = endless.matcher(budget=budget), []
+    for token in digits:
+        allowed.append(matcher._count_allowed())
+        if not matcher.accepts(token):
+            break
+        matcher.advance(token)
+    axis.plot(allowed, drawstyle="steps-mid", label="no budget" if budget is None else f"at most {budget} tokens")
+axis.set_xlabel("step")
+axis.set_ylabel("tokens allowed")
+axis.legend()
+plt.tight_layout()
+plt.show()
+short = endless.trace(model, "1,2,3", tokenizer=tokenizer, budget=9, seed=0)
+print(repr(short.text), len(short.tokens), "tokens")
+assert short.finished and len(short.tokens) <= 10
+
+# %% [markdown]
+# `trace.save("out.html")` writes the page that `constrained trace --html` does: everything above for one generation, with the rejected tokens and
+# the reason for each under the pointer.

@@ -1,0 +1,100 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 4. Speed and coverage beside the peers
+#
+# Plots from the benchmark records in `benchmarks/record`: every run measures this engine, llguidance and XGrammar in one process, on the same inputs, with the
+# Llama 3 vocabulary. `constrained bench` makes a new record; nothing here is measured again.
+
+# %%
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import constrained
+
+records = Path(constrained.__file__).parents[1] / "benchmarks" / "record"
+path = max(records.glob("speed-*.jsonl"))
+head, *rows = (json.loads(line) for line in path.read_text().splitlines())
+print({name: head[name] for name in ("date", "machine", "vocabulary", "engines", "commit")})
+engines = list(head["engines"])
+colours = dict(zip(engines, ("#45a868", "#4a78b5", "#e8743b")))
+by = {(row["case"], row["engine"]): row for row in rows}
+cases = sorted({case for case, _ in by})
+shared = [case for case in cases if all("error" not in by.get((case, engine), {"error": ""}) for engine in engines)]
+print(len(cases), "cases,", len(shared), "that all three engines compile")
+
+# %% [markdown]
+# ## Coverage first
+#
+# Speed on what an engine refuses means nothing. An error here is a refusal to compile.
+
+# %%
+for engine in engines:
+    refused = [case for case in cases if "error" in by.get((case, engine), {"error": "not run"})]
+    print(f"{engine:12} refuses {len(refused)}: {', '.join(refused) or '-'}")
+
+# %% [markdown]
+# ## A mask
+#
+# *cold*: the tools have been seen before, masks are computed on the first visit of a state in a fresh matcher. *unseen*: nothing of the grammar has
+# been seen. *warm*: known masks. Microseconds, all cases that the three compile; the line is the median.
+
+# %%
+figures = ("cold mask avg", "unseen mask avg", "warm mask p50", "compile")
+figure, axes = plt.subplots(1, len(figures), figsize=(12, 4))
+for axis, name in zip(axes, figures):
+    for place, engine in enumerate(engines):
+        values = [by[case, engine][name] for case in shared]
+        axis.scatter(place + np.linspace(-0.2, 0.2, len(values)), values, s=10, color=colours[engine])
+        axis.hlines(np.median(values), place - 0.3, place + 0.3, color=colours[engine])
+    axis.set_yscale("log")
+    axis.set_title(name, fontsize=10)
+    axis.set_xticks(range(len(engines)), engines, fontsize=7)
+axes[0].set_ylabel("µs")
+plt.tight_layout()
+plt.show()
+
+# %% [markdown]
+# As ratios to the better peer, the geometric mean over the shared cases:
+
+# %%
+for name in (*figures, "cold request", "unseen request", "warm advance p50"):
+    ratios = [by[case, "constrained"][name] / min(by[case, engine][name] for engine in engines if engine != "constrained") for case in shared]
+    print(f"{name:20} x {np.exp(np.mean(np.log(ratios))):.2f}   (from {min(ratios):.2f} to {max(ratios):.2f})")
+
+# %% [markdown]
+# The honest line is *unseen mask avg*: a lazy engine pays at the first visit for what XGrammar prepares while it compiles. The whole request, compile
+# included, is what a caller waits for.
+#
+# ## No cliffs
+#
+# Large bounds should cost nothing. Each family grows one number; the ratio to its smallest case:
+
+# %%
+_, *grown = (json.loads(line) for line in max(records.glob("cliffs-*.jsonl")).read_text().splitlines())
+families = sorted({row["family"] for row in grown if not row.get("linear")})
+figure, axis = plt.subplots(figsize=(9, 4))
+for family in families:
+    points = sorted((row["size"], row["ratios"]["warm p50"]) for row in grown if row["family"] == family and row.get("ratios"))
+    axis.plot(*zip(*points), marker="o", label=family)
+axis.set_xscale("log")
+axis.axhline(3, color="grey", linestyle=":")
+axis.set_xlabel("size of the bound")
+axis.set_ylabel("known mask, ratio to the smallest")
+axis.legend(fontsize=7)
+plt.tight_layout()
+plt.show()
+assert shared and families
