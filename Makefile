@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILD := pyproject.toml setup.py constraints.txt $(wildcard $(addprefix constrained/engine/*/*.,pyx pxd))
 
-.PHONY: demo test exhaustive lint bench sanitize clean
+.PHONY: demo test exhaustive lint bench sanitize notebooks docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -25,6 +25,13 @@ lint: $(VENV)/.linted
 
 bench: $(VENV)/.benched
 	$(BIN)/constrained bench
+
+# The sources beside them, executed, plots included.  About a minute of one core.
+notebooks: $(VENV)/.shown
+	$(BIN)/python notebooks/execute.py
+
+docs: $(VENV)/.shown
+	$(BIN)/sphinx-build --quiet --fail-on-warning docs build/docs
 
 # Walks, faults and fuzzing on a kernel with AddressSanitizer and UndefinedBehaviorSanitizer, built aside; needs gcc.
 sanitize: $(VENV)/.tested
@@ -50,6 +57,10 @@ $(VENV)/.tested: $(VENV)/.installed
 
 $(VENV)/.linted: $(VENV)/.tested
 	$(PIP) --editable '.[lint]'
+	touch $@
+
+$(VENV)/.shown: $(VENV)/.tested
+	$(PIP) --editable '.[notebooks,docs]'
 	touch $@
 
 $(VENV)/.benched: $(VENV)/.tested

@@ -1,0 +1,31 @@
+"""The pages of docs/ say what is true: their examples run, from top to bottom of a page; the site is built in CI by `make docs`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = [path for path in sorted(DOCS.glob("*.md")) if "```python" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_examples_of_a_page_run(path, capsys):
+    pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    blocks = list(re.finditer(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
+    text = path.read_text(encoding="utf-8")
+    # Blank lines in front of each block: errors name the line of the page.
+    source, line = "", 0
+    for block in blocks:
+        start = text[: block.start(1)].count("\n")
+        source += "\n" * (start - line) + block[1]
+        line = start + block[1].count("\n")
+    exec(compile(source, str(path), "exec", dont_inherit=True), {"__name__": "__main__"})
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = re.search(r"```\{toctree\}.*?\n\n(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)[1].split()
+    assert sorted(listed) == sorted(path.stem for path in DOCS.glob("*.md") if path.stem != "index")
