@@ -1,8 +1,10 @@
-"""The embedded model: reproducible, complete, and as awkward as real ones."""
+"""The embedded models: the random one reproducible, complete, as awkward as real ones; the trained one right about form, always."""
 
 from __future__ import annotations
 
 import json
+import random
+import re
 from importlib.resources import files
 
 import pytest
@@ -11,7 +13,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from constrained import ChatFormat
-from constrained.default_model import WIDTH, build, load, load_tokenizer
+from constrained.default_model import WEIGHTS, WIDTH, build, load, load_tokenizer, load_trained, prompt_of, questions
+from constrained.default_model.evaluate import Exam, wilson
 
 
 def test_the_shipped_tokenizer_is_what_build_makes():
@@ -58,3 +61,68 @@ def test_a_seed_decides_the_weights_and_nothing_else():
 
 def test_the_tokenizer_loads_without_the_model():
     assert load_tokenizer().eos_token == "<|end_of_text|>"
+
+
+# --- the trained one ------------------------------------------------------------------------------------------------------
+
+
+def test_the_weights_are_small():
+    model, _ = load_trained()
+    assert sum(weight.numel() for weight in model.parameters()) < 10_000_000
+    assert (files("constrained.default_model") / WEIGHTS).stat().st_size < 8_000_000
+
+
+def test_a_prompt_shows_format_tools_and_question(tiny_tokenizer):
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {
+        "type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}, "required": ["b"]}}}]
+    assert prompt_of(load_tokenizer(chat=True), "Why?", tools, "hermes") == (
+        "<|begin_of_text|><|system|>hermes\nf(a?: integer, b: x|y)\n<|user|>Why?<|assistant|>")
+    assert "brave_search(query: string)" in prompt_of(load_tokenizer(chat=True), "Why?", ["brave_search"], "llama3.1-builtin")
+
+
+def test_a_seed_decides_the_questions():
+    assert [questions.draw(random.Random(5)) for _ in range(2)] == [questions.draw(random.Random(5)) for _ in range(2)]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_every_call_answers_its_question(held):
+    import jsonschema
+
+    chance = random.Random(1)
+    for _ in range(300):
+        example = questions.draw(chance, held=held)
+        tool = next(tool for tool in example.tools if tool["function"]["name"] == example.name)
+        jsonschema.validate(example.arguments, tool["function"]["parameters"])
+        for value in example.arguments.values():
+            said = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+            assert said in example.question
+        order = list(tool["function"]["parameters"]["properties"])
+        assert list(example.arguments) == [name for name in order if name in example.arguments]
+
+
+def test_what_is_held_out_is_never_trained_on():
+    chance, trained, held = random.Random(2), set(), set()
+    for _ in range(2000):
+        for found, which in ((trained, False), (held, True)):
+            example = questions.draw(chance, held=which)
+            found |= {("tool", tool["function"]["name"]) for tool in example.tools}
+            found |= {("word", value) for value in example.arguments.values() if isinstance(value, str) and re.fullmatch(r"[^\W\d]{6,}", value)}
+    enums = {("word", value) for family in questions.tables()["family"] for kind in family["args"].values() for value in kind.split("/")}
+    assert not (trained & held) - enums
+
+
+def test_the_table_of_the_card_in_small():
+    exam = Exam(3, seed=2, temperature=0.0)
+    for name in ("hermes", "llama3.1-builtin"):
+        found = exam.sit(name)
+        for held in (False, True):
+            tally = found[held, True]
+            assert tally.turns == 3 and tally.valid == tally.read == tally.finished
+        assert sum(found[held, True].finished for held in (False, True)) >= 4
+
+
+def test_intervals():
+    assert wilson(0, 0) == (0, 1)
+    low, high = wilson(90, 100)
+    assert (round(low, 3), round(high, 3)) == (0.826, 0.945)
+    assert wilson(0, 50)[0] == 0 and wilson(50, 50)[1] == pytest.approx(1)

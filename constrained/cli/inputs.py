@@ -67,9 +67,9 @@ def read_vocabulary(tokenizer: str | None) -> Vocabulary:
 def read_model(name: str | None) -> tuple[Any, Any]:
     """Return (model, tokenizer) of a local folder or a hub id; None: the embedded model, on one thread since it is tiny."""
     if name is None:
-        from ..default_model import load
+        from ..default_model import load_trained
 
-        loaded = load()
+        loaded = load_trained()
         import torch
 
         torch.set_num_threads(1)  # PERF: `constrained demo` 86 s with two threads on two busy cores, 9 s with one

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-PROMPT = "Will I need an umbrella in Oslo tomorrow?"
+PROMPT = "Will it rain in Oslo within 3 days, in celsius?"
+OWN_PROMPT = "Search for green tea."  # where a format has tools of its own only
 
 TOOLS: list[dict[str, Any]] = [
     {

@@ -36,11 +36,13 @@ MARKERS = (  # tokens that end a turn, and tokens that begin a call
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 WEIGHTS = "weights.safetensors"
 # A format's name, a line for each tool, the question.  What stands in a tool's schema beside types and enums is not shown to the model.
-TEMPLATE = """{{ bos_token }}<|system|>{{ format }}
-{% for tool in tools or [] %}{% set schema = tool.function.parameters %}{{ tool.function.name }}(\
-{%- for name, property in schema.properties.items() %}{{ name }}{{ '' if name in schema.required else '?' }}: \
-{{- ' ' ~ (property.enum | join('|') if property.enum else property.type) }}{{ '' if loop.last else ', ' }}{% endfor %})
-{% endfor %}{% for message in messages %}<|user|>{{ message.content }}{% endfor %}<|assistant|>""".replace("\\\n", "")
+TEMPLATE = (
+    "{{ bos_token }}<|system|>{{ format }}\n"
+    "{% for tool in tools or [] %}{% set schema = tool.function.parameters %}{{ tool.function.name }}("
+    "{%- for name, property in schema.properties.items() %}{{ name }}{{ '' if name in schema.required else '?' }}: "
+    "{{- ' ' ~ (property.enum | join('|') if property.enum else property.type) }}{{ '' if loop.last else ', ' }}{% endfor %})\n"
+    "{% endfor %}{% for message in messages %}<|user|>{{ message.content }}{% endfor %}<|assistant|>"
+)
 
 
 def load(seed: int = 0) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:

@@ -1,6 +1,6 @@
 """Train the embedded model: a question and its tools → a call, in every chat format.
 
-    python -m constrained.default_model.train [--steps 3000] [--out weights.safetensors]
+    python -m constrained.default_model.train [--steps 3000] [--stop 2500] [--out weights.safetensors]
 
 Everything is drawn from one seed: tools, questions and values by `questions`, the answer by the format's own grammar (`ChatFormat.write_call`).
 What is learned is the answer alone.  A model this small learns to copy only if it often has to, so half of all names are random syllables,
@@ -23,14 +23,14 @@ from safetensors.torch import save_file
 
 from ..formats import ChatFormat
 from . import WEIGHTS, load_tokenizer, prompt_of, shaped
-from .questions import Example, draw
+from .questions import Example, draw, tables
 
 BATCH, POOL = 16, 32  # sequences of a step; steps that are sorted by length together
 RATE, WARM = 2e-3, 100  # highest learning rate, and steps until it is reached; from there it falls to 0
 
 
-def train(steps: int, seed: int, out: Path) -> None:
-    """Train, saving the weights every 250 steps."""
+def train(steps: int, stop: int, seed: int, out: Path) -> None:
+    """Train for `stop` steps of a schedule of `steps`, saving the weights every 250."""
     tokenizer = load_tokenizer(chat=True)
     torch.manual_seed(seed)
     model = shaped(tokenizer, trained=True)
@@ -49,9 +49,9 @@ def train(steps: int, seed: int, out: Path) -> None:
         if step % 50 == 0:
             print(f"step {step}  loss {total / 50:.3f}  {tokens:,} tokens  {process_time() - started:.0f} s of processor time", flush=True)
             total = 0.0
-        if step % 250 == 0 or step == steps:
+        if step % 250 == 0 or step == stop:
             save(model, out)
-        if step == steps:
+        if step == stop:
             return
 
 
@@ -67,7 +67,7 @@ def answered(example: Example, chat: ChatFormat) -> str:
 
 def _batches(tokenizer: Any, chance: random.Random) -> Iterator[tuple[torch.Tensor, list[int]]]:
     """Yield (rows, length) ids, padded on the right, and where each row's answer starts."""
-    chats = [ChatFormat.load(name) for name in ChatFormat.names()]
+    chats = [ChatFormat.load(name) for name in tables()["formats"]]
     weights = [1.0 / _length(tokenizer, chat) for chat in chats]
     while True:
         pool = [_sequence(tokenizer, chance.choices(chats, weights)[0], chance) for _ in range(BATCH * POOL)]
@@ -101,9 +101,10 @@ def _loss(model: Any, ids: torch.Tensor, starts: list[int]) -> torch.Tensor:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--stop", type=int, default=2500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name(WEIGHTS))
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
-    train(asked.steps, asked.seed, asked.out)
+    train(asked.steps, asked.stop, asked.seed, asked.out)

@@ -48,7 +48,7 @@ def figures(trace: Trace) -> str:
         return "no token"
     times = sorted(step.seconds for step in steps)
     return (
-        f"{len(steps)} tokens, {sum(step.forced for step in steps)} forced; the mask removed {sum(step.removed for step in steps) / len(steps):.0%} of the "
+        f"{len(steps)} tokens, {sum(step.forced for step in steps)} forced; the mask removed {sum(step.removed for step in steps) / len(steps):.1%} of the "
         f"probability on average; mask {times[len(times) // 2] * 1e6:.1f} µs in the median, {times[-1] * 1e6:.0f} µs at most; "
         f"{'finished' if trace.finished else 'not finished'}"
     )

@@ -43,4 +43,5 @@ document.addEventListener("keydown", (event) => {
   const at = tokens.findIndex((token) => token.classList.contains("on")) + move;
   tokens[Math.max(0, Math.min(tokens.length - 1, at))].focus();
 });
-if (steps.length) show(0);
+// The step that the mask changed most is the one to begin with.
+if (steps.length) show(steps.reduce((most, step, at) => (step.removed > steps[most].removed ? at : most), 0));

@@ -172,7 +172,8 @@ def _forbidden(matcher: Matcher, vocabulary: Vocabulary, logs: Floats, most: int
         if (probability := float(np.exp(logs[token]))) < WORTH_SAYING:
             return
         known = token < vocabulary.size and (token in vocabulary.names or token < len(vocabulary.tokens) and vocabulary.tokens[token] is not None)
-        why = " ".join(matcher.explain(token).split("\n")[1:]) if known else "no token of the vocabulary"
+        lines = [line.strip() for line in matcher.explain(token).split("\n")[1:]] if known else ["no token of the vocabulary"]
+        why = "; ".join(line.removeprefix("because: ").removeprefix("instead: ") for line in lines)
         yield Forbidden(token, _text(vocabulary, token) if known else "", probability, why)
 
 

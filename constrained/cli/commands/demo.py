@@ -1,4 +1,4 @@
-"""`demo`: the same random model, prompt and seed, without and with each chat format's grammar."""
+"""`demo`: the embedded model, one question, one seed, without and with each chat format's grammar."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from constrained.cli.commands.generate import stop_ids
 from constrained.cli.console import console
 from constrained.cli.generation import Sampling, generate, trace
 from constrained.cli.inputs import JsonOption, read_model
-from constrained.cli.samples import PROMPT, TOOLS
+from constrained.cli.samples import OWN_PROMPT, PROMPT, TOOLS
+from constrained.default_model import prompt_of
+from constrained.default_model.questions import OWN_TOOLS
 from constrained.engine.constraint import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.formats import ChatFormat
 
-UNCONSTRAINED_TOKENS = 40
+MOST = 260  # tokens of a turn
 SHOWN = 170  # characters of an output; the middle of longer ones is left out
-BRIEF = ("interpreter", "text_before_call")  # options that are off here: random code and random prose are long
+BRIEF = ("interpreter", "text_before_call")  # options that are off here: the question asks for neither
 
 
 def demo(
@@ -29,7 +31,7 @@ def demo(
 ) -> None:
     """Show every format with and without its grammar.
 
-    A model with random weights, the same prompt and the same seed.
+    The embedded model, which is small and often wrong, the same question and the same seed.
     """
     model, tokenizer = read_model(None)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
@@ -37,7 +39,7 @@ def demo(
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    title = f"A model of random weights is asked: {PROMPT}"
+    title = f"A model of a million weights is asked: {PROMPT}"
     table = Table("format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=title)
     for row in rows:
         figures = f"{row['name']}\n\nforced {row['forced']} of {row['tokens']}\nmask {row['mask_us']:.1f} µs"
@@ -52,8 +54,10 @@ def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: in
         wanted |= {"tools": TOOLS} | {option: False for option in BRIEF if option in chat.definition.options}
     constraint = compile(chat.grammar(**wanted), vocabulary)
     stop = stop_ids(vocabulary, name)
-    free = generate(model, tokenizer, PROMPT, Sampling(seed=seed, max_tokens=UNCONSTRAINED_TOKENS), stop)
-    held = generate(model, tokenizer, PROMPT, Sampling(seed=seed), stop, constraint)
+    own = chat.definition.payload is None
+    prompt = prompt_of(tokenizer, OWN_PROMPT if own else PROMPT, list(OWN_TOOLS) if own else TOOLS, name)
+    free = generate(model, tokenizer, prompt, Sampling(seed=seed, max_tokens=MOST), stop)
+    held = generate(model, tokenizer, prompt, Sampling(seed=seed, max_tokens=MOST), stop, constraint)
     finished = held[-1] in stop
     figures = trace(constraint, vocabulary, held)
     message = chat.parse(vocabulary.decode(held).decode(), **wanted) if finished else None
