@@ -249,8 +249,9 @@ class ChatFormat:
     ) -> list[int]:
         """Return the ids of a conversation; special tokens come from its structure alone, whatever its texts spell.
 
-        messages: `Message` objects or dicts as OpenAI has them, the system message with its list of tools included.  tools: only for the
-        order of arguments.  options: those of the format; ``open_ended=True``, where it is one, ends with the header of an answer.
+        messages: `Message` objects or dicts as OpenAI has them.  tools: for the order of arguments, and for what the format tells a model of
+        them, unless the messages say it already; ``tool_prompt=False`` leaves it out.  options: those of the format; ``open_ended=True``,
+        where it is one, ends with the header of an answer.
 
         Raises: ConstrainedError: the format has no such conversation.  VocabularyError: a special token is missing.
         """

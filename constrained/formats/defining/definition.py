@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from constrained.formats.defining.shapes import BUILTIN, CALLS, CHANGE, ELEMENTS, MEMBER, PAYLOAD, REASONING, Shape, check_shape, refused
+from constrained.formats.defining.shapes import BUILTIN, CALLS, CHANGE, ELEMENTS, MEMBER, PAYLOAD, REASONING, TOOL_PROMPT, Shape, check_shape, refused
 from constrained.formats.payload.elements import Elements
 
 ENTRY = "assistant_turn"
@@ -99,6 +99,29 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolPrompt:
+    """A part of what a conversation tells a model of its tools.
+
+    `role`: whose message tells it, and `name` that message's speaker.  `place`: "before" or "behind" the text of the first message, if that
+    is by the role, with `joined` between, else that message says `otherwise`, or the text; or "own": a message behind those of the system.
+    `text` and `otherwise` have a slot {tools}: each as `tool` says, with slots {json}, {name} and {description}, and `between` them; or,
+    without `tool`, one JSON array.  `indent`: of JSON that has several lines.  `enveloped`: as OpenAI's interface has tools, not the
+    functions alone.
+    """
+
+    role: str
+    place: str
+    text: str
+    name: str | None = None
+    joined: str = "\n\n"
+    otherwise: str = ""
+    tool: str | None = None
+    between: str = "\n"
+    indent: int | None = None
+    enveloped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """A format's .toml file.
 
@@ -108,7 +131,8 @@ class Definition:
     sets a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
     `messages` maps the rules of messages to roles; `slots` maps rules to those that they stand for when a text is read; texts of `escaped`
     rules have Python's escapes.
-    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
+    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.  `tool_prompt`: what else
+    is told of tools.
     """
 
     title: str
@@ -131,13 +155,14 @@ class Definition:
     escaped: frozenset[str]
     options: Mapping[str, Option]
     tool_list: str | None
+    tool_prompt: tuple[ToolPrompt, ...] = ()
 
 
 _SHAPE = Shape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
     **dict.fromkeys(("specials", "markers", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
     **dict.fromkeys(("spellings", "thoughts", "messages", "slots"), "a table of texts"), "stops": "a table of lists of texts",
-    **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"), **dict.fromkeys(("builtins", "options"), "a table of tables"),
+    **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"), **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
 })  # fmt: skip
 _NEEDED = Shape(_SHAPE.keys, ("title", "specification", "specials", "stops"))
 
@@ -205,6 +230,7 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
         escaped=frozenset(table.get("escaped", ())),
         options={name: _option(value, f"options.{name}", file) for name, value in table.get("options", {}).items()},
         tool_list=table.get("tool_list"),
+        tool_prompt=tuple(_tool_prompt(value, f"tool_prompt.{name}", file) for name, value in table.get("tool_prompt", {}).items()),
     )
 
 
@@ -244,6 +270,11 @@ def _builtin(table: dict[str, Any], where: str, file: str) -> Builtin:
 def _reasoning(table: dict[str, Any], file: str) -> Reasoning:
     check_shape(table, REASONING, file, "reasoning")
     return Reasoning(table["rule"], table["block"], table["prompt"])
+
+
+def _tool_prompt(table: dict[str, Any], where: str, file: str) -> ToolPrompt:
+    check_shape(table, TOOL_PROMPT, file, where)
+    return ToolPrompt(**table)
 
 
 def _option(table: dict[str, Any], where: str, file: str) -> Option:

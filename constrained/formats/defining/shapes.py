@@ -47,6 +47,9 @@ ELEMENTS = Shape(dict.fromkeys(("open", "close", "item"), "a text"), ("open", "c
 CALLS = Shape({
     "repeat": "a text", "next": "a text", "default": "a number from 0", "all": "a text", "ids": ("counted", "unique"), "first": "a number from 0",
     "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip
+TOOL_PROMPT = Shape({
+    **dict.fromkeys(("role", "text", "name", "joined", "otherwise", "tool", "between"), "a text"), "place": ("before", "behind", "own"),
+    "indent": "a number from 0", "enveloped": "true or false"}, ("role", "place", "text"))  # fmt: skip
 
 
 def check_shape(table: Mapping[str, Any], shape: Shape, file: str, where: str = "") -> None:

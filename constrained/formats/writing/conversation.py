@@ -25,6 +25,7 @@ from constrained.formats.payload.values import write_json
 from constrained.formats.read.assemble import ACCEPTED, Slots
 from constrained.formats.tools import Tool, read_tools
 from constrained.formats.writing.derivation import derive
+from constrained.formats.writing.tool_prompt import Worded
 from constrained.formats.writing.turn import Piece, fits, fixed, write_call, written_id
 from constrained.grammar import Literal, Ref, Special, Symbol
 
@@ -140,7 +141,8 @@ def write_conversation(
             if listed and part in mine:
                 text = _chosen(text, listed, messages[said.message], definition)
             writes = part in mine and part not in said.texts and (text in listed if listed else fits(rules, rule, text))
-            return [(said._replace(texts=said.texts | {part}), [(text, bool(listed))])] if writes else []
+            pieces = text.pieces if isinstance(text, Worded) else [(text, bool(listed))]
+            return [(said._replace(texts=said.texts | {part}), pieces)] if writes else []
         if what in call_rules:
             writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == what
             return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []

@@ -3,8 +3,8 @@
 Special tokens come from the structure alone: a message that spells ``<|im_end|>`` is rendered as the ordinary tokens of these ten
 characters.  In text the two cannot be told apart, so there such a message is refused.
 
-What is rendered is read back before it is returned; a conversation that a reader would take for another one is refused.  Left out: the
-list of tools, which templates write into the system message, each in words of its own; a caller says it in the system message.
+What is rendered is read back before it is returned; a conversation that a reader would take for another one is refused.  Tools are told of
+as the definition says (`tool_prompt`); of formats that say nothing, a caller tells of them in the system message.
 
 Tested in tests/test_render.py.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, VocabularyError
+from constrained.errors import ConstrainedError, VocabularyError, shown
 from constrained.formats.binding.bind import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of
 from constrained.formats.message import Message
@@ -29,6 +29,7 @@ from constrained.formats.read.reading import Reading, Terms, ending, judged, mes
 from constrained.formats.read.threads import marks_of
 from constrained.formats.tools import read_tools
 from constrained.formats.writing.conversation import RESULTS, Span, learned, read_messages, with_tools, write_conversation
+from constrained.formats.writing.tool_prompt import told_of_tools
 from constrained.formats.writing.turn import Piece
 from constrained.work import MAX_WORK, Budget, current, metered
 
@@ -53,7 +54,12 @@ def render(chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
     """
     definition = chat.definition
-    messages = with_tools(read_messages(given), tools, definition.tool_list)
+    options, messages = dict(options), read_messages(given)
+    prompted = options.pop("tool_prompt", True)
+    if not isinstance(prompted, bool):
+        raise ConstrainedError(f"tool_prompt is {shown(prompted)}", instead="True or False")
+    if prompted:
+        messages = told_of_tools(with_tools(messages, tools, definition.tool_list), tools, definition)
     rules = alternatives_of(chat.generic.rules)
     for change in changes_of(definition, options):
         for target, source in change.replace:
