@@ -35,6 +35,7 @@ WRONG = [  # what is written into the file, what the message says
     ('[thoughts]\nreason = "more_calls"', "is not one terminal"), ('tool_list = "last"', "at tool_list"), ('[options.o]\ndefault = true\ntrue = {}', "the key 'about'"),
     ('[options.o]\nabout = "x"\ntrue = {}', "the key 'default'"), ('[options.o]\nabout = "x"\ndefault = "a"\nb = {}', "options.o.default"),
     ('[options.o]\nabout = "x"\ndefault = "a"\na = 1', "options.o.a"), ('[options.o]\nabout = "x"\n[options.o.members.a]\npresent = {}', "options.o.members.a"),
+    ('[payload]\nsurface = "json"\nname = "json"\n[payload.elements]\nopen = "("\nclose = "x"', "at payload.elements.open"),
     ('[variant]\ndrop = "content"', "at variant.drop"), ('[spellings]\n"<|x|>" = "y"', "at spellings"), ("specials = 1", "at specials"),
 ]  # fmt: skip
 
@@ -105,3 +106,12 @@ def test_the_four_steps_of_the_readme_make_a_format(tmp_path, capsys, monkeypatc
     assert matcher.forced_bytes() == b'@weather {"city": "'
     with pytest.raises(Rejected):
         chat.parse("@wether {}<|done|>", tools)
+
+
+def test_a_grammar_with_calls_needs_a_payload(tmp_path):
+    shutil.copy(FOLDER / "hermes.lark", tmp_path)
+    text = (FOLDER / "hermes.toml").read_text()
+    payload = text[text.index("[payload]") : text.index("[calls]")]
+    (tmp_path / "hermes.toml").write_text(text.replace(payload, ""))
+    with pytest.raises(GrammarError, match="at payload"):
+        ChatFormat.load(tmp_path / "hermes.toml")

@@ -246,7 +246,9 @@ def _calls(
         machines = tuple(_arguments(written_schema(tool, payload), options, f"tool {tool.name!r}") for _, tool in named)
     first = repeat.first if repeat.per == "turn" else None if request.calls_before is None else repeat.first + request.calls_before
     shape = terminal_of(rules, id_slot(rules))
-    assert shape is not None
+    if shape is None:
+        raise GrammarError(
+            f"calls of the format '{definition.title}' cannot have ids", where="calls.ids", because="no rule of its calls is an id and one terminal")
     return Calls(template, between, names, machines, repeat.ids, shape, first, request.calls, frozenset(definition.tokens.values()) & specials)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constrained.errors import GrammarError
-from constrained.formats.binding.bind import terminal_of
+from constrained.formats.binding.bind import id_slot, terminal_of
 from constrained.formats.binding.rules import Alternatives
 from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import Change, Definition
@@ -29,7 +29,9 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
     for rule, slot in definition.slots.items():
         if slot not in SLOTS:
             raise refused(file, f"slots.{rule}", f"{slot!r} is nothing that a rule can stand for", f"one of: {', '.join(SLOTS)}")
-    for place, rule in _texts(definition):
+    if definition.payload is None and "tool_call" in rules:
+        raise refused(file, "payload", "it is missing, and the grammar has a rule 'tool_call', whose arguments it describes")
+    for place, rule in _texts(definition, rules):
         if rule not in rules:
             raise refused(file, place, f"its grammar has no rule {rule!r}")
         if terminal_of(rules, rule) is None:
@@ -47,11 +49,13 @@ def _tokens(definition: Definition) -> Iterator[tuple[str, str]]:
         yield "payload.quote", definition.payload.quote
 
 
-def _texts(definition: Definition) -> Iterator[tuple[str | None, str]]:
+def _texts(definition: Definition, rules: Alternatives) -> Iterator[tuple[str | None, str]]:
     """Yield the rules that are read back, with their keys."""
     yield None, "content"
     if definition.payload is not None:
         yield None, "name"
+    if definition.repeat is not None and definition.repeat.ids is not None:
+        yield "calls.ids", id_slot(rules)
     yield from ((f"thoughts.{kind}", rule) for kind, rule in definition.thoughts.items())
     for name, builtin in definition.builtins.items():
         yield from ((f"builtins.{name}.arguments.{key}", rule) for key, rule in builtin.arguments.items())

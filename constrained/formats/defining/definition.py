@@ -185,7 +185,7 @@ def _read_table(path: Path, shipped: Path, extending: tuple[Path, ...] = ()) -> 
     check_shape(table, _SHAPE, path.name)
     own = path.with_suffix(".lark")
     if "grammar" in table or "extends" not in table or own.is_file():
-        table["grammar"] = str(path.with_name(table.get("grammar", own.name)))
+        table["grammar"] = str(path.parent / table.get("grammar", own.name))
     if "extends" in table:
         table = {**_read_table(_extended(table["extends"], path, shipped, extending), shipped, (*extending, path)), **table}
     return table
