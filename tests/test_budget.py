@@ -109,6 +109,12 @@ def _fewest_bytes(matcher) -> int:
     return length
 
 
+@pytest.mark.parametrize(("schema", "tokens"), [({"const": "日本"}, 8), ({"const": "é"}, 4), ({"enum": ["\u2028", "ab"]}, 4), ({"pattern": "^[日-日]+$", "type": "string"}, 5)])
+def test_ways_spell_characters_raw_where_that_is_shortest(schema, tokens):
+    vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<stop>": 256}, stop=[256], size=257)
+    assert c.compile(c.Grammar.from_json_schema(schema), vocabulary).min_tokens == tokens
+
+
 @pytest.mark.parametrize("name", sorted(TEXTS))
 def test_the_way_out_is_the_shortest(name, hard):
     matcher, picks = c.compile(c.Grammar.from_json_schema(TEXTS[name]), hard).matcher(), random.Random(1)

@@ -12,7 +12,7 @@ import pytest
 
 from constrained import ChatFormat, Grammar, GrammarError, LimitExceeded
 from constrained.formats.binding.rules import alternatives_of
-from constrained.formats.payload import KeywordsReader
+from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
@@ -130,6 +130,21 @@ def test_python_literals_are_read_as_python_does(literal):
             reader.base += len(piece)
         assert reader.done
         assert json.loads(json.dumps(reader.value, default=float)) == {"a": json.loads(json.dumps(expected)), "b": 0}
+
+
+@pytest.mark.parametrize("string", [r"\ud800\udc00", r"\uDBFF\uDFFF", r"\ud83d\ude00", r"\ud7ff", r"\ue000", r"\u0000\uffff", r"\b\f\n\r\t\/\\\""])
+def test_escapes_of_json_are_read_as_json_does(string):
+    for text in (string, "x" + string + "é"):
+        reader, written = JsonReader(), f'{{"a": "{text}"}}'
+        assert reader.feed(written, 0, len(written)) == len(written)
+        assert reader.value == json.loads(written)
+
+
+@pytest.mark.parametrize("string", [r"\udc00", r"\ud800", r"\ud800\ud800", r"\ud800\udbff", r"\ud800\ue000", r"\udfff", r"\ud800x", r"\ud800\n", r"\x"])
+def test_halves_of_surrogate_pairs_are_no_characters(string):
+    reader, written = JsonReader(), f'{{"a": "{string}"}}'
+    with pytest.raises(Fault):
+        reader.feed(written, 0, len(written))
 
 
 def test_queries_of_builtin_tools_mean_what_their_escapes_do():

@@ -20,6 +20,7 @@ from constrained import caches, regex
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex import charset, expr, parse_ecma, parse_python
 from constrained.regex.boolean import complement, intersect
+from constrained.regex.guarded import _split
 from constrained.regex.saturate import has_length
 from constrained.regex.syntax import properties
 from constrained.work import Budget, metered, working_on
@@ -321,6 +322,13 @@ def test_bounds_on_the_length_leave_the_texts_of_such_lengths(pattern):
         assert [text for text in texts if regex.matches(found, text)] == kept, (least, most)
         assert most > 6 or regex.is_empty(found) is not bool(kept), (least, most)
         assert most > 6 or kept or not has_length(regex.repeat(regex.ANY, least, most), language), (least, most)
+
+
+@pytest.mark.parametrize("ranges", [(), ((2, 3),), ((0, 0), (2, 3)), ((1, 2), (5, 6)), ((1, 1), (3, 3), (5, 7))])
+def test_ranges_are_split_into_parts_inside_and_outside(ranges):
+    for low, high in itertools.combinations_with_replacement(range(8), 2):
+        found = [(point, inside) for first, last, inside in _split(ranges, low, high) for point in range(first, last + 1)]
+        assert found == [(point, any(first <= point <= last for first, last in ranges)) for point in range(low, high + 1)]
 
 
 def test_literal_sets():

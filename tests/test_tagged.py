@@ -88,6 +88,15 @@ def test_a_value_of_another_type_is_told_by_the_schema():
     assert (told.value.layer, told.value.pointer) == ("schema", "/n")
 
 
+def test_a_tag_says_which_kinds_of_values_it_holds():
+    chat = ChatFormat.load("deepseek-v3.2")
+    text = chat.write_call("f", {"u": None}, TOOLS)
+    assert ('string="false"' in text) and (text.count("null") == 1)
+    chat.validate(text, "assistant_turn", TOOLS, strict=True)
+    with pytest.raises(Rejected):
+        chat.validate(text.replace("null", '"x"'), "assistant_turn", TOOLS, strict=True)
+
+
 def test_a_union_prefers_the_other_type():
     assert arguments_of([("u", "value", "null", 0)], TOOLS[0]["parameters"]) == {"u": None}
     assert arguments_of([("u", "value", "nullx", 0)], TOOLS[0]["parameters"]) == {"u": "nullx"}
