@@ -46,6 +46,8 @@ SPELLINGS = (  # where the masks leave a choice that a message does not keep: tw
     ("^\n ", "\n"),  # SentencePiece's space before the first word of ChatGLM3
     ("^<(mm:)?think>(?=</)", ""),  # an empty thought, begun by the prompt or by the model
     (r" to=(\S+)<\|channel\|>commentary <", r"<|channel|>commentary to=\1 <"),  # a recipient before the channel of harmony, or behind it
+    (r"<\|/tool_call\|><\|tool_call\|>", ", "),  # the calls of Phi: in one list, or each alone
+    (r"<\|tool_call\|>(?=\{)", "<|tool_call|>["), (r"\}<\|/tool_call\|>", "}]<|/tool_call|>"),
 )
 PAIRS = (  # a member between tags: its name, its value
     r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", r"<parameter=([^>]+)>\n(.*?)\n</parameter>",
