@@ -28,9 +28,9 @@ FORMATS = ("hermes", "llama3.1-json", "glm-4.7", "deepseek-v3.1")
 COUNT = 12
 
 exam = Exam(COUNT, seed=3, temperature=0.0)
-sums = {}
+sums, results = {}, {name: exam.sit(name) for name in FORMATS}
 for name in FORMATS:
-    for key, tally in exam.sit(name).items():
+    for key, tally in results[name].items():
         sums.setdefault(key, Tally()).__iadd__(tally)
 for (held, constrained), tally in sorted(sums.items()):
     print(f"{'held-out' if held else 'known':9} tools, {'with' if constrained else 'without':7} grammar: "
@@ -75,8 +75,7 @@ print(f"valid but wrong with the grammar: {wrong} of {sum(sums[held, True].turns
 
 # %%
 both = Counter()
-for name in FORMATS[:2]:
-    found = exam.sit(name)
+for found in results.values():
     for held in (False, True):
         both["right without"] += found[held, False].right
         both["right with"] += found[held, True].right
