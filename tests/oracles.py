@@ -19,10 +19,10 @@ from constrained.machine import Dispatch, Language, State, Surface, Text
 class LarkOracle:
     """Acceptance by lark's Earley parser with the complete dynamic lexer: the meaning of a Lark grammar."""
 
-    def __init__(self, grammar: str, start: str = "start", source_path: str | None = None) -> None:
+    def __init__(self, grammar: str, start: str = "start", source_path: str | None = None, *, lexer: str = "dynamic_complete") -> None:
         # The forest is never turned into a tree, which takes exponential time for ambiguous grammars.
         self._parser = lark.Lark(
-            grammar, parser="earley", lexer="dynamic_complete", ambiguity="forest", start=start, source_path=source_path
+            grammar, parser="earley", lexer=lexer, ambiguity="forest", start=start, source_path=source_path
         )
 
     @property

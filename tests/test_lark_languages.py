@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzz import programs
 
 from constrained import ChatFormat, Grammar, Vocabulary, compile, work
 
@@ -42,6 +43,12 @@ def test_programs(language: str) -> None:
     taken = _taker(Grammar.from_lark(_read(language)))
     assert [text for text in PROGRAMS[language]["accept"] if not taken(text)] == []
     assert [text for text in PROGRAMS[language]["reject"] if taken(text)] == []
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_damaged_programs(language: str) -> None:
+    """A slice of ``python -m tests.fuzz.programs``: a verdict that is not the library's raises."""
+    assert {"taken", "refused"} <= set(programs.run(language, 45, seed=2))
 
 
 @pytest.mark.parametrize("language", PROGRAMS)
