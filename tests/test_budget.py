@@ -109,6 +109,18 @@ def _fewest_bytes(matcher) -> int:
     return length
 
 
+@pytest.mark.parametrize("kernel", ["plain", "compiled"])
+def test_only_what_ends_a_python_string_or_begins_an_escape_is_not_raw(kernel):
+    if kernel == "compiled":
+        pytest.importorskip("constrained.engine.kernel._kernel")
+    vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<stop>": 256}, stop=[256], size=257)
+    matcher = c.compile(c.Grammar.from_json_schema({"type": "string"}, surface="python"), vocabulary, kernel=kernel).matcher()
+    matcher.advance(ord("'"))
+    assert [char for char in map(chr, range(128)) if not matcher.accepts(ord(char))] == ["\0", "\n", "\r"]
+    matcher.advance(ord("\\"))
+    assert not matcher.accepts(ord("]")) and matcher.accepts(ord("\\"))
+
+
 @pytest.mark.parametrize(("schema", "tokens"), [({"const": "日本"}, 8), ({"const": "é"}, 4), ({"enum": ["\u2028", "ab"]}, 4), ({"pattern": "^[日-日]+$", "type": "string"}, 5)])
 def test_ways_spell_characters_raw_where_that_is_shortest(schema, tokens):
     vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<stop>": 256}, stop=[256], size=257)

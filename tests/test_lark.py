@@ -259,3 +259,8 @@ def test_printed_text_spells_no_special_token():
     oracle = LarkOracle(Grammar.from_lark(source, specials=["<end>"]).to_lark())
     assert [text for text in ("a<end>", "x\n<end>", "<en<end>") if oracle.accepts(text)] == ["a<end>", "x\n<end>", "<en<end>"]
     assert [text for text in ("a<end><end>", "x\n<end>\n<end>", "a") if oracle.accepts(text)] == []
+
+
+def test_a_pattern_that_may_spell_a_special_token_is_printed_as_a_pattern():
+    source = 'start: TEXT END\nEND: "<end>"\nTEXT: /(?:(?!;)[^\\n]|;;)+/'
+    assert Grammar.from_lark(source, specials=["<end>"]).to_lark() == 'start: T1 "<end>"\nT1: /(?:(?!;)(?:(?!<end>)[^\\n])|;;)+/\n'
