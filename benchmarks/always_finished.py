@@ -1,9 +1,10 @@
 """Does every text that is written with a budget of tokens end as a word, whatever the budget from the least to 30 more?
 
-Random choices under the masks of `matcher(budget=n)`, first of any allowed token, then of those that do not end the word as long as there are
-any, so that the budget is used up; then the embedded model, whose weights are random: greedy, sampled hot, with four beams, and in left-padded
-batches whose rows have different budgets.  Every text must be a whole word of at most n tokens; texts of schemas must be valid for
-`jsonschema`, texts of formats are read by the format's parser.
+Random choices under the masks of `matcher(budget=n)`, first of any allowed token, then of those that do not end the
+word as long as there are any, so that the budget is used up; then the embedded model, whose weights are random: greedy,
+sampled hot, with four beams, and in left-padded batches whose rows have different budgets.  Every text must be a whole
+word of at most n tokens; texts of schemas must be valid for `jsonschema`, texts of formats are read by the format's
+parser.
 
     python -m constrained.benchmarks.always_finished [--formats hermes,chatglm3] [--step 1] [--without-model]
 """
@@ -27,7 +28,11 @@ from constrained.default_model import WIDTH, load
 
 from .tool_sets import tool_sets
 
-_NODE = {"type": "object", "properties": {"v": {"enum": ["hello", "zz"]}, "next": {"$ref": "#/$defs/n"}}, "required": ["v"]}
+_NODE = {
+    "type": "object",
+    "properties": {"v": {"enum": ["hello", "zz"]}, "next": {"$ref": "#/$defs/n"}},
+    "required": ["v"],
+}
 SCHEMAS: dict[str, Any] = {
     "anything": True,
     "integer": {"type": "integer", "minimum": -20, "maximum": 1_000_000},
@@ -36,33 +41,67 @@ SCHEMAS: dict[str, Any] = {
     "pattern": {"type": "string", "pattern": "^[a-z]{3}-\\d+$"},
     "date-time": {"type": "string", "format": "date-time"},
     "open object": {
-        "type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["a", "b"]},
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "required": ["a", "b"],
+    },
     "closed object": {
         "type": "object",
-        "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "f"]}, "days": {"type": "integer", "minimum": 0, "maximum": 99}},
-        "required": ["city", "unit"], "additionalProperties": False},
-    "counted members": {"type": "object", "minProperties": 2, "maxProperties": 3, "additionalProperties": {"type": "boolean"}},
+        "properties": {
+            "city": {"type": "string"},
+            "unit": {"enum": ["celsius", "f"]},
+            "days": {"type": "integer", "minimum": 0, "maximum": 99},
+        },
+        "required": ["city", "unit"],
+        "additionalProperties": False,
+    },
+    "counted members": {
+        "type": "object",
+        "minProperties": 2,
+        "maxProperties": 3,
+        "additionalProperties": {"type": "boolean"},
+    },
     "dependent": {
-        "type": "object", "properties": {"a": {"const": 1}, "b": {"type": "string"}, "c": {"type": "null"}}, "required": ["a"],
-        "dependentRequired": {"a": ["c"]}, "additionalProperties": False},
+        "type": "object",
+        "properties": {"a": {"const": 1}, "b": {"type": "string"}, "c": {"type": "null"}},
+        "required": ["a"],
+        "dependentRequired": {"a": ["c"]},
+        "additionalProperties": False,
+    },
     "recursion": {"$ref": "#/$defs/n", "$defs": {"n": _NODE}},
     "array": {"type": "array", "items": {"type": "integer", "minimum": -99, "maximum": 9}, "minItems": 3},
     "distinct strings": {"type": "array", "items": {"type": "string"}, "minItems": 3, "uniqueItems": True},
-    "distinct numbers": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 999}, "minItems": 3, "uniqueItems": True},
+    "distinct numbers": {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 0, "maximum": 999},
+        "minItems": 3,
+        "uniqueItems": True,
+    },
     "distinct choices": {"type": "array", "items": {"enum": ["a", "bb", "c" * 40]}, "minItems": 3, "uniqueItems": True},
     "tuple": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False, "minItems": 2},
     "contains": {"type": "array", "contains": {"const": "needle"}, "items": {"type": ["string", "null"]}},
     "long choice": {"anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 60}]},
     "condition": {
-        "type": "object", "properties": {"k": {"enum": ["s", "n"]}, "v": True}, "required": ["k", "v"], "additionalProperties": False,
+        "type": "object",
+        "properties": {"k": {"enum": ["s", "n"]}, "v": True},
+        "required": ["k", "v"],
+        "additionalProperties": False,
         "if": {"properties": {"k": {"const": "s"}}},
-        "then": {"properties": {"v": {"type": "string"}}}, "else": {"properties": {"v": {"type": "null"}}}},
+        "then": {"properties": {"v": {"type": "string"}}},
+        "else": {"properties": {"v": {"type": "null"}}},
+    },
     "many required": {
-        "type": "object", "properties": {f"p{i}": {"type": "boolean"} for i in range(12)}, "required": [f"p{i}" for i in range(12)],
-        "additionalProperties": False},
+        "type": "object",
+        "properties": {f"p{i}": {"type": "boolean"} for i in range(12)},
+        "required": [f"p{i}" for i in range(12)],
+        "additionalProperties": False,
+    },
 }
 MODES: dict[str, dict[str, Any]] = {
-    "greedy": {"do_sample": False}, "temperature 5": {"do_sample": True, "temperature": 5.0, "top_k": 0}, "4 beams": {"do_sample": False, "num_beams": 4}}
+    "greedy": {"do_sample": False},
+    "temperature 5": {"do_sample": True, "temperature": 5.0, "top_k": 0},
+    "4 beams": {"do_sample": False, "num_beams": 4},
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +148,9 @@ def walk(constraint: Constraint, budget: int, picks: random.Random, *, eager: bo
 
 
 def cases(vocabulary: Vocabulary, formats: Sequence[str], schemas: Sequence[str] | None = None) -> Iterator[Case]:
-    """Yield the constraints: schemas, then formats with a set of tools, where a call has to be made and where it may be."""
+    """Yield the constraints: schemas, then formats with a set of tools, where a call has to be made and where it may
+    be.
+    """
     for name in SCHEMAS if schemas is None else schemas:
         yield Case(name, compile(Grammar.from_json_schema(SCHEMAS[name]), vocabulary), schema=SCHEMAS[name])
     for name in formats:
@@ -120,7 +161,9 @@ def cases(vocabulary: Vocabulary, formats: Sequence[str], schemas: Sequence[str]
 
 
 def generated(case: Case, writer: tuple[Any, Any], mode: str, budget: int) -> list[tuple[list[int], int]]:
-    """Return what the model writes in one mode, and the budget of each text; one row more with one token more where rows may differ."""
+    """Return what the model writes in one mode, and the budget of each text; one row more with one token more where
+    rows may differ.
+    """
     import torch
 
     model, tokenizer = writer
@@ -134,7 +177,13 @@ def generated(case: Case, writer: tuple[Any, Any], mode: str, budget: int) -> li
     encoded = tokenizer(["Oslo", "what is the weather", "why"][: len(budgets)], return_tensors="pt", padding=True)
     stop = sorted(case.constraint.vocabulary.stop)
     output = model.generate(
-        **encoded, **MODES[mode], max_new_tokens=max(budgets) + 1, logits_processor=[processor], eos_token_id=stop, pad_token_id=tokenizer.pad_token_id)
+        **encoded,
+        **MODES[mode],
+        max_new_tokens=max(budgets) + 1,
+        logits_processor=[processor],
+        eos_token_id=stop,
+        pad_token_id=tokenizer.pad_token_id,
+    )
     found = []
     for row, most in zip(output[:, encoded["input_ids"].shape[1] :].tolist(), budgets):
         end = next((at + 1 for at, token in enumerate(row) if token in stop), len(row))
@@ -146,7 +195,11 @@ def check(case: Case, writer: tuple[Any, Any] | None, step: int, picks: random.R
     """Write with every budget; return how many texts, and what was wrong with them."""
     least, count, faults = case.constraint.min_tokens, 0, []
     for budget in range(least, least + 31, step):
-        texts = [(walk(case.constraint, budget, picks, eager=eager, soft_close=soft), budget) for eager in (False, True) for soft in (0, 5)]
+        texts = [
+            (walk(case.constraint, budget, picks, eager=eager, soft_close=soft), budget)
+            for eager in (False, True)
+            for soft in (0, 5)
+        ]
         for mode in MODES if writer is not None else ():
             texts += generated(case, writer, mode, budget)
         for ids, most in texts:
@@ -168,12 +221,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tokenizer.padding_side = "left"
     vocabulary, picks = Vocabulary.from_tokenizer(tokenizer, size=WIDTH), random.Random(0)
     total, wrong = 0, list[str]()
-    for case in cases(vocabulary, list(filter(None, options.formats.split(","))), list(filter(None, options.schemas.split(",")))):
+    for case in cases(
+        vocabulary, list(filter(None, options.formats.split(","))), list(filter(None, options.schemas.split(",")))
+    ):
         began = time.perf_counter()
         count, faults = check(case, None if options.without_model else (model, tokenizer), options.step, picks)
         total, wrong = total + count, wrong + faults
         least = case.constraint.min_tokens
-        print(f"{case.name:32} at least {least:4} tokens  {count:5} texts  {len(faults):3} wrong  {time.perf_counter() - began:6.1f} s", flush=True)
+        print(
+            f"{case.name:32} at least {least:4} tokens  {count:5} texts  {len(faults):3} wrong  "
+            f"{time.perf_counter() - began:6.1f} s",
+            flush=True,
+        )
     print(*wrong[:20], sep="\n")
     print(f"{total} texts, {len(wrong)} wrong")
     return bool(wrong)

@@ -1,11 +1,12 @@
 """Does everything that a random model finishes under a format's grammar parse, and fit its tool's schema?
 
-The embedded model, whose weights are random, writes under every format's grammar: greedy, sampled at temperature 1 and 5, with four
-beams, and in left-padded batches.  Every finished text must be read by the format's parser, strictly; every call's arguments must be valid
-for `jsonschema`, an implementation that shares nothing with ours; JSON calls must be read by `json.loads`, Python calls by `ast`, and calls
-between tags by regular expressions as published readers have them.  As text, by its ids and for the published readers (`forged`) a turn
-says the same, and what was read is written again to the letter.  A generation that the length limit cut is a beginning of a word, which the
-matcher confirms, and is counted apart.
+The embedded model, whose weights are random, writes under every format's grammar: greedy, sampled at temperature 1 and
+5, with four beams, and in left-padded batches.  Every finished text must be read by the format's parser, strictly;
+every call's arguments must be valid for `jsonschema`, an implementation that shares nothing with ours; JSON calls must
+be read by `json.loads`, Python calls by `ast`, and calls between tags by regular expressions as published readers have
+them.  As text, by its ids and for the published readers (`forged`) a turn says the same, and what was read is written
+again to the letter.  A generation that the length limit cut is a beginning of a word, which the matcher confirms, and
+is counted apart.
 
     python -m constrained.benchmarks.always_valid [--finished 200] [--formats hermes,chatglm3] [--dice llama3]
 """
@@ -45,21 +46,41 @@ MODES: dict[str, dict[str, Any]] = {
 SPELLINGS = (  # where the masks leave a choice that a message does not keep: two spellings that say the same
     ("^\n ", "\n"),  # SentencePiece's space before the first word of ChatGLM3
     ("^<(mm:)?think>(?=</)", ""),  # an empty thought, begun by the prompt or by the model
-    (r" to=(\S+)<\|channel\|>commentary <", r"<|channel|>commentary to=\1 <"),  # a recipient before the channel of harmony, or behind it
+    # a recipient before the channel of harmony, or behind it
+    (r" to=(\S+)<\|channel\|>commentary <", r"<|channel|>commentary to=\1 <"),
     (r"<\|/tool_call\|><\|tool_call\|>", ", "),  # the calls of Phi: in one list, or each alone
     (r"<\|tool_call\|>(?=\{)", "<|tool_call|>["), (r"\}<\|/tool_call\|>", "}]<|/tool_call|>"),
 )
 PAIRS = (  # a member between tags: its name, its value
-    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", r"<parameter=([^>]+)>\n(.*?)\n</parameter>",
+    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>",
+    r"<parameter=([^>]+)>\n(.*?)\n</parameter>",
     r"<parameter=([^>]+)>(.*?)</parameter>",
-    r'<parameter name="([^"]*)">(.*?)</parameter>', r'<｜DSML｜ ?parameter name="([^"]*)" string="(?:true|false)">(.*?)</｜DSML｜ ?parameter>',
+    r'<parameter name="([^"]*)">(.*?)</parameter>',
+    r'<｜DSML｜ ?parameter name="([^"]*)" string="(?:true|false)">(.*?)</｜DSML｜ ?parameter>',
     r'<\|open\|>argument key="([^"]*)" type="\w+"<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
     r'<cofl:value name="([^"]*)" type="(?:raw|json)">(.*?)</cofl:value>',
     r"\]<\]minimax\[>\[<([^/>]+)>((?:(?!\]<\]minimax).)*?)\]<\]minimax\[>\[</\1>",
 )
 BATCH = {"padded batch": 8}  # prompts of different lengths, in one call
 MAX_TOKENS, DRAWN = 256, 60
-WORDS = ("weather", "Oslo", "tomorrow", "please", "what", "is", "the", "price", "of", "a", "train", "to", "北京", "and", "why", "now")
+WORDS = (
+    "weather",
+    "Oslo",
+    "tomorrow",
+    "please",
+    "what",
+    "is",
+    "the",
+    "price",
+    "of",
+    "a",
+    "train",
+    "to",
+    "北京",
+    "and",
+    "why",
+    "now",
+)
 
 
 @dataclass
@@ -86,7 +107,9 @@ class Writer:
 
     def write(self, mode: str, constraint: Constraint, stop: Sequence[int]) -> list[list[int]]:
         """Return what follows each prompt of a batch, up to and including the first stop token."""
-        prompts = [" ".join(self._random.choices(WORDS, k=self._random.randint(1, 9))) for _ in range(BATCH.get(mode, 1))]
+        prompts = [
+            " ".join(self._random.choices(WORDS, k=self._random.randint(1, 9))) for _ in range(BATCH.get(mode, 1))
+        ]
         encoded = self.tokenizer(prompts, return_tensors="pt", padding=True)
         output = self.model.generate(
             **encoded, **MODES[mode], max_new_tokens=MAX_TOKENS, logits_processor=[constraint.logits_processor()],
@@ -97,7 +120,9 @@ class Writer:
 
 
 class Dice:
-    """A model without opinions: of the allowed tokens each is as likely as any other; what gets long is led to its end."""
+    """A model without opinions: of the allowed tokens each is as likely as any other; what gets long is led to its
+    end.
+    """
 
     modes = ("any token",)
 
@@ -153,8 +178,12 @@ def _check_finished(outcome: Outcome, chat: ChatFormat, vocabulary: Vocabulary, 
         message = chat.parse(text, tools=tools, strict=True)
         if (written := _one_spelling(chat.write(message, tools))) != _one_spelling(text):
             at = next((at for at, (one, other) in enumerate(zip(written, text, strict=False)) if one != other), 0)
-            outcome.failures.append(f"{chat.name}: written again it is {written[max(at - 30, 0) : at + 30]!r} at {at}: {text!r}")
-        outcome.failures += [f"{because}: {text!r}" for because in differences(chat, chat.name, text, ids, vocabulary, tools)]
+            outcome.failures.append(
+                f"{chat.name}: written again it is {written[max(at - 30, 0) : at + 30]!r} at {at}: {text!r}"
+            )
+        outcome.failures += [
+            f"{because}: {text!r}" for because in differences(chat, chat.name, text, ids, vocabulary, tools)
+        ]
         for call in message.tool_calls:
             outcome.calls += 1
             _check_call(text, call.name, call.arguments, tools)
@@ -170,11 +199,18 @@ def _one_spelling(text: str) -> str:
 
 
 def _check_call(text: str, name: str, arguments: dict[str, Any], tools: Any) -> None:
-    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools or () if isinstance(tool, dict)}
+    schemas = {
+        tool["function"]["name"]: tool["function"]["parameters"] for tool in tools or () if isinstance(tool, dict)
+    }
     if name not in schemas:
         return  # a tool of the format itself, such as a code interpreter
     jsonschema.validate({**arguments}, {**schemas[name], "additionalProperties": False})
-    found = _json_call(text, arguments) or _json_call(_quoted(text), arguments) or _tagged_call(text, arguments) or _python_call(text, arguments)
+    found = (
+        _json_call(text, arguments)
+        or _json_call(_quoted(text), arguments)
+        or _tagged_call(text, arguments)
+        or _python_call(text, arguments)
+    )
     assert found, f"neither json nor ast nor tags hold {name}({arguments})"
 
 
@@ -193,11 +229,16 @@ def _json_call(text: str, arguments: dict[str, Any]) -> bool:
 def _quoted(text: str) -> str:
     """Return objects with bare keys and strings between tokens, as Gemma writes them, as JSON."""
     parts = text.split('<|"|>')
-    return "".join(json.dumps(part) if at % 2 else re.sub(r"([{,])([^\s{},:\[\]]+):", r'\1"\2":', part) for at, part in enumerate(parts))
+    return "".join(
+        json.dumps(part) if at % 2 else re.sub(r"([{,])([^\s{},:\[\]]+):", r'\1"\2":', part)
+        for at, part in enumerate(parts)
+    )
 
 
 def _tagged_call(text: str, arguments: dict[str, Any]) -> bool:
-    """Say whether the members between tags of one family are, one after the other, these arguments: strings as they stand, the rest JSON."""
+    """Say whether the members between tags of one family are, one after the other, these arguments: strings as they
+    stand, the rest JSON.
+    """
     wanted = list(arguments.items())
     for pair in PAIRS:
         members = [match.groups() for match in re.finditer(pair, text, re.DOTALL)]
@@ -224,7 +265,9 @@ def _python_call(text: str, arguments: dict[str, Any]) -> bool:
         calls = [node for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Call)]
     except SyntaxError:
         return False
-    return any({word.arg: ast.literal_eval(word.value) for word in call.keywords} == floats(arguments) for call in calls)
+    return any(
+        {word.arg: ast.literal_eval(word.value) for word in call.keywords} == floats(arguments) for call in calls
+    )
 
 
 def _check_cut(outcome: Outcome, constraint: Constraint, vocabulary: Vocabulary, ids: list[int]) -> None:
@@ -242,7 +285,11 @@ def main() -> int:
     parser.add_argument("--finished", type=int, default=200, help="finished generations per format")
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dice", choices=("embedded", "llama3", "mistral"), help="tokens of this vocabulary drawn at random, in place of the model")
+    parser.add_argument(
+        "--dice",
+        choices=("embedded", "llama3", "mistral"),
+        help="tokens of this vocabulary drawn at random, in place of the model",
+    )
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     names = {"embedded": vocabularies.embedded, "llama3": vocabularies.llama3, "mistral": vocabularies.mistral}
@@ -253,7 +300,10 @@ def main() -> int:
         outcome = check_format(writer, name, options.finished)
         modes = ", ".join(f"{count} {mode}" for mode, count in outcome.finished.items())
         finished = f"{sum(outcome.finished.values())} finished ({modes})"
-        print(f"{name}: {finished}, {outcome.calls} calls, {outcome.cut} cut, {len(outcome.failures)} failures", flush=True)
+        print(
+            f"{name}: {finished}, {outcome.calls} calls, {outcome.cut} cut, {len(outcome.failures)} failures",
+            flush=True,
+        )
         for failure in outcome.failures[:5]:
             print("  " + failure)
         failed += len(outcome.failures)

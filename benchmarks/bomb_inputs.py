@@ -3,15 +3,16 @@
 A row is a line of JSON in ``tests/corpus/bombs/*.jsonl``; each file is written by whoever knows its subject:
 
     id        its name, "subject/what"
-    kind      what the input is: schema, pattern (of Python), lark, tools, format (what `ChatFormat.load` is given), text (a turn to parse)
-    input     literally, or built: see `build`
-    options   further arguments of the constructor; "format" (tools and text), "tools" (text), "then": "to_lark" (printed as well)
-    outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error, nothing-allowed or rejected
-    where     what the error's place contains; absent: it has none, or there is no error
+    kind      what the input is: schema, pattern (of Python), lark, tools, format (what `ChatFormat.load` is given),
+    text (a turn to parse) input     literally, or built: see `build`
+    options   further arguments of the constructor; "format" (tools and text), "tools" (text), "then": "to_lark"
+    (printed as well) outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error,
+    nothing-allowed or rejected where     what the error's place contains; absent: it has none, or there is no error
     work      units of work spent when the row was last recorded (`bombs --update`); a figure to read, not a law
 
-`build` knows these forms, marked by a key that starts with "!", because a bomb of 10,000 lines is no data that people can read.  In what is
-repeated, "{i}" is the number of the copy from 0, "{j}" from 1, "{c}" a letter; a text that is nothing but "{i}" becomes the number itself:
+`build` knows these forms, marked by a key that starts with "!", because a bomb of 10,000 lines is no data that people
+can read.  In what is repeated, "{i}" is the number of the copy from 0, "{j}" from 1, "{c}" a letter; a text that is
+nothing but "{i}" becomes the number itself:
 
     {"!list": 3, "of": X}                            a list of three
     {"!object": 3, "key": "k{i}", "value": X}        an object of three keys
@@ -91,11 +92,33 @@ class _Odd(dict):  # type: ignore[type-arg]
 
 
 ODD: dict[str, Any] = {
-    "nan": float("nan"), "infinity": float("inf"), "decimal nan": Decimal("NaN"), "decimal infinity": Decimal("Infinity"), "decimal": Decimal("0.1"),
-    "bytes": b"abc", "set": {1, 2}, "tuple": ("a", "b"), "object": object(), "class": int, "function": len, "date": datetime.date(2024, 1, 1),
-    "complex": 1j, "ordered": OrderedDict(type="integer"), "key 1": {1: {}}, "key none": {None: {}}, "key bytes": {b"a": {}}, "circular": _circular(),
-    "circular value": _circular_value(), "none": None, "surrogate": "\ud800", "odd": _Odd(type="integer"), "generator": (i for i in range(3)),
-    "nul": "\0", "path": Path("."), "tiny": 5e-324, "huge": 1.7976931348623157e308,
+    "nan": float("nan"),
+    "infinity": float("inf"),
+    "decimal nan": Decimal("NaN"),
+    "decimal infinity": Decimal("Infinity"),
+    "decimal": Decimal("0.1"),
+    "bytes": b"abc",
+    "set": {1, 2},
+    "tuple": ("a", "b"),
+    "object": object(),
+    "class": int,
+    "function": len,
+    "date": datetime.date(2024, 1, 1),
+    "complex": 1j,
+    "ordered": OrderedDict(type="integer"),
+    "key 1": {1: {}},
+    "key none": {None: {}},
+    "key bytes": {b"a": {}},
+    "circular": _circular(),
+    "circular value": _circular_value(),
+    "none": None,
+    "surrogate": "\ud800",
+    "odd": _Odd(type="integer"),
+    "generator": (i for i in range(3)),
+    "nul": "\0",
+    "path": Path("."),
+    "tiny": 5e-324,
+    "huge": 1.7976931348623157e308,
 }
 
 
@@ -114,7 +137,9 @@ def build(part: Any) -> Any:
     if "!list" in part:
         return [build(_copy(part["of"], index)) for index in range(part["!list"])]
     if "!object" in part:
-        return {build(_copy(part["key"], index)): build(_copy(part["value"], index)) for index in range(part["!object"])}
+        return {
+            build(_copy(part["key"], index)): build(_copy(part["value"], index)) for index in range(part["!object"])
+        }
     if "!text" in part:
         return part.get("join", "").join(str(build(_copy(part["!text"], index))) for index in range(part["times"]))
     if "!nest" in part:
@@ -165,7 +190,9 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _copy(part: Any, index: int) -> Any:
-    """Return the part with the number of the copy filled in; built forms inside keep their own placeholders for the outer copy first."""
+    """Return the part with the number of the copy filled in; built forms inside keep their own placeholders for the
+    outer copy first.
+    """
     if isinstance(part, str):
         if part == "{i}":
             return index

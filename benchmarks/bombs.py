@@ -2,12 +2,14 @@
 
     python -m constrained.benchmarks.bombs [--only ID] [--sample N --seed S] [--update]
 
-The table is described in `bomb_inputs`.  A row runs in a process of its own, forked from one that has loaded the package and the vocabulary
-(Llama 3's where it is installed): the grammar is made, compiled, its first mask filled, and `STEPS` allowed tokens are taken, chosen by a
-seeded draw.  What is counted is the processor time of all that and the most memory beyond what the process began with.
+The table is described in `bomb_inputs`.  A row runs in a process of its own, forked from one that has loaded the
+package and the vocabulary (Llama 3's where it is installed): the grammar is made, compiled, its first mask filled, and
+`STEPS` allowed tokens are taken, chosen by a seeded draw.  What is counted is the processor time of all that and the
+most memory beyond what the process began with.
 
-A row fails if its outcome or place is not the one in the table, if its message is longer than `LONGEST` bytes, or if it takes more than
-`MOST_SECONDS` or `MOST_MEGABYTES`.  ``--update`` writes outcomes, places and units of work into the table: to be read before it is committed.
+A row fails if its outcome or place is not the one in the table, if its message is longer than `LONGEST` bytes, or if it
+takes more than `MOST_SECONDS` or `MOST_MEGABYTES`.  ``--update`` writes outcomes, places and units of work into the
+table: to be read before it is committed.
 Cost: 0.1 s a row.
 """
 
@@ -48,8 +50,14 @@ MOST_MEGABYTES = 300.0
 LONGEST = 2048  # bytes of a message
 STOPPED_AFTER = 20  # seconds of processor time
 _OUTCOMES: tuple[tuple[type[ConstrainedError], str], ...] = (
-    (UnsupportedSchema, "unsupported"), (SchemaError, "schema-error"), (GrammarError, "grammar-error"), (LimitExceeded, "limit"),
-    (Rejected, "rejected"), (VocabularyError, "vocabulary-error"), (NothingAllowed, "nothing-allowed"), (BitmaskError, "bitmask-error"),
+    (UnsupportedSchema, "unsupported"),
+    (SchemaError, "schema-error"),
+    (GrammarError, "grammar-error"),
+    (LimitExceeded, "limit"),
+    (Rejected, "rejected"),
+    (VocabularyError, "vocabulary-error"),
+    (NothingAllowed, "nothing-allowed"),
+    (BitmaskError, "bitmask-error"),
 )
 
 
@@ -69,7 +77,9 @@ class Run:
         found = []
         if self.outcome != bomb.outcome:
             found.append(f"{self.outcome}, not {bomb.outcome}: {self.message[:300]}")
-        elif (bomb.where is None) != (self.where is None) or bomb.where is not None and bomb.where not in str(self.where):
+        elif (
+            (bomb.where is None) != (self.where is None) or bomb.where is not None and bomb.where not in str(self.where)
+        ):
             found.append(f"at {self.where!r}, not {bomb.where!r}")
         if len(self.message.encode("utf-8", "replace")) > LONGEST:
             found.append(f"a message of {len(self.message):,} characters")
@@ -213,7 +223,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         updated.append(bomb)
         faults = found.faults(bomb)
         failed += bool(faults)
-        _print(f"{bomb.id:<44} {found.outcome:<14} {found.work:>10,} units {found.seconds:6.2f} s {found.megabytes:6.0f} MB  {found.where or ''}"[:200])
+        _print(
+            f"{bomb.id:<44} {found.outcome:<14} {found.work:>10,} units {found.seconds:6.2f} s "
+            f"{found.megabytes:6.0f} MB  {found.where or ''}"[
+                :200
+            ]
+        )
         for fault in faults:
             _print(f"    FAILS: {fault}")
     if options.update:

@@ -89,7 +89,9 @@ def measured(vocabulary: Vocabulary) -> list[dict[str, object]]:
                 "kind": kind, "input": name, "outcome": found.outcome, "units": units, "seconds": round(seconds, 3),
                 "million units a second": round(speed, 2),
             })
-            print(f"{kind:<20} {name:<56} {found.outcome:<12} {units:>9,} u {seconds:5.2f} s {speed:5.2f} M/s", flush=True)
+            print(
+                f"{kind:<20} {name:<56} {found.outcome:<12} {units:>9,} u {seconds:5.2f} s {speed:5.2f} M/s", flush=True
+            )
     return rows
 
 

@@ -1,7 +1,8 @@
-"""What is measured: schemas from flat to recursive, the ones that make engines stumble, and every format with 1, 5 and 50 tools.
+"""What is measured: schemas from flat to recursive, the ones that make engines stumble, and every format with 1, 5 and
+50 tools.
 
-A case has a text of its language; all engines read the same tokens of it.  Cases with a `base` answer one more question: what does a
-bound cost next to the same schema without it?
+A case has a text of its language; all engines read the same tokens of it.  Cases with a `base` answer one more
+question: what does a bound cost next to the same schema without it?
 """
 
 from __future__ import annotations
@@ -26,13 +27,22 @@ class Case:
     base: str | None = None  # the case without the bound
 
 
-_PROSE = "The train to Bergen leaves at 08:25 from platform 4 – bring your ticket, a coat and something to read. 列車は時間通りです。"
+_PROSE = (
+    "The train to Bergen leaves at 08:25 from platform 4 – bring your ticket, a coat and something to read. "
+    "列車は時間通りです。"
+)
 
 _LETTERS = "the train to bergen leaves from platform four in the morning"
 
 
 def _object(properties: dict[str, Any], required: list[str] | None = None, **more: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required or [], "additionalProperties": False, **more}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required or [],
+        "additionalProperties": False,
+        **more,
+    }
 
 
 def _string_case(name: str, keywords: dict[str, Any], text: str, base: str | None) -> Case:
@@ -42,7 +52,9 @@ def _string_case(name: str, keywords: dict[str, Any], text: str, base: str | Non
 def schema_cases() -> Iterator[Case]:
     """Yield the schema cases."""
     weather = {"location": {"type": "string"}, "unit": {"enum": ["celsius", "fahrenheit"]}, "days": {"type": "integer"}}
-    yield Case("flat", _object(weather, ["location"]), {"location": "San Francisco, CA – 東京", "unit": "celsius", "days": 12})
+    yield Case(
+        "flat", _object(weather, ["location"]), {"location": "San Francisco, CA – 東京", "unit": "celsius", "days": 12}
+    )
     yield Case("nested", *_nested())
     yield Case("recursive", *_recursive())
     yield _string_case("string", {}, _PROSE, None)
@@ -53,15 +65,29 @@ def schema_cases() -> Iterator[Case]:
     colours = [f"colour-{i:02}" for i in range(10)]
     yield Case("enum 10", _object({"colour": {"enum": colours}}, ["colour"]), {"colour": colours[7]})
     colours = [f"colour-{i:04}" for i in range(1000)]
-    yield Case("enum 1000", _object({"colour": {"enum": colours}}, ["colour"]), {"colour": colours[777]}, base="enum 10")
+    yield Case(
+        "enum 1000", _object({"colour": {"enum": colours}}, ["colour"]), {"colour": colours[777]}, base="enum 10"
+    )
     optional = {f"field_{i:02}": {"type": ("string", "integer", "boolean")[i % 3]} for i in range(40)}
     yield Case("40 optional", _object(optional), {f"field_{i:02}": ("text", 7, True)[i % 3] for i in range(1, 40, 4)})
 
 
 def _nested() -> tuple[dict[str, Any], Any]:
-    details = _object({"hourly": {"type": "boolean"}, "wind": {"type": "number"}, "tags": {"type": "array", "items": {"type": "string"}}}, ["hourly"])
-    address = _object({"street": {"type": "string"}, "zip": {"type": "string"}, "country": {"type": "string"}}, ["street", "zip"])
-    schema = _object({"location": {"type": "string"}, "days": {"type": "integer"}, "details": details, "address": address}, ["location", "details"])
+    details = _object(
+        {
+            "hourly": {"type": "boolean"},
+            "wind": {"type": "number"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        ["hourly"],
+    )
+    address = _object(
+        {"street": {"type": "string"}, "zip": {"type": "string"}, "country": {"type": "string"}}, ["street", "zip"]
+    )
+    schema = _object(
+        {"location": {"type": "string"}, "days": {"type": "integer"}, "details": details, "address": address},
+        ["location", "details"],
+    )
     instance = {
         "location": "Oslo", "days": 12, "details": {"hourly": True, "wind": -3.25, "tags": ["alpha", "beta gamma"]},
         "address": {"street": "1 Main St.", "zip": "94103", "country": "USA"},
@@ -70,8 +96,13 @@ def _nested() -> tuple[dict[str, Any], Any]:
 
 
 def _recursive() -> tuple[dict[str, Any], Any]:
-    node = _object({"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}, ["value"])
-    tree = {"value": 1, "children": [{"value": 2, "children": [{"value": 3}, {"value": 4, "children": []}]}, {"value": 5}]}
+    node = _object(
+        {"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}, ["value"]
+    )
+    tree = {
+        "value": 1,
+        "children": [{"value": 2, "children": [{"value": 3}, {"value": 4, "children": []}]}, {"value": 5}],
+    }
     return {"$ref": "#/$defs/node", "$defs": {"node": node}}, tree
 
 

@@ -2,13 +2,15 @@
 
     python -m constrained.benchmarks.cliffs [--record FOLDER] [--only maxLength]
 
-A case is a family of schemas and a size.  Every repetition compiles afresh and reads the case's text twice: the first pass is *cold* (only
-what belongs to the vocabulary is warm), the second *warm*.  The time of a position is the least of all repetitions, so that other people's
-load does not look like a cliff; compile time is the processor's, since it outlasts a time slice.  The percentiles are over positions.  Each
-figure stands next to its ratio to the family's smallest case.
+A case is a family of schemas and a size.  Every repetition compiles afresh and reads the case's text twice: the first
+pass is *cold* (only what belongs to the vocabulary is warm), the second *warm*.  The time of a position is the least of
+all repetitions, so that other people's load does not look like a cliff; compile time is the processor's, since it
+outlasts a time slice.  The percentiles are over positions.  Each figure stands next to its ratio to the family's
+smallest case.
 
-In *linear* families the schema itself grows, and so must the time to read it: there, compile time is compared per entry.  A text is never
-shorter than it can be: large cases read more tokens than small ones, and those of a nested case lie deep.
+In *linear* families the schema itself grows, and so must the time to read it: there, compile time is compared per
+entry.  A text is never shorter than it can be: large cases read more tokens than small ones, and those of a nested case
+lie deep.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ def _filled(text: str, size: int, most: int = 2_000) -> str:
 
 
 def _optional(size: int) -> dict[str, Any]:
-    return _object({f"field_{number:04}": {"type": ("string", "integer", "boolean")[number % 3]} for number in range(size)})
+    return _object(
+        {f"field_{number:04}": {"type": ("string", "integer", "boolean")[number % 3]} for number in range(size)}
+    )
 
 
 def _optional_text(size: int) -> str:
@@ -93,34 +97,73 @@ def _nested_text(size: int) -> str:
 
 def _definitions(size: int) -> dict[str, Any]:
     definitions = {
-        f"node_{number}": _object({"value": {"type": "integer"}, "next": {"$ref": f"#/$defs/node_{(number * 7 + 1) % size}"}}) for number in range(size)}
+        f"node_{number}": _object(
+            {"value": {"type": "integer"}, "next": {"$ref": f"#/$defs/node_{(number * 7 + 1) % size}"}}
+        )
+        for number in range(size)
+    }
     return {"$ref": "#/$defs/node_0", "$defs": definitions}
 
 
 FAMILIES = (
-    Family("maxLength", (10, 100, 1_000, 10_000, 100_000), lambda n: {"type": "string", "maxLength": n}, lambda n: _filled(_PROSE, n)),
-    Family("minLength", (10, 100, 1_000, 10_000), lambda n: {"type": "string", "minLength": n}, lambda n: _filled(_PROSE, n, n)),
     Family(
-        "pattern {1,N}", (10, 100, 1_000, 10_000, 100_000), lambda n: {"type": "string", "pattern": f"^[a-z ]{{1,{n}}}$"}, lambda n: _filled(_LETTERS, n)),
+        "maxLength",
+        (10, 100, 1_000, 10_000, 100_000),
+        lambda n: {"type": "string", "maxLength": n},
+        lambda n: _filled(_PROSE, n),
+    ),
     Family(
-        "maxItems", (10, 100, 1_000, 10_000, 100_000), lambda n: {"type": "array", "items": {"type": "integer"}, "maxItems": n},
-        lambda n: json.dumps([7 * number for number in range(min(n, 500))])),
+        "minLength",
+        (10, 100, 1_000, 10_000),
+        lambda n: {"type": "string", "minLength": n},
+        lambda n: _filled(_PROSE, n, n),
+    ),
     Family(
-        "uniqueItems, maxItems", (10, 100, 1_000), lambda n: {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "maxItems": n},
-        lambda n: json.dumps([7 * number for number in range(min(n, 100))])),
+        "pattern {1,N}",
+        (10, 100, 1_000, 10_000, 100_000),
+        lambda n: {"type": "string", "pattern": f"^[a-z ]{{1,{n}}}$"},
+        lambda n: _filled(_LETTERS, n),
+    ),
     Family(
-        "|integer| <= N", (10, 1_000, 10**6, 10**12, 10**18, 10**100),
-        lambda n: {"type": "array", "items": {"type": "integer", "minimum": -n, "maximum": n}}, _numbers_text),
+        "maxItems",
+        (10, 100, 1_000, 10_000, 100_000),
+        lambda n: {"type": "array", "items": {"type": "integer"}, "maxItems": n},
+        lambda n: json.dumps([7 * number for number in range(min(n, 500))]),
+    ),
+    Family(
+        "uniqueItems, maxItems",
+        (10, 100, 1_000),
+        lambda n: {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "maxItems": n},
+        lambda n: json.dumps([7 * number for number in range(min(n, 100))]),
+    ),
+    Family(
+        "|integer| <= N",
+        (10, 1_000, 10**6, 10**12, 10**18, 10**100),
+        lambda n: {"type": "array", "items": {"type": "integer", "minimum": -n, "maximum": n}},
+        _numbers_text,
+    ),
     Family("optional properties", (10, 30, 100, 300, 1_000), _optional, _optional_text, linear=True),
     Family(
-        "enum", (10, 100, 1_000, 10_000), lambda n: {"type": "array", "items": {"enum": [f"value-{i:05}" for i in range(n)]}},
-        lambda n: _sampled([f"value-{i:05}" for i in range(n)]), linear=True),
+        "enum",
+        (10, 100, 1_000, 10_000),
+        lambda n: {"type": "array", "items": {"enum": [f"value-{i:05}" for i in range(n)]}},
+        lambda n: _sampled([f"value-{i:05}" for i in range(n)]),
+        linear=True,
+    ),
     Family("depth", (10, 30, 100, 300, 1_000), _nested, _nested_text, linear=True),
-    Family("$defs", (10, 100, 1_000, 5_000), _definitions, lambda n: '{"value": 1, "next": ' * 10 + "{}" + "}" * 10, linear=True),
+    Family(
+        "$defs",
+        (10, 100, 1_000, 5_000),
+        _definitions,
+        lambda n: '{"value": 1, "next": ' * 10 + "{}" + "}" * 10,
+        linear=True,
+    ),
 )
 
 
-def measure(families: Sequence[Family], vocabulary: Vocabulary, repetitions: int = REPETITIONS) -> Iterator[dict[str, Any]]:
+def measure(
+    families: Sequence[Family], vocabulary: Vocabulary, repetitions: int = REPETITIONS
+) -> Iterator[dict[str, Any]]:
     """Yield a row per case: times in microseconds, and `ratios` to the family's smallest case."""
     for family in families:
         smallest: Mapping[str, float] | None = None
@@ -131,7 +174,13 @@ def measure(families: Sequence[Family], vocabulary: Vocabulary, repetitions: int
             smallest = smallest or compared
             ratios = {name: round(compared[name] / smallest[name], 2) for name in FIGURES}
             print(family.name, size, ratios, file=sys.stderr)
-            yield {"family": family.name, "size": float(size) if size > 1 << 60 else size, "linear": family.linear, **figures, "ratios": ratios}
+            yield {
+                "family": family.name,
+                "size": float(size) if size > 1 << 60 else size,
+                "linear": family.linear,
+                **figures,
+                "ratios": ratios,
+            }
 
 
 def _times(family: Family, size: int, vocabulary: Vocabulary, repetitions: int) -> dict[str, float]:
@@ -183,8 +232,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str) -> None:
         if family not in (None, row["family"]):
             table.add_section()
         family = row["family"]
-        cells = [_cell(row["compile"] / 1e3, row["ratios"]["compile"], row["linear"]), *(_cell(row[name], row["ratios"][name]) for name in FIGURES[1:])]
-        table.add_row(family, f"{row['size']:,}" if row["size"] < 1e7 else f"{row['size']:.0e}", str(row["tokens"]), *cells)
+        cells = [
+            _cell(row["compile"] / 1e3, row["ratios"]["compile"], row["linear"]),
+            *(_cell(row[name], row["ratios"][name]) for name in FIGURES[1:]),
+        ]
+        table.add_row(
+            family, f"{row['size']:,}" if row["size"] < 1e7 else f"{row['size']:.0e}", str(row["tokens"]), *cells
+        )
     console.print(table)
 
 
@@ -202,13 +256,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     vocabulary, name = vocabularies.llama3(), "Llama 3"
     if vocabulary is None:
         vocabulary, name = vocabularies.embedded(), "embedded (llama-models is not installed)"
-    rows = list(measure([family for family in FAMILIES if options.only in family.name], vocabulary, options.repetitions))
+    rows = list(
+        measure([family for family in FAMILIES if options.only in family.name], vocabulary, options.repetitions)
+    )
     meta = _machine(name, vocabulary, [])
     print_table(rows, f"{meta['vocabulary']}; {meta['machine']}; load {meta['load']}; × the smallest case")
     if options.record is not None and not options.only:
         options.record.mkdir(parents=True, exist_ok=True)
         stamp = meta["date"].replace(":", "").replace("+0000", "Z")
-        (options.record / f"cliffs-{stamp}.jsonl").write_text("\n".join(map(json.dumps, [meta, *rows])) + "\n", encoding="utf-8")
+        (options.record / f"cliffs-{stamp}.jsonl").write_text(
+            "\n".join(map(json.dumps, [meta, *rows])) + "\n", encoding="utf-8"
+        )
     return 1 if any(ratio > LIMIT for row in rows for ratio in row["ratios"].values()) else 0
 
 

@@ -1,11 +1,12 @@
-"""Eight common tasks beside Outlines, XGrammar and llguidance: lines of code, time to the first mask, and what a feature nobody should pass over does.
+"""Eight common tasks beside Outlines, XGrammar and llguidance: lines of code, time to the first mask, and what a
+feature nobody should pass over does.
 
     python -m constrained.benchmarks.eight_tasks
 
-Each cell is the code that a user writes, as shown below, from what they hold to the first mask (ready to read it); setting up the tokenizer is not
-counted, which each engine does once.  Lines are statements of that code.  Times: the least of three, each with nothing kept from the last.  "refused"
-shows the first line of the error.  A cell that fails or lets something else through says so: `wrong` is a text that must not be allowed, tried token
-by token.
+Each cell is the code that a user writes, as shown below, from what they hold to the first mask (ready to read it);
+setting up the tokenizer is not counted, which each engine does once.  Lines are statements of that code.  Times: the
+least of three, each with nothing kept from the last.  "refused" shows the first line of the error.  A cell that fails
+or lets something else through says so: `wrong` is a text that must not be allowed, tried token by token.
 """
 
 from __future__ import annotations
@@ -24,8 +25,17 @@ from pydantic import BaseModel
 import constrained as c
 from constrained.default_model import WIDTH, load
 
-SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 14}}, "required": ["city", "days"]}
-ODD = {"type": "object", "properties": {"n": {"type": "integer", "multipleOf": 7}}, "required": ["n"], "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 14}},
+    "required": ["city", "days"],
+}
+ODD = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "multipleOf": 7}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
 TOOLS = [{"type": "function", "function": {"name": "forecast", "parameters": SCHEMA}}]
 LARK = 'start: "(" start ")" | NUMBER\nNUMBER: /[0-9]+/'
 CALL = '<tool_call>\n{{"name": "forecast", "arguments": {}}}\n</tool_call>'
@@ -96,7 +106,9 @@ class LLGuidance:
         """Nothing is kept."""
 
     def reads(self, ready: Any, text: str) -> bool:
-        return all(ready.consume_token(token) for token in self.hf.encode(text, add_special_tokens=False)) and bool(ready.is_accepting())
+        return all(ready.consume_token(token) for token in self.hf.encode(text, add_special_tokens=False)) and bool(
+            ready.is_accepting()
+        )
 
     def mask(self, ready: Any) -> None:
         if ready.is_error():
@@ -119,7 +131,10 @@ class LLGuidance:
         return self.l.LLMatcher(self.t, self.l.LLMatcher.grammar_from_lark(LARK))
 
     def tool(self) -> Any:
-        call = r'start: <tool_call> "\n{\"name\": \"forecast\", \"arguments\": " args "}\n" </tool_call>' + f"\nargs: %json {json.dumps(SCHEMA)}"
+        call = (
+            r'start: <tool_call> "\n{\"name\": \"forecast\", \"arguments\": " args "}\n" </tool_call>'
+            + f"\nargs: %json {json.dumps(SCHEMA)}"
+        )
         return self.l.LLMatcher(self.t, self.l.LLMatcher.grammar_from_lark(call))
 
     def think(self) -> Any:
@@ -144,7 +159,9 @@ class XGrammar:
         self.k = self.x.GrammarCompiler(self.info)
 
     def reads(self, ready: Any, text: str) -> bool:
-        return all(ready.accept_token(token) for token in self.hf.encode(text, add_special_tokens=False)) and bool(ready.is_completed())
+        return all(ready.accept_token(token) for token in self.hf.encode(text, add_special_tokens=False)) and bool(
+            ready.is_completed()
+        )
 
     def mask(self, ready: Any) -> None:
         ready.fill_next_token_bitmask(self.x.allocate_token_bitmask(1, WIDTH))
@@ -166,7 +183,12 @@ class XGrammar:
 
     def tool(self) -> Any:
         content = {"type": "json_schema", "json_schema": SCHEMA}
-        tag = {"type": "tag", "begin": '<tool_call>\n{"name": "forecast", "arguments": ', "content": content, "end": "}\n</tool_call>"}
+        tag = {
+            "type": "tag",
+            "begin": '<tool_call>\n{"name": "forecast", "arguments": ',
+            "content": content,
+            "end": "}\n</tool_call>",
+        }
         return self.x.GrammarMatcher(self.k.compile_structural_tag({"type": "structural_tag", "format": tag}))
 
     def think(self) -> Any:
@@ -223,10 +245,14 @@ class Outlines:
 
     def tool(self) -> Any:
         arguments = self.o.types.JsonSchema(SCHEMA)
-        return self.o.Generator(self.m, '<tool_call>\n{"name": "forecast", "arguments": ' + arguments + "}\n</tool_call>")
+        return self.o.Generator(
+            self.m, '<tool_call>\n{"name": "forecast", "arguments": ' + arguments + "}\n</tool_call>"
+        )
 
     def think(self) -> Any:
-        return self.o.Generator(self.m, self.o.types.Regex(r"((?!</think>)[\s\S])*</think>") + self.o.types.JsonSchema(SCHEMA))
+        return self.o.Generator(
+            self.m, self.o.types.Regex(r"((?!</think>)[\s\S])*</think>") + self.o.types.JsonSchema(SCHEMA)
+        )
 
     def odd(self) -> Any:
         return self.o.Generator(self.m, self.o.types.JsonSchema(ODD))
@@ -280,7 +306,9 @@ def table() -> Iterator[dict[str, Any]]:
     """Yield the cells."""
     model, tokenizer = load()
     # The markers as text: no engine writes special tokens by the same means, and this is about something else.
-    plain = type(tokenizer)(tokenizer_object=tokenizer.backend_tokenizer, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token)
+    plain = type(tokenizer)(
+        tokenizer_object=tokenizer.backend_tokenizer, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token
+    )
     for kind in ENGINES:
         try:
             engine = kind(plain, model)
@@ -294,7 +322,11 @@ def table() -> Iterator[dict[str, Any]]:
 def main() -> None:
     warnings.simplefilter("ignore")
     for entry in table():
-        print(f"{entry['task']:8} {entry['engine']:11} {entry.get('lines', ''):>2} lines {entry.get('ms', ''):>8} ms  {entry['says']}", flush=True)
+        print(
+            f"{entry['task']:8} {entry['engine']:11} {entry.get('lines', ''):>2} lines {entry.get('ms', ''):>8} ms  "
+            f"{entry['says']}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Does every text end once, whatever `generate` takes for its end?
 
-The embedded model, whose weights are random, writes under schemas and under every format's grammar, with the tokenizer's own `eos_token_id`,
-which is the stop token of few formats.  After the first stop token that completes a word nothing may come but padding, and no bytes of text.
-On the way two laws are checked at every step: a matcher `is_accepting` exactly where some stop token is allowed, and nothing is allowed
-where it `is_finished`.  Texts that are cut after 200 tokens count as texts, not as ended.
+The embedded model, whose weights are random, writes under schemas and under every format's grammar, with the
+tokenizer's own `eos_token_id`, which is the stop token of few formats.  After the first stop token that completes a
+word nothing may come but padding, and no bytes of text. On the way two laws are checked at every step: a matcher
+`is_accepting` exactly where some stop token is allowed, and nothing is allowed where it `is_finished`.  Texts that are
+cut after 200 tokens count as texts, not as ended.
 
     python -m constrained.benchmarks.ends [--seeds 200] [--formats hermes,chatglm3] [--schemas integer] [--rows 8]
 """
@@ -26,8 +27,19 @@ from constrained.default_model import WIDTH, load
 from .always_finished import SCHEMAS, cases
 
 TWELVE = (
-    "integer", "multiple", "pattern", "date-time", "closed object", "dependent", "recursion", "array", "distinct choices", "tuple", "long choice",
-    "condition")
+    "integer",
+    "multiple",
+    "pattern",
+    "date-time",
+    "closed object",
+    "dependent",
+    "recursion",
+    "array",
+    "distinct choices",
+    "tuple",
+    "long choice",
+    "condition",
+)
 MOST_TOKENS = 200
 
 
@@ -55,7 +67,9 @@ def follow(constraint: Constraint, ids: Sequence[int], padding: Sequence[int], t
             return
         matcher.fill_mask(row)
         if bool((row[0, stop >> 5] >> (stop & 31) & 1).any()) != matcher.is_accepting():
-            tally.faults.append(f"is_accepting() is {matcher.is_accepting()} behind {matcher.text()!r}, against the mask")
+            tally.faults.append(
+                f"is_accepting() is {matcher.is_accepting()} behind {matcher.text()!r}, against the mask"
+            )
         matcher.advance(token)
     if matcher.is_finished():
         tally.ended += 1
@@ -96,7 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         began = time.process_time()
         tally = check(case.constraint, writer, options.seeds, options.rows)
         texts, wrong = texts + tally.texts, wrong + [f"{case.name}: {fault}" for fault in tally.faults]
-        print(f"{case.name:32} {tally.texts:5} texts  {tally.ended:5} ended  {len(tally.faults):3} faults  {time.process_time() - began:6.1f} s", flush=True)
+        print(
+            f"{case.name:32} {tally.texts:5} texts  {tally.ended:5} ended  {len(tally.faults):3} faults  "
+            f"{time.process_time() - began:6.1f} s",
+            flush=True,
+        )
     print(*wrong[:20], sep="\n")
     print(f"{texts} texts, {len(wrong)} faults")
     return bool(wrong)

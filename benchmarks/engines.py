@@ -1,7 +1,9 @@
-"""The engines under one interface: compile, start, mask, advance.  Ours, and the peers as their own documentation drives them.
+"""The engines under one interface: compile, start, mask, advance.  Ours, and the peers as their own documentation
+drives them.
 
-Every engine fills the same kind of bitmask; `Engine.mask` and `Engine.advance` are what is timed, so they hold nothing else.
-llguidance reads schemas with its default options (flexible whitespace), XGrammar with its strict ones, which are its fast ones.
+Every engine fills the same kind of bitmask; `Engine.mask` and `Engine.advance` are what is timed, so they hold nothing
+else. llguidance reads schemas with its default options (flexible whitespace), XGrammar with its strict ones, which are
+its fast ones.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ from constrained import ChatFormat, Grammar, Vocabulary, caches
 from .cases import Case
 from .peers import lark
 
-_ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # the spelling of our formats, for llguidance
+# the spelling of our formats, for llguidance
+_ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def forget_grammars(vocabulary: Vocabulary) -> None:
-    """Leave only what belongs to the vocabulary alone: the masks of text languages, not the states of grammars and schemas."""
+    """Leave only what belongs to the vocabulary alone: the masks of text languages, not the states of grammars and
+    schemas.
+    """
     vocabulary.kernels.clear()
     caches.clear()
 
@@ -146,7 +151,11 @@ class XGrammar:
         self._package, self._special = xgrammar, vocabulary.special
         table = _Table(vocabulary)
         self._info = xgrammar.TokenizerInfo(
-            table.tokens, xgrammar.VocabType.RAW, vocab_size=vocabulary.size, stop_token_ids=[table.eos_token_id], add_prefix_space=False
+            table.tokens,
+            xgrammar.VocabType.RAW,
+            vocab_size=vocabulary.size,
+            stop_token_ids=[table.eos_token_id],
+            add_prefix_space=False,
         )
         self._compiler = xgrammar.GrammarCompiler(self._info, max_threads=1)
         self._bitmask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
@@ -185,7 +194,10 @@ class _Table:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self.tokens = [text if text is not None else vocabulary.names.get(i, f"<|unused_{i}|>").encode() for i, text in enumerate(vocabulary.tokens)]
+        self.tokens = [
+            text if text is not None else vocabulary.names.get(i, f"<|unused_{i}|>").encode()
+            for i, text in enumerate(vocabulary.tokens)
+        ]
         self.special_token_ids = [i for i, text in enumerate(vocabulary.tokens) if text is None]
         self.eos_token_id = vocabulary.stop[0]
         self.bos_token_id = None

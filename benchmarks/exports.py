@@ -1,7 +1,8 @@
 """Do exported grammars give our verdicts in llguidance and XGrammar?
 
-Every format with a tool, a few schemas: texts from random walks, whole and damaged, are judged by us and by the engine that loads the export.
-XGrammar also reads the GBNF; llama.cpp itself is not run.  Texts spell special tokens, which the engines are given as text.
+Every format with a tool, a few schemas: texts from random walks, whole and damaged, are judged by us and by the engine
+that loads the export. XGrammar also reads the GBNF; llama.cpp itself is not run.  Texts spell special tokens, which the
+engines are given as text.
 
     python -m constrained.benchmarks.exports [--formats hermes,chatglm3] [--texts 20]
 """
@@ -19,11 +20,27 @@ from constrained import ChatFormat, ConstrainedError, Grammar, Rejected, Vocabul
 from constrained.integrations.exports import export
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
-TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {
-    "type": "object", "properties": {"city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 0, "maximum": 9}},
-    "required": ["city"]}}}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "maxLength": 8},
+                    "days": {"type": "integer", "minimum": 0, "maximum": 9},
+                },
+                "required": ["city"],
+            },
+        },
+    }
+]
 SCHEMAS: dict[str, Any] = {
-    "object": TOOLS[0]["function"]["parameters"], "enum": {"enum": ["a", 1, None]}, "array": {"type": "array", "items": {"type": "boolean"}, "maxItems": 3}}
+    "object": TOOLS[0]["function"]["parameters"],
+    "enum": {"enum": ["a", 1, None]},
+    "array": {"type": "array", "items": {"type": "boolean"}, "maxItems": 3},
+}
 Judge = Callable[[str], bool]
 
 
@@ -65,7 +82,9 @@ def xgrammar() -> Callable[[str], Judge] | None:
     except ImportError:
         return None
     tokens = [bytes([byte]) for byte in range(256)] + [b"</s>"]
-    compiler = engine.GrammarCompiler(engine.TokenizerInfo(tokens, engine.VocabType.RAW, vocab_size=257, stop_token_ids=[256]))
+    compiler = engine.GrammarCompiler(
+        engine.TokenizerInfo(tokens, engine.VocabType.RAW, vocab_size=257, stop_token_ids=[256])
+    )
 
     def load(grammar: str) -> Judge:
         compiled = compiler.compile_grammar(engine.Grammar.from_ebnf(grammar))
@@ -79,7 +98,11 @@ def xgrammar() -> Callable[[str], Judge] | None:
     return load
 
 
-ENGINES: dict[str, Callable[[], Callable[[str], Judge] | None]] = {"llguidance": llguidance, "xgrammar": xgrammar, "gbnf": xgrammar}
+ENGINES: dict[str, Callable[[], Callable[[str], Judge] | None]] = {
+    "llguidance": llguidance,
+    "xgrammar": xgrammar,
+    "gbnf": xgrammar,
+}
 
 
 def texts_of(grammar: Grammar, count: int, picks: random.Random) -> list[str]:
@@ -114,7 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     grammars = {name: Grammar.from_json_schema(schema, profile="practical") for name, schema in SCHEMAS.items()}
     for name in filter(None, options.formats.split(",")):
         chat = ChatFormat.load(name)
-        grammars[name] = without_specials(chat.grammar(None if chat.definition.payload is None else TOOLS, tool_choice="required"))
+        grammars[name] = without_specials(
+            chat.grammar(None if chat.definition.payload is None else TOOLS, tool_choice="required")
+        )
     wrong, picks = 0, random.Random(0)
     for name, grammar in grammars.items():
         said, texts = [f"{name:20}"], texts_of(grammar, options.texts, picks)
@@ -128,7 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             differ = 0 if theirs is None else sum(a is not b for a, b in zip(ours, theirs, strict=True))
             wrong += differ
-            said.append(f"{target}: " + ("not installed" if theirs is None else f"{len(texts) - differ} of {len(texts)} agree"))
+            said.append(
+                f"{target}: " + ("not installed" if theirs is None else f"{len(texts) - differ} of {len(texts)} agree")
+            )
         print("  ".join(said), flush=True)
     print(f"{wrong} verdicts differ")
     return bool(wrong)

@@ -2,10 +2,10 @@
 
     python -m constrained.benchmarks.fairness [--seconds 20] [--others 1]
 
-A thread compiles patterns that take all the work that a constraint may do, a second each, over and over, no two alike. Other threads bring
-new schemas, and ask for masks that are new and masks that are known. What counts is how long a call takes beyond what it takes alone: each
-thread's own processor time is taken off the wall time. On a machine with other load the time stolen by it is waited for as well, so the
-same is measured first without the bomb, and printed beside it.
+A thread compiles patterns that take all the work that a constraint may do, a second each, over and over, no two alike.
+Other threads bring new schemas, and ask for masks that are new and masks that are known. What counts is how long a call
+takes beyond what it takes alone: each thread's own processor time is taken off the wall time. On a machine with other
+load the time stolen by it is waited for as well, so the same is measured first without the bomb, and printed beside it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ from .stranger import schema
 def bomb_of(draw: random.Random) -> str:
     """Return a pattern that is slow, and not known to any cache."""
     letters = "".join(draw.sample(string.ascii_letters, 26))
-    return draw.choice([
-        "^" + "".join(f"(?=.*{letter})" for letter in letters) + ".*$", f"^([{letters}]{{1,1000}}[^{letters}]*){{1,50}}$", f".*[{letters[:5]}].{{100}}"])
+    return draw.choice(
+        [
+            "^" + "".join(f"(?=.*{letter})" for letter in letters) + ".*$",
+            f"^([{letters}]{{1,1000}}[^{letters}]*){{1,50}}$",
+            f".*[{letters[:5]}].{{100}}",
+        ]
+    )
 
 
 def explode(vocabulary: Vocabulary, done: threading.Event) -> None:
@@ -39,7 +44,9 @@ def explode(vocabulary: Vocabulary, done: threading.Event) -> None:
     bitmask, draw = np.zeros((1, vocabulary.words), np.int32), random.Random(1)
     while not done.is_set():
         try:
-            matcher = compile(Grammar.from_json_schema({"type": "string", "pattern": bomb_of(draw)}), vocabulary).matcher()
+            matcher = compile(
+                Grammar.from_json_schema({"type": "string", "pattern": bomb_of(draw)}), vocabulary
+            ).matcher()
             for token in vocabulary.tokenize(b'"abcd efgh ijkl'):
                 matcher.fill_mask(bitmask)
                 matcher.advance(token)
@@ -73,7 +80,9 @@ def ask(vocabulary: Vocabulary, seed: int, seconds: float, new: list[float], kno
                 break
 
 
-def measure(vocabulary: Vocabulary, others: int, seconds: float, *, bomb: bool, seed: int) -> tuple[list[float], list[float]]:
+def measure(
+    vocabulary: Vocabulary, others: int, seconds: float, *, bomb: bool, seed: int
+) -> tuple[list[float], list[float]]:
     """Return the waits for new and for known masks."""
     new, known, done = list[float](), list[float](), threading.Event()
     threads = [threading.Thread(target=ask, args=(vocabulary, seed + i, seconds, new, known)) for i in range(others)]
@@ -90,7 +99,9 @@ def measure(vocabulary: Vocabulary, others: int, seconds: float, *, bomb: bool, 
 
 def main() -> None:
     """Print percentiles of the waits without and with a bomb."""
-    parser = argparse.ArgumentParser(prog="constrained.benchmarks.fairness", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="constrained.benchmarks.fairness", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--others", type=int, default=1)
     options = parser.parse_args()

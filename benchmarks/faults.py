@@ -1,17 +1,19 @@
 """Does a matcher survive that memory runs out, or that somebody presses Ctrl-C, anywhere?
 
-A walk compiles a grammar and goes through a text: masks, single and in batches, advances, refusals, rollbacks, copies, forced bytes.  It is
-done once in peace and then again and again, each time with one fault more towards its end:
+A walk compiles a grammar and goes through a text: masks, single and in batches, advances, refusals, rollbacks, copies,
+forced bytes.  It is done once in peace and then again and again, each time with one fault more towards its end:
 
     memory      the n-th allocation of the kernel is refused
-    interrupt   the n-th call of a Python function raises KeyboardInterrupt, be it of the matcher or of what the kernel asks
+    interrupt   the n-th call of a Python function raises KeyboardInterrupt, be it of the matcher or of what the kernel
+    asks
 
-The call that met the fault must raise MemoryError or KeyboardInterrupt, leave the matcher as it was, and do its work when it is called again;
-and all masks of the walk must be those of the walk in peace.
+The call that met the fault must raise MemoryError or KeyboardInterrupt, leave the matcher as it was, and do its work
+when it is called again; and all masks of the walk must be those of the walk in peace.
 
     python -m constrained.benchmarks.faults [--kinds memory,interrupt] [--every 1] [--cases objects,enums]
 
-Cost: some 300 walks of 50 ms for each case with memory, some thousand with interrupts; --every 7 takes every seventh fault.
+Cost: some 300 walks of 50 ms for each case with memory, some thousand with interrupts; --every 7 takes every seventh
+fault.
 """
 
 from __future__ import annotations
@@ -28,38 +30,56 @@ import numpy as np
 from constrained import ChatFormat, Constraint, Grammar, Matcher, Rejected, Vocabulary, compile, fill_masks
 
 PIECES = (
-    '"', "a", "ab", "abc", '": ', '":', '", "', '",', '"]', "[", '{"', "\\n", "\\u", "00", "e9", "é", "日本", "12", "-", "0.", "}}", "},",
+    '"', "a", "ab", "abc", '": ', '":', '", "', '",', '"]', "[", '{"', "\\n", "\\u", "00", "e9", "é", "日本", "12", "-",
+    "0.", "}}", "},",
     'a": "', '"a":', '"ab":"', '"abc"', '"}', "x", "ax", ", ", "<tool_call>", "\n", '{"name": "', '", "arguments": ',
 )  # fmt: skip
-TOOLS = [{"name": "get", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}, "required": ["city"]}}]
+TOOLS = [
+    {
+        "name": "get",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "n": {"type": "integer"}},
+            "required": ["city"],
+        },
+    }
+]
 CASES: dict[str, tuple[Callable[[], Grammar], bytes]] = {
     "objects": (
         lambda: Grammar.from_json_schema({
-            "properties": {"ab": {"type": "string"}, "abc": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}}, "required": ["ab"],
+            "properties": {"ab": {"type": "string"},
+                "abc": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}}, "required": ["ab"],
             "type": "object", "additionalProperties": {"enum": ["abc", "x"]}, "maxProperties": 4,
         }), '{"x":"abc","abc":[12,3],"é":"x","ab":"\\u00e9"}'.encode(),
     ),
     "texts": (
         lambda: Grammar.from_json_schema({"prefixItems": [
-            {"type": "string", "pattern": "^[a-z]+x?$"}, {"type": "string", "minLength": 2, "maxLength": 20}, {"enum": ["abc", "abd", "日本", "é"]},
+            {"type": "string", "pattern": "^[a-z]+x?$"}, {"type": "string", "minLength": 2, "maxLength": 20},
+            {"enum": ["abc", "abd", "日本", "é"]},
             {"type": "string", "format": "date"}], "items": False, "minItems": 4, "type": "array"}),
         '["abcx", "a\\nbé日本", "日本", "2024-02-29"]'.encode(),
     ),
     "arrays": (
-        lambda: Grammar.from_json_schema({"type": "array", "items": {"type": "array", "items": {"anyOf": [{"type": "number", "minimum": -3}, {"const": "ab"}]}},
-                                          "maxItems": 3}), b'[[12, -0.5], [], ["ab", 1e2]]',
+        lambda: Grammar.from_json_schema({
+            "type": "array", "maxItems": 3,
+            "items": {"type": "array", "items": {"anyOf": [{"type": "number", "minimum": -3}, {"const": "ab"}]}}}),
+        b'[[12, -0.5], [], ["ab", 1e2]]',
     ),
     "python": (
-        lambda: Grammar.from_json_schema({"type": "object", "additionalProperties": {"type": ["string", "null"]}}, surface="python"),
+        lambda: Grammar.from_json_schema(
+            {"type": "object", "additionalProperties": {"type": ["string", "null"]}}, surface="python"),
         "{'ab': 'it\\'s', \"x\": None, 'é': 'ab'}".encode(),
     ),
     "ambiguous": (lambda: Grammar.from_lark('start: e\ne: e e | e "a" e | "a" | "b" e? "ab"\n'), b"aababaaab"),
-    "chat": (lambda: ChatFormat.load("hermes").grammar(TOOLS), b'<tool_call>\n{"name": "get", "arguments": {"city": "abc", "n": 12}}\n</tool_call>'),
+    "chat": (lambda: ChatFormat.load("hermes").grammar(TOOLS),
+        b'<tool_call>\n{"name": "get", "arguments": {"city": "abc", "n": 12}}\n</tool_call>'),
 }  # fmt: skip
 
 
 def vocabulary() -> Vocabulary:
-    """Return a small vocabulary whose tokens cross the boundaries of texts, keys and calls; it has the format's tokens as well."""
+    """Return a small vocabulary whose tokens cross the boundaries of texts, keys and calls; it has the format's tokens
+    as well.
+    """
     texts = list(dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(piece.encode() for piece in PIECES)]))
     end = len(texts)
     return Vocabulary(texts, special={"<|im_end|>": end, "<eos>": end + 1}, stop=[end + 1], size=end + 40)
@@ -89,7 +109,9 @@ class Walk:
                 copied = self._again(matcher, matcher.copy)
                 self._note(matcher, partial(fill_masks, [matcher, copied], rows), rows)
                 calls = [partial(matcher.accepts, token) for token in (at, 34, 300, self.vocabulary.stop[0])]
-                self.seen += [self._again(matcher, call) for call in (matcher.forced_bytes, partial(_refused, matcher), *calls)]
+                self.seen += [
+                    self._again(matcher, call) for call in (matcher.forced_bytes, partial(_refused, matcher), *calls)
+                ]
             self._again(matcher, partial(matcher.advance, byte))
             if at % 7 == 6:
                 self._again(matcher, partial(matcher.rollback, 3))
@@ -105,7 +127,8 @@ class Walk:
 
     def _again(self, matcher: Matcher | None, call: Callable[[], Any]) -> Any:
         """Make a call; if a fault breaks it off, see that nothing has changed and make it again."""
-        before = matcher._path[1::2] if matcher is not None else []  # not `tokens`: that is a call, which a fault may break off
+        # not `tokens`: that is a call, which a fault may break off
+        before = matcher._path[1::2] if matcher is not None else []
         try:
             return call()
         except (MemoryError, KeyboardInterrupt):
@@ -138,12 +161,18 @@ def memory(after: int) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def interrupt(after: int) -> Iterator[Callable[[], bool]]:
-    """Raise KeyboardInterrupt in a call of a Python function of the package, after so many more; yield what says whether it was."""
+    """Raise KeyboardInterrupt in a call of a Python function of the package, after so many more; yield what says
+    whether it was.
+    """
     left = after
 
     def trace(frame: Any, event: str, argument: Any) -> None:
         nonlocal left
-        if "constrained" in frame.f_code.co_filename and "benchmarks" not in frame.f_code.co_filename and "<" not in frame.f_code.co_name:
+        if (
+            "constrained" in frame.f_code.co_filename
+            and "benchmarks" not in frame.f_code.co_filename
+            and "<" not in frame.f_code.co_name
+        ):
             left -= 1
             if left < 0:
                 sys.settrace(None)

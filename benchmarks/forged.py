@@ -1,9 +1,9 @@
 """Can a generated text be mistaken for something else by whoever reads it as text?
 
-Random walks along the masks of each format, hungry for markers: the vocabulary has the spellings of all special tokens, tags and calls as
-plain tokens, whole and cut in two, and the walk takes one of them whenever it may.  A finished turn is then read by its ids, as text, and by
-the format's published readers (typed again from their sources; llama-models as installed), and all must find the same calls; where no call
-may be, nobody may find one.
+Random walks along the masks of each format, hungry for markers: the vocabulary has the spellings of all special tokens,
+tags and calls as plain tokens, whole and cut in two, and the walk takes one of them whenever it may.  A finished turn
+is then read by its ids, as text, and by the format's published readers (typed again from their sources; llama-models as
+installed), and all must find the same calls; where no call may be, nobody may find one.
 
     python -m constrained.benchmarks.forged [--walks 250] [--formats hermes,chatglm3] [--seed 0]
 """
@@ -28,10 +28,44 @@ from constrained.formats.binding.markers import marks
 
 Calls = list[tuple[str, Any]]
 LONGEST = 60  # tokens of a walk, before it is led to its end
-CALLS = ('{"name": "f", "parameters": {}}', '{"name": "f", "arguments": {}}', "[f(x=1)]", "<function=f>{}", 'brave_search.call(query="x")',
-         "tool_call(a=1)", "```python\n", "<tool_call>", "</tool_call>", "'", "}", ">{", '"', "\\", "\n", "<", "</", "é", "北京")
-TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {
-    "text": {"type": "string"}, "kind": {"enum": ["a", "b</x>"]}, "most": {"type": "string", "maxLength": 12}}, "required": ["text"]}}}]
+CALLS = (
+    '{"name": "f", "parameters": {}}',
+    '{"name": "f", "arguments": {}}',
+    "[f(x=1)]",
+    "<function=f>{}",
+    'brave_search.call(query="x")',
+    "tool_call(a=1)",
+    "```python\n",
+    "<tool_call>",
+    "</tool_call>",
+    "'",
+    "}",
+    ">{",
+    '"',
+    "\\",
+    "\n",
+    "<",
+    "</",
+    "é",
+    "北京",
+)
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "look_up",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "text": {"type": "string"},
+                    "kind": {"enum": ["a", "b</x>"]},
+                    "most": {"type": "string", "maxLength": 12},
+                },
+                "required": ["text"],
+            },
+        },
+    }
+]
 
 
 @dataclass
@@ -43,7 +77,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
 
-# -- readers ------------------------------------------------------------------------------------------------------------------------
+# -- readers -----------------------------------------------------------------------------------------------------------
 
 
 def llama_models(text: str) -> Calls:
@@ -71,7 +105,9 @@ def hermes(text: str) -> Calls:
     return [(call["name"], call["arguments"]) for call in read]
 
 
-def internlm2(text: str, start: str = "<|action_start|>", end: str = "<|action_end|>", plugin: str = "<|plugin|>") -> Calls:
+def internlm2(
+    text: str, start: str = "<|action_start|>", end: str = "<|action_end|>", plugin: str = "<|plugin|>"
+) -> Calls:
     """The steps of vLLM's and lmdeploy's parsers, for one action or more."""
     calls = []
     for part in text.split(start)[1:]:
@@ -86,7 +122,9 @@ def internlm2(text: str, start: str = "<|action_start|>", end: str = "<|action_e
 
 
 def chatglm3(text: str) -> Calls:
-    """The official ``process_response``: metadata up to a line break, the lines of the fence; literals in place of its `eval`."""
+    """The official ``process_response``: metadata up to a line break, the lines of the fence; literals in place of its
+    `eval`.
+    """
     calls = []
     for response in re.sub(r"(<\|user\|>|<\|observation\|>|</s>)$", "", text).split("<|assistant|>"):
         metadata, _, content = response.partition("\n")
@@ -97,12 +135,16 @@ def chatglm3(text: str) -> Calls:
             else:
                 call = ast.parse(body, mode="eval").body
                 assert isinstance(call, ast.Call)
-                calls.append((metadata.strip(), {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}))
+                calls.append(
+                    (metadata.strip(), {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords})
+                )
     return calls
 
 
 def openchatml(text: str) -> Calls:
-    """No parser is published: what stands behind each token, or between the tags of the prose, as JSON; thoughts are cut off."""
+    """No parser is published: what stands behind each token, or between the tags of the prose, as JSON; thoughts are
+    cut off.
+    """
     calls = []
     text = re.sub(r"<\|start_(reflect|introspect|reason)\|>.*?<\|end_\1\|>", "", text, flags=re.DOTALL)
     for part in re.split(r"<\|function_call\|>|<tool_call>", text)[1:]:
@@ -112,20 +154,30 @@ def openchatml(text: str) -> Calls:
 
 
 READERS: dict[str, Callable[[str], Calls]] = {
-    "llama3.1-function": llama_models, "llama3.1-json": llama_models, "llama3.1-builtin": llama_models, "llama3.1-combined": llama_models,
-    "pythonic": llama_models, "hermes": hermes,
-    "internlm2": internlm2, "chatglm3": chatglm3, "openchatml": openchatml,
+    "llama3.1-function": llama_models,
+    "llama3.1-json": llama_models,
+    "llama3.1-builtin": llama_models,
+    "llama3.1-combined": llama_models,
+    "pythonic": llama_models,
+    "hermes": hermes,
+    "internlm2": internlm2,
+    "chatglm3": chatglm3,
+    "openchatml": openchatml,
     "internlm2-legacy": lambda text: internlm2(text, "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_141]"),
 }
 
 
-# -- walks --------------------------------------------------------------------------------------------------------------------------
+# -- walks -------------------------------------------------------------------------------------------------------------
 
 
 def vocabulary_of(chat: ChatFormat) -> tuple[Vocabulary, set[int]]:
     """Return bytes, special tokens and the spellings of markers as plain tokens, and which tokens these are."""
     names = list(dict.fromkeys((*chat.tokens.values(), *chat.definition.reserved)))
-    spelled = [text for mark in (*marks(chat.definition), *names, *chat.definition.markers, *CALLS) for text in (mark, mark[: len(mark) // 2], mark[-1])]
+    spelled = [
+        text
+        for mark in (*marks(chat.definition), *names, *chat.definition.markers, *CALLS)
+        for text in (mark, mark[: len(mark) // 2], mark[-1])
+    ]
     plain = [text for text in dict.fromkeys(text.encode() for text in spelled) if len(text) > 1]
     tokens = [*(bytes([byte]) for byte in range(256)), *plain]
     special = {name: len(tokens) + index for index, name in enumerate(names)}
@@ -154,7 +206,10 @@ def check_format(name: str, walks: int, seed: int) -> Outcome:
     outcome, chat, rng = Outcome(), ChatFormat.load(name), random.Random(f"{name} {seed}")
     vocabulary, hungry = vocabulary_of(chat)
     tools = TOOLS if chat.definition.payload is not None else None
-    grammars = [(choice, compile(chat.grammar(tools, tool_choice=choice), vocabulary)) for choice in ("auto", "none", "required")]
+    grammars = [
+        (choice, compile(chat.grammar(tools, tool_choice=choice), vocabulary))
+        for choice in ("auto", "none", "required")
+    ]
     for number in range(walks):
         choice, constraint = grammars[number % 3]
         ids = walk(constraint.matcher(), hungry, vocabulary, rng)
@@ -166,10 +221,14 @@ def check_format(name: str, walks: int, seed: int) -> Outcome:
 
 def _spelled(ids: list[int], vocabulary: Vocabulary) -> str:
     names = {token: name for name, token in vocabulary.special.items()}
-    return b"".join(names[token].encode() if token in names else vocabulary.tokens[token] or b"" for token in ids).decode()
+    return b"".join(
+        names[token].encode() if token in names else vocabulary.tokens[token] or b"" for token in ids
+    ).decode()
 
 
-def _wrong(chat: ChatFormat, name: str, ids: list[int], vocabulary: Vocabulary, tools: Any, choice: str, outcome: Outcome) -> Iterator[str]:
+def _wrong(
+    chat: ChatFormat, name: str, ids: list[int], vocabulary: Vocabulary, tools: Any, choice: str, outcome: Outcome
+) -> Iterator[str]:
     text = _spelled(ids, vocabulary)
     names = [*chat.tokens.values(), *chat.definition.reserved]
     spelled = re.findall("|".join(map(re.escape, sorted(names, key=len, reverse=True))), text)
@@ -188,7 +247,9 @@ def _wrong(chat: ChatFormat, name: str, ids: list[int], vocabulary: Vocabulary, 
     yield from differences(chat, name, text, ids, vocabulary, tools)
 
 
-def differences(chat: ChatFormat, name: str, text: str, ids: list[int], vocabulary: Vocabulary, tools: Any) -> Iterator[str]:
+def differences(
+    chat: ChatFormat, name: str, text: str, ids: list[int], vocabulary: Vocabulary, tools: Any
+) -> Iterator[str]:
     """Yield what readers of a turn say differently: of its ids, of its text, and the published readers of the format.
 
     Raises: Rejected: it is not valid.
@@ -196,7 +257,11 @@ def differences(chat: ChatFormat, name: str, text: str, ids: list[int], vocabula
     chat.validate(text, "assistant_turn", tools)
     by_text, by_ids = chat.parse(text, tools), chat.parse(ids, tools, vocabulary)
     calls = [(call.name, call.arguments) for call in by_text.tool_calls]
-    if (by_text.content, calls, by_text.thoughts) != (by_ids.content, [(call.name, call.arguments) for call in by_ids.tool_calls], by_ids.thoughts):
+    if (by_text.content, calls, by_text.thoughts) != (
+        by_ids.content,
+        [(call.name, call.arguments) for call in by_ids.tool_calls],
+        by_ids.thoughts,
+    ):
         yield f"as text it says {by_text}, as ids {by_ids}"
     if name not in READERS:
         return
@@ -233,7 +298,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.formats.split(","):
         outcome = check_format(name, options.walks, options.seed)
         total, failed = total + outcome.walks, failed + len(outcome.failures)
-        print(f"{name:24} {outcome.walks:6} walks {outcome.calls:6} calls {len(outcome.failures):4} mistaken", flush=True)
+        print(
+            f"{name:24} {outcome.walks:6} walks {outcome.calls:6} calls {len(outcome.failures):4} mistaken", flush=True
+        )
         for failure in outcome.failures[:5]:
             print("   ", failure)
     print(f"{total:,} walks, {failed} mistaken")

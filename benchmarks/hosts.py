@@ -1,9 +1,10 @@
-"""What a constraint costs in each host: the import, and a step of its processor, by length of the sequence and rows of the batch.
+"""What a constraint costs in each host: the import, and a step of its processor, by length of the sequence and rows of
+the batch.
 
     python -m constrained.benchmarks.hosts [--vocabulary llama3]
 
-A step is what the host waits for: ids in, masked scores out.  Scores of 128,256 tokens are copied and masked in any case; that alone is the
-line "copy".  CPU seconds of this process (one thread), the median of the steps.
+A step is what the host waits for: ids in, masked scores out.  Scores of 128,256 tokens are copied and masked in any
+case; that alone is the line "copy".  CPU seconds of this process (one thread), the median of the steps.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from constrained.benchmarks.vocabularies import embedded, llama3
 
 import constrained as c
 
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}, "n": {"type": "integer"}}, "required": ["text", "n"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["text", "n"],
+}
 LENGTHS = (0, 1_000, 10_000, 100_000)
 
 
@@ -95,7 +100,10 @@ def main() -> None:
     for statement, taken in imports():
         print(f"import      {statement:52} {taken:8.1f} ms")
     scores, mask = torch.randn(1, vocabulary.size), torch.zeros(1, vocabulary.size, dtype=torch.bool)
-    print(f"copy        masked_fill and amax of one row {'':21} {steps(lambda _: scores.masked_fill(mask, float('-inf')).amax(dim=-1)):8.3f} ms")
+    print(
+        f"copy        masked_fill and amax of one row {'':21} "
+        f"{steps(lambda _: scores.masked_fill(mask, float('-inf')).amax(dim=-1)):8.3f} ms"
+    )
     for length in LENGTHS:
         figures = {f"transformers, {rows} rows": transformers_steps(constraint, ids, length, rows) for rows in (1, 8)}
         figures["llama-cpp-python, mlx-lm"] = arrays_steps(constraint, ids, length)

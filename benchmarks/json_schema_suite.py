@@ -1,13 +1,16 @@
 """How much of the JSON-Schema-Test-Suite is right, refused by name, or wrong?
 
-    CONSTRAINED_SHARED=FOLDER python -m constrained.benchmarks.json_schema_suite [--refused] [--drafts draft7,draft2020-12]
+    CONSTRAINED_SHARED=FOLDER python -m constrained.benchmarks.json_schema_suite [--refused] [--drafts
+    draft7,draft2020-12]
 
-FOLDER/data/json_schema_test_suite is a checkout of https://github.com/json-schema-org/JSON-Schema-Test-Suite.  Every schema goes the
-whole way of a generation: schema → machines → constraint over a vocabulary of the 256 bytes; every instance is then written as JSON, with
-and without escapes for what is not ASCII, and read byte by byte.  The verdict is whether the text may end there.
+FOLDER/data/json_schema_test_suite is a checkout of https://github.com/json-schema-org/JSON-Schema-Test-Suite.  Every
+schema goes the whole way of a generation: schema → machines → constraint over a vocabulary of the 256 bytes; every
+instance is then written as JSON, with and without escapes for what is not ASCII, and read byte by byte.  The verdict is
+whether the text may end there.
 
-The suite speaks of validators, so two things are said that a user would say otherwise: a schema without ``$schema`` gets its folder's, and
-``format`` is an annotation but for the folder ``optional/format``.  A schema that allows no value is an error here; it rejects everything.
+The suite speaks of validators, so two things are said that a user would say otherwise: a schema without ``$schema``
+gets its folder's, and ``format`` is an annotation but for the folder ``optional/format``.  A schema that allows no
+value is an error here; it rejects everything.
 
 Cost: 12 s for two drafts.
 """
@@ -79,7 +82,12 @@ def groups(suite: Path, draft: str) -> Iterator[Group]:
     """Yield the groups of a draft, file by file."""
     for path in sorted((suite / "tests" / draft).rglob("*.json")):
         for group in json.loads(path.read_text("utf-8")):
-            yield Group(path.relative_to(suite / "tests").as_posix(), group["description"], group["schema"], tuple(group["tests"]))
+            yield Group(
+                path.relative_to(suite / "tests").as_posix(),
+                group["description"],
+                group["schema"],
+                tuple(group["tests"]),
+            )
 
 
 @lru_cache(maxsize=1)
@@ -87,7 +95,10 @@ def documents(suite: Path) -> Mapping[str, Any]:
     """Return the documents that schemas of the suite refer to, by URI."""
     remotes = suite / "remotes"
     paths = sorted(remotes.rglob("*.json"))
-    return {f"http://localhost:1234/{path.relative_to(remotes).as_posix()}": json.loads(path.read_text("utf-8")) for path in paths}
+    return {
+        f"http://localhost:1234/{path.relative_to(remotes).as_posix()}": json.loads(path.read_text("utf-8"))
+        for path in paths
+    }
 
 
 @lru_cache(maxsize=1)
@@ -128,10 +139,14 @@ def _constraint(group: Group, remotes: Mapping[str, Any]) -> Constraint | None:
 
 def _accepts(constraint: Constraint, value: Any) -> bool:
     """Say whether a value's JSON text is accepted, in each of two spellings."""
-    plain, escaped = (json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for ascii_only in (False, True))
+    plain, escaped = (
+        json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for ascii_only in (False, True)
+    )
     accepted = reads(constraint, escaped)
     if reads(constraint, plain) is not accepted:
-        raise AssertionError(f"{escaped!r} is {'' if accepted else 'not '}accepted, {plain!r} is{' not' if accepted else ''}")
+        raise AssertionError(
+            f"{escaped!r} is {'' if accepted else 'not '}accepted, {plain!r} is{' not' if accepted else ''}"
+        )
     return accepted
 
 
@@ -161,7 +176,10 @@ def main() -> int:
         for part in PARTS:
             counts = Counter(outcome.verdict for outcome in outcomes if outcome.group.part == part)
             if total := counts.total():
-                print(f"{draft}, {part}: {total:,} verdicts, {counts[RIGHT] / total:.1%} right:", *(f"{counts[verdict]} {verdict};" for verdict in VERDICTS))
+                print(
+                    f"{draft}, {part}: {total:,} verdicts, {counts[RIGHT] / total:.1%} right:",
+                    *(f"{counts[verdict]} {verdict};" for verdict in VERDICTS),
+                )
             wrong += counts[ACCEPTED] + counts[REJECTED]
         for outcome in outcomes:
             if outcome.verdict in (ACCEPTED, REJECTED) or options.refused and outcome.verdict == REFUSED:

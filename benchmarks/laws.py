@@ -1,14 +1,17 @@
 """Is every bit of every mask right?
 
-For every chat format, three sets of tools and two real vocabularies, tokens are drawn from the masks along random walks.  At every position,
-for *all* ids of the vocabulary:
+For every chat format, three sets of tools and two real vocabularies, tokens are drawn from the masks along random
+walks.  At every position, for *all* ids of the vocabulary:
 
-    mask bit = Matcher.accepts(id) = mask bit of the plain twin, which steps every token's bytes through the machine one by one
+    mask bit = Matcher.accepts(id) = mask bit of the plain twin, which steps every token's bytes through the machine one
+    by one
 
-and a special id is allowed only where the grammar names it or a stop token may end the text.  So that walks see the whole grammar and not
-only its free text, half of them follow a valid call until they leave it by chance, and half of the draws prefer tokens that close something.
+and a special id is allowed only where the grammar names it or a stop token may end the text.  So that walks see the
+whole grammar and not only its free text, half of them follow a valid call until they leave it by chance, and half of
+the draws prefer tokens that close something.
 
-    python -m constrained.benchmarks.laws [--positions 100] [--formats hermes,chatglm3] [--vocabularies llama3,mistral,embedded]
+    python -m constrained.benchmarks.laws [--positions 100] [--formats hermes,chatglm3] [--vocabularies
+    llama3,mistral,embedded]
 
 Cost: about 60 ms a position on the Llama 3 vocabulary; 100 positions of everything take five minutes.
 """
@@ -56,12 +59,16 @@ class Tally:
 
 
 def check(grammar: Grammar, vocabulary: Vocabulary, positions: int, seed: int = 0, word: Sequence[int] = ()) -> Tally:
-    """Compare masks at a number of positions on random walks through a grammar; every other walk follows `word` for a while."""
+    """Compare masks at a number of positions on random walks through a grammar; every other walk follows `word` for a
+    while.
+    """
     constraint, twin = compile(grammar, vocabulary), compile(grammar, vocabulary, kernel="plain")
     chance, tally = random.Random(seed), Tally()
     closing = _closing(vocabulary)
     marked = {name for symbol in grammar.symbols() for name in getattr(getattr(symbol, "machine", None), "markers", ())}
-    named = {vocabulary.special[name] for name in grammar.specials | (marked & vocabulary.special.keys())} | set(vocabulary.stop)
+    named = {vocabulary.special[name] for name in grammar.specials | (marked & vocabulary.special.keys())} | set(
+        vocabulary.stop
+    )
     special = np.array([token in vocabulary.names and token not in named for token in range(vocabulary.size)])
     while tally.positions < positions:
         tally.walks += 1
@@ -97,7 +104,9 @@ def _compare(fast: Matcher, slow: Matcher, strays: npt.NDArray[np.bool_], tally:
     tally.stray_specials += int(differences["special"].sum())
     if tally.mismatches and not tally.example:
         law, where = next((law, found.nonzero()[0]) for law, found in differences.items() if found.any())
-        tally.example = f"{law}: after {fast.text()!r} the mask says {bool(mask[where[0]])} for {fast.explain(int(where[0]))}"
+        tally.example = (
+            f"{law}: after {fast.text()!r} the mask says {bool(mask[where[0]])} for {fast.explain(int(where[0]))}"
+        )
     return mask
 
 

@@ -2,8 +2,9 @@
 
     python -m constrained.benchmarks.memory
 
-Arrays are counted by their own size, the tables of Python objects by `sys.getsizeof`, a constraint by what a fresh kernel reports: the number
-that its bound (``compile(…, cache_bytes=…)``) is compared with.  At the bound the kernel, which all constraints share, starts afresh.
+Arrays are counted by their own size, the tables of Python objects by `sys.getsizeof`, a constraint by what a fresh
+kernel reports: the number that its bound (``compile(…, cache_bytes=…)``) is compared with.  At the bound the kernel,
+which all constraints share, starts afresh.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from .cases import format_cases, text_of
 def vocabulary_bytes(vocabulary: Vocabulary) -> tuple[int, int]:
     """Return the bytes of the table of texts, in Python and in flat arrays, and those of the trie."""
     arrays = (*vocabulary.spelled, vocabulary.characters, *vocabulary.by_characters)
-    table = sys.getsizeof(vocabulary.tokens) + sum(sys.getsizeof(text) for text in vocabulary.tokens if text is not None)
+    table = sys.getsizeof(vocabulary.tokens) + sum(
+        sys.getsizeof(text) for text in vocabulary.tokens if text is not None
+    )
     table += sum(array.nbytes for array in arrays)
     trie = sum(getattr(vocabulary.trie, field.name).nbytes for field in fields(vocabulary.trie))
     return table, trie
@@ -55,7 +58,10 @@ def main() -> None:
     """Print the figures for the Llama 3 vocabulary, or for the embedded one."""
     vocabulary = vocabularies.llama3() or vocabularies.embedded()
     table, trie = vocabulary_bytes(vocabulary)
-    print(f"vocabulary of {vocabulary.size:,} ids: texts {table / 1e6:.1f} MB, trie {trie / 1e6:.1f} MB; a mask is {4 * vocabulary.words / 1024:.1f} KiB")
+    print(
+        f"vocabulary of {vocabulary.size:,} ids: texts {table / 1e6:.1f} MB, trie {trie / 1e6:.1f} MB; a mask is "
+        f"{4 * vocabulary.words / 1024:.1f} KiB"
+    )
     for format, masks, before, after in growth(vocabulary):
         print(f"{format}: {before / 1024:.0f} KiB when compiled, {after / 1024:.0f} KiB after a call of {masks} tokens")
 

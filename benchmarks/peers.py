@@ -1,7 +1,8 @@
 """How each chat format looks as one Lark file for llguidance and XGrammar, which read the same dialect.
 
-Both know JSON Schemas inside a grammar (``%json``) and special tokens by id (``<[128009]>``).  Neither has Python literals, so the
-formats whose arguments are Python stay without a peer.  Free text before a call is in the peers' grammars where ours has it.
+Both know JSON Schemas inside a grammar (``%json``) and special tokens by id (``<[128009]>``).  Neither has Python
+literals, so the formats whose arguments are Python stay without a peer.  Free text before a call is in the peers'
+grammars where ours has it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ _WIRES = {
 }
 
 
-def lark(format: str, tools: Sequence[Mapping[str, Any]], special: Mapping[str, int], guidance: Mapping[str, Any] | None = None) -> str | None:
+def lark(
+    format: str,
+    tools: Sequence[Mapping[str, Any]],
+    special: Mapping[str, int],
+    guidance: Mapping[str, Any] | None = None,
+) -> str | None:
     """Return the grammar of a required call for the peers, or None where they cannot express it.
 
     guidance: options that llguidance reads inside a schema; XGrammar must not see them.

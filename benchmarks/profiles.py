@@ -1,6 +1,8 @@
-"""Does pydantic read whatever is written under the practical profile, and how long is it beside what the exact profile writes?
+"""Does pydantic read whatever is written under the practical profile, and how long is it beside what the exact profile
+writes?
 
-Random walks along the masks of fifteen models: of the allowed tokens any one, and after forty the shortest way to the end.
+Random walks along the masks of fifteen models: of the allowed tokens any one, and after forty the shortest way to the
+end.
 
     python -m constrained.benchmarks.profiles [--walks 1000] [--models Order,Tree] [--vocabulary llama3]
 """
@@ -129,8 +131,10 @@ class Reading:
     unit: Literal["celsius", "kelvin"] = "celsius"
 
 
-MODELS: dict[str, Any] = {model.__name__: model for model in (
-    Point, Person, Event, Price, Bounded, Order, Tree, Owner, Mixed, Table, Strict, Open, Linked, Reading)} | {"list[Event | None]": list[Event | None]}
+MODELS: dict[str, Any] = {
+    model.__name__: model
+    for model in (Point, Person, Event, Price, Bounded, Order, Tree, Owner, Mixed, Table, Strict, Open, Linked, Reading)
+} | {"list[Event | None]": list[Event | None]}
 
 
 @dataclass
@@ -175,7 +179,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         began, said = time.process_time(), [f"{name:20}"]
         for profile in ("practical", "exact"):
             found = check(name, vocabulary, profile, options.walks)
-            said.append(f"{profile}: {len(found.faults):4} of {options.walks} refused, median {statistics.median(found.lengths):5.0f} bytes")
+            said.append(
+                f"{profile}: {len(found.faults):4} of {options.walks} refused, median "
+                f"{statistics.median(found.lengths):5.0f} bytes"
+            )
             if profile == "practical":
                 wrong += len(found.faults)
                 said += ["\n    " + fault for fault in found.faults[:3]]

@@ -1,9 +1,11 @@
-"""How long do readers take for a megabyte?  One row a format: seconds of the processor for `parse` of long texts of several shapes.
+"""How long do readers take for a megabyte?  One row a format: seconds of the processor for `parse` of long texts of
+several shapes.
 
     python -m constrained.benchmarks.reading [--size 1000000] [--formats hermes,qwen3] [--shapes answer,calls]
 
-The shapes: an answer; a thought; a call with one long string; one with a long list of numbers; one with nested objects; many calls; a
-conversation of many small messages, and one of calls and results.  All are read with their tools given, as `validate` reads them too.
+The shapes: an answer; a thought; a call with one long string; one with a long list of numbers; one with nested objects;
+many calls; a conversation of many small messages, and one of calls and results.  All are read with their tools given,
+as `validate` reads them too.
 """
 
 from __future__ import annotations
@@ -20,13 +22,30 @@ from constrained.formats import Message, ToolCall
 MOST = 1.0  # seconds a megabyte
 TEXT = 'It is <b>7</b> degrees & "cloudy" in Tromsø, 晴れ; f(x) = {1}.\n'
 OBJECT = {"type": "object", "properties": {"x": {"type": "number"}, "label": {"type": "string"}}}
-TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {
-    "text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "number"}}, "places": {"type": "array", "items": OBJECT}}}}}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "description": "d",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "text": {"type": "string"},
+                    "numbers": {"type": "array", "items": {"type": "number"}},
+                    "places": {"type": "array", "items": OBJECT},
+                },
+            },
+        },
+    }
+]
 RESULTS = ("tool", "observation", "ipython", "environment")
 
 
 def longer(write: Callable[[int], str], size: int) -> str:
-    """Return the text of so many parts that it has a size, told from the texts of a few; written in full where parts differ."""
+    """Return the text of so many parts that it has a size, told from the texts of a few; written in full where parts
+    differ.
+    """
     two, three, four = write(2), write(3), write(4)
     at = next((at for at, (one, other) in enumerate(zip(two, three, strict=False)) if one != other), len(two))
     unit = three[at : at + len(three) - len(two)]
@@ -58,17 +77,36 @@ def texts(chat: ChatFormat, size: int) -> Iterator[tuple[str, str, str, Any]]:
 
     turns: list[tuple[str, str, Callable[[], str]]] = [
         ("answer", "assistant_turn", lambda: chat.write(Message("x" + TEXT * count), tools)),
-        ("thought", "assistant_turn", lambda: chat.write(Message("Yes.", thoughts={kind: TEXT * count + "x"} if kind else {}), tools)),
+        (
+            "thought",
+            "assistant_turn",
+            lambda: chat.write(Message("Yes.", thoughts={kind: TEXT * count + "x"} if kind else {}), tools),
+        ),
         ("string", "assistant_turn", lambda: chat.write(Message("", [ToolCall("f", {"text": TEXT * count})]), tools)),
-        ("numbers", "assistant_turn", lambda: chat.write(Message("", [ToolCall("f", {"numbers": number * (size // 26)})]), tools)),
-        ("nested", "assistant_turn", lambda: chat.write(Message("", [ToolCall("f", {"places": [place] * (size // 36)})]), tools)),
+        (
+            "numbers",
+            "assistant_turn",
+            lambda: chat.write(Message("", [ToolCall("f", {"numbers": number * (size // 26)})]), tools),
+        ),
+        (
+            "nested",
+            "assistant_turn",
+            lambda: chat.write(Message("", [ToolCall("f", {"places": [place] * (size // 36)})]), tools),
+        ),
         ("calls", "assistant_turn", lambda: longer(of_calls, size)),
         ("messages", "conversation", lambda: longer(of_messages, size)),
         ("results", "conversation", lambda: longer(of_results, size)),
     ]
     for name, what, write in turns:
         many = chat.definition.repeat is not None and chat.definition.repeat.default is None
-        if own and name in ("string", "numbers", "nested") or name == "calls" and not many or name == "thought" and not kind:
+        if (
+            own
+            and name in ("string", "numbers", "nested")
+            or name == "calls"
+            and not many
+            or name == "thought"
+            and not kind
+        ):
             continue
         try:
             yield name, what, write(), tools
@@ -87,7 +125,9 @@ def seconds(chat: ChatFormat, kind: str, text: str, tools: Any) -> float | str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="constrained.benchmarks.reading", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="constrained.benchmarks.reading", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--size", type=int, default=1_000_000)
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
     parser.add_argument("--shapes", default="", help="only these")
@@ -100,7 +140,10 @@ def main(arguments: list[str] | None = None) -> int:
                 continue
             found = seconds(chat, kind, text, tools)
             slow += isinstance(found, str) or found > MOST
-            told.append(f"{shape} {found if isinstance(found, str) else f'{found:.2f}'}{' !' * (isinstance(found, str) or found > MOST)}")
+            told.append(
+                f"{shape} {found if isinstance(found, str) else f'{found:.2f}'}"
+                f"{' !' * (isinstance(found, str) or found > MOST)}"
+            )
         print(f"{name:22} {'  '.join(told)}", flush=True)
     print(f"{slow} above {MOST} s a megabyte")
     return bool(slow)

@@ -54,7 +54,9 @@ def best_peer(engines: Mapping[str, Row], figure: str) -> float | None:
     return min((row[figure] for name, row in engines.items() if name != OURS and figure in row), default=None)
 
 
-def _ratios(by_case: Mapping[str, Mapping[str, Row]], figures: Mapping[str, tuple[str, float | None]], title: str) -> Table:
+def _ratios(
+    by_case: Mapping[str, Mapping[str, Row]], figures: Mapping[str, tuple[str, float | None]], title: str
+) -> Table:
     table = Table(Column("case", no_wrap=True), *(heading for heading, _ in figures.values()), title=title)
     ratios: dict[str, list[float]] = {figure: [] for figure in figures}
     for case, engines in by_case.items():
@@ -69,7 +71,9 @@ def _ratios(by_case: Mapping[str, Mapping[str, Row]], figures: Mapping[str, tupl
     for name, combine in (("geometric mean", geometric_mean), ("worst", max)):
         table.add_row(name, *(f"×{combine(values):.2f}" if values else "-" for values in ratios.values()))
     if any(target for _, target in figures.values()):
-        table.add_row("target of the mean", *("-" if target is None else f"×{target}" for _, target in figures.values()))
+        table.add_row(
+            "target of the mean", *("-" if target is None else f"×{target}" for _, target in figures.values())
+        )
     return table
 
 
@@ -77,16 +81,36 @@ def _starts(by_case: Mapping[str, Mapping[str, Row]]) -> Table:
     peers = sorted({name for engines in by_case.values() for name in engines} - {OURS})
     table = Table("case", OURS, *peers, title="compile + first mask of an unseen schema, ms")
     for case, engines in by_case.items():
-        table.add_row(case, *(f"{engines[name]['unseen start'] / 1e3:.2f}" if "unseen start" in engines.get(name, {}) else "-" for name in (OURS, *peers)))
+        table.add_row(
+            case,
+            *(
+                f"{engines[name]['unseen start'] / 1e3:.2f}" if "unseen start" in engines.get(name, {}) else "-"
+                for name in (OURS, *peers)
+            ),
+        )
     return table
 
 
 def _cliffs(by_case: Mapping[str, Mapping[str, Row]], bases: Mapping[str, str]) -> Table:
-    table = Table("bounded case", "next to", "compile + first", "unseen avg", "warm p50", title="what a bound costs, × the same without it")
+    table = Table(
+        "bounded case",
+        "next to",
+        "compile + first",
+        "unseen avg",
+        "warm p50",
+        title="what a bound costs, × the same without it",
+    )
     for case, base in bases.items():
         bounded, free = by_case[case][OURS], by_case[base][OURS]
         figures = ("unseen start", "unseen mask avg", "warm mask p50")
-        table.add_row(case, base, *(f"×{bounded[figure] / free[figure]:.2f}" if figure in bounded and figure in free else "-" for figure in figures))
+        table.add_row(
+            case,
+            base,
+            *(
+                f"×{bounded[figure] / free[figure]:.2f}" if figure in bounded and figure in free else "-"
+                for figure in figures
+            ),
+        )
     return table
 
 

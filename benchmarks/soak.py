@@ -2,11 +2,11 @@
 
     python -m constrained.benchmarks.soak --minutes 60 [--seed 1] [--rate 10] [--record]
 
-Several tenants hold live constraints over one vocabulary.  In turn, each brings a schema or a set of tools that nobody has seen,
-compiles it, and walks some sequences of tokens that the masks allow, steered to an end.  Every minute a line says how much memory the
-process has and how long calls took: compiling, the first mask of a state, masks that were known, a token.  At the end a verdict:
-memory and times from the tenth minute on (or the last two thirds of a shorter run), and errors.  Times are wall time; on a busy
-machine read them beside its load.
+Several tenants hold live constraints over one vocabulary.  In turn, each brings a schema or a set of tools that nobody
+has seen, compiles it, and walks some sequences of tokens that the masks allow, steered to an end.  Every minute a line
+says how much memory the process has and how long calls took: compiling, the first mask of a state, masks that were
+known, a token.  At the end a verdict: memory and times from the tenth minute on (or the last two thirds of a shorter
+run), and errors.  Times are wall time; on a busy machine read them beside its load.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ from .stranger import schema, tools
 
 TENANTS = 16  # constraints alive at a time
 FORMATS = ("hermes", "llama3.1", "mistral-v3", "qwen3-coder")
-SHORTEST, WIDTH, BUCKETS = 1e-8, 0.02, 1300  # of a histogram: seconds where it begins, two per cent a bucket, up to 2,000 s
+# of a histogram: seconds where it begins, two per cent a bucket, up to 2,000 s
+SHORTEST, WIDTH, BUCKETS = 1e-8, 0.02, 1300
 STEADY = 0.05  # memory may differ by from the tenth minute on, up and down
 
 
 class Times:
-    """How long calls of one kind took in a minute: a histogram, because a list of millions of numbers would be what grows."""
+    """How long calls of one kind took in a minute: a histogram, because a list of millions of numbers would be what
+    grows.
+    """
 
     def __init__(self) -> None:
         self.counts = np.zeros(BUCKETS, np.int64)
@@ -76,9 +79,16 @@ class Minute:
 
     def row(self, total: int) -> dict[str, Any]:
         return {
-            "minute": round(self.at, 2), "rss_mb": round(rss() / 1e6, 1), "schemas": total, "tokens": self.tokens, "refused": self.refused,
-            "errors": len(self.errors), "load": round(os.getloadavg()[0], 1), "compile_us": self.compiled.percentiles(),
-            "first_us": self.first.percentiles(), "known_us": self.known.percentiles(),
+            "minute": round(self.at, 2),
+            "rss_mb": round(rss() / 1e6, 1),
+            "schemas": total,
+            "tokens": self.tokens,
+            "refused": self.refused,
+            "errors": len(self.errors),
+            "load": round(os.getloadavg()[0], 1),
+            "compile_us": self.compiled.percentiles(),
+            "first_us": self.first.percentiles(),
+            "known_us": self.known.percentiles(),
             "advance_us": self.advanced.percentiles(),
         }
 
@@ -139,7 +149,9 @@ def _drawn(bitmask: Any, words: Any, draw: random.Random) -> int:
     return 32 * word + draw.choice([bit for bit in range(32) if bits >> bit & 1])
 
 
-def serve(grammar: Grammar, vocabulary: Vocabulary, draw: random.Random, tenants: deque[Constraint], minute: Minute) -> None:
+def serve(
+    grammar: Grammar, vocabulary: Vocabulary, draw: random.Random, tenants: deque[Constraint], minute: Minute
+) -> None:
     """Compile a grammar for one tenant; let it and another one walk."""
     begun = time.perf_counter()
     try:
@@ -185,10 +197,16 @@ def verdict(rows: list[dict[str, Any]]) -> dict[str, Any]:
     middle = (max(memory) + min(memory)) / 2
     first = [row["first_us"][1] for row in settled]
     return {
-        "rss_min_mb": min(memory), "rss_max_mb": max(memory), "spread": round((max(memory) - min(memory)) / 2 / middle, 3),
-        "flat": (max(memory) - min(memory)) / 2 <= STEADY * middle, "first_p99_early_us": float(np.median(first[: max(1, len(first) // 3)])),
-        "first_p99_late_us": float(np.median(first[-max(1, len(first) // 3) :])), "schemas": rows[-1]["schemas"],
-        "tokens": sum(row["tokens"] for row in rows), "refused": sum(row["refused"] for row in rows), "errors": sum(row["errors"] for row in rows),
+        "rss_min_mb": min(memory),
+        "rss_max_mb": max(memory),
+        "spread": round((max(memory) - min(memory)) / 2 / middle, 3),
+        "flat": (max(memory) - min(memory)) / 2 <= STEADY * middle,
+        "first_p99_early_us": float(np.median(first[: max(1, len(first) // 3)])),
+        "first_p99_late_us": float(np.median(first[-max(1, len(first) // 3) :])),
+        "schemas": rows[-1]["schemas"],
+        "tokens": sum(row["tokens"] for row in rows),
+        "refused": sum(row["refused"] for row in rows),
+        "errors": sum(row["errors"] for row in rows),
     }
 
 
@@ -197,16 +215,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="constrained.benchmarks.soak", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=math.inf, help="requests a second; by default all that the machine can serve")
+    parser.add_argument(
+        "--rate", type=float, default=math.inf, help="requests a second; by default all that the machine can serve"
+    )
     parser.add_argument("--record", action="store_true", help="write a dated record beside this module")
     options = parser.parse_args()
     vocabulary = vocabularies.llama3() or vocabularies.embedded()
     gc.collect()
     now = datetime.now(UTC)
     head = {
-        "date": now.isoformat(timespec="seconds"), "machine": platform.machine(), "cores": os.cpu_count(),
+        "date": now.isoformat(timespec="seconds"),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "constrained": constrained.__version__, "vocabulary": vocabulary.size, "minutes": options.minutes, "seed": options.seed,
+        "constrained": constrained.__version__,
+        "vocabulary": vocabulary.size,
+        "minutes": options.minutes,
+        "seed": options.seed,
         "rate": options.rate if math.isfinite(options.rate) else None,
     }
     rows = []

@@ -1,20 +1,21 @@
 """How fast are compile, masks and advance, next to llguidance and XGrammar?
 
-All engines live in one process and take turns on every case, in an order that rotates, so that a change of the machine's mood hits all
-of them alike; what counts are the ratios of one run.  Every repetition compiles afresh ("cold": only what belongs to the vocabulary is
-warm) and reads the same tokens once cold and several times warm, each time with a new matcher.  Every mask is checked to allow the token that
-follows: a fast wrong mask does not count.
+All engines live in one process and take turns on every case, in an order that rotates, so that a change of the
+machine's mood hits all of them alike; what counts are the ratios of one run.  Every repetition compiles afresh ("cold":
+only what belongs to the vocabulary is warm) and reads the same tokens once cold and several times warm, each time with
+a new matcher.  Every mask is checked to allow the token that follows: a fast wrong mask does not count.
 
-Our constraints share the states of their automaton through the vocabulary, so that a fresh compile finds what an earlier one of the same
-schema has computed: that is "cold", what a server pays that gets the same tools with every request.  "Unseen" is what it pays for a schema
-that nobody has compiled before: the shared states and the schemas are dropped, and only the masks of text languages stay with the vocabulary.
-The peers' caches over grammars are emptied before every compile, so that both are the same for them.
+Our constraints share the states of their automaton through the vocabulary, so that a fresh compile finds what an
+earlier one of the same schema has computed: that is "cold", what a server pays that gets the same tools with every
+request.  "Unseen" is what it pays for a schema that nobody has compiled before: the shared states and the schemas are
+dropped, and only the masks of text languages stay with the vocabulary. The peers' caches over grammars are emptied
+before every compile, so that both are the same for them.
 
-"Whole request" is compile, then a cold mask and an advance per token.  Engines differ in when they work: XGrammar computes masks while it
-compiles, llguidance and ours when a generation gets there.
+"Whole request" is compile, then a cold mask and an advance per token.  Engines differ in when they work: XGrammar
+computes masks while it compiles, llguidance and ours when a generation gets there.
 
-A figure of one position is the fastest of the repetitions, which filters out what else the machine did; percentiles and averages are over the
-positions of a case.  The first repetition is not recorded.
+A figure of one position is the fastest of the repetitions, which filters out what else the machine did; percentiles and
+averages are over the positions of a case.  The first repetition is not recorded.
 
 A ratio is ours over the better peer at that figure; below 1 means faster.
 """
@@ -67,12 +68,17 @@ def main(*, quick: bool = False, record: Path | None = None, as_json: bool = Fal
         print_report(meta, rows, {case.name: case.base for case in cases if case.base})
 
 
-def measure(engines: Sequence[Engine], cases: Sequence[Case], vocabulary: Vocabulary, repetitions: int) -> list[dict[str, Any]]:
-    """Return one row per case and engine: the figures in microseconds, or the error of an engine that refused the case."""
+def measure(
+    engines: Sequence[Engine], cases: Sequence[Case], vocabulary: Vocabulary, repetitions: int
+) -> list[dict[str, Any]]:
+    """Return one row per case and engine: the figures in microseconds, or the error of an engine that refused the
+    case.
+    """
     samples: dict[tuple[str, str], Samples] = defaultdict(lambda: defaultdict(list))
     errors: dict[tuple[str, str], str] = {}
     tokens = {case.name: _tokens(case, vocabulary) for case in cases}
-    for repetition in range(-1, repetitions):  # the first is not recorded: what belongs to the vocabulary gets warm in it
+    # the first is not recorded: what belongs to the vocabulary gets warm in it
+    for repetition in range(-1, repetitions):
         if repetition == 0:
             samples.clear()
         for number, case in enumerate(cases):
@@ -80,9 +86,15 @@ def measure(engines: Sequence[Engine], cases: Sequence[Case], vocabulary: Vocabu
             for engine in (*engines[turn:], *engines[:turn]):
                 key = case.name, engine.name
                 if key not in errors and sum(map(sum, samples[key]["compile"])) < PATIENCE:
-                    errors.update({key: reason} if (reason := _run(engine, case, tokens[case.name], samples[key])) else {})
+                    errors.update(
+                        {key: reason} if (reason := _run(engine, case, tokens[case.name], samples[key])) else {}
+                    )
         print(f"repetition {repetition + 1} of {repetitions}" if repetition >= 0 else "warmed up", file=sys.stderr)
-    return [_row(case, engine, samples[case.name, engine.name], errors.get((case.name, engine.name))) for case in cases for engine in engines]
+    return [
+        _row(case, engine, samples[case.name, engine.name], errors.get((case.name, engine.name)))
+        for case in cases
+        for engine in engines
+    ]
 
 
 def _tokens(case: Case, vocabulary: Vocabulary) -> list[int]:
@@ -163,7 +175,12 @@ def _row(case: Case, engine: Engine, samples: Samples, error: str | None) -> dic
 def _summary(passes: Sequence[Sequence[int]]) -> dict[str, float]:
     values = np.asarray(passes).min(axis=0) / 1e3
     p50, p90, p99 = np.percentile(values, [50, 90, 99])
-    return {"p50": round(float(p50), 3), "p90": round(float(p90), 3), "p99": round(float(p99), 3), "avg": round(float(values.mean()), 3)}
+    return {
+        "p50": round(float(p50), 3),
+        "p90": round(float(p90), 3),
+        "p99": round(float(p99), 3),
+        "avg": round(float(values.mean()), 3),
+    }
 
 
 def _machine(name: str, vocabulary: Vocabulary, engines: Sequence[Engine]) -> dict[str, Any]:

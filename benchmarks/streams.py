@@ -1,10 +1,11 @@
-"""Labelled texts of chat formats, cut at every place → where a stream or a partial reading says something else than the whole.
+"""Labelled texts of chat formats, cut at every place → where a stream or a partial reading says something else than the
+whole.
 
     python -m constrained.benchmarks.streams FILE…  [--step N]  [--formats hermes,qwen3]
 
-A file is as in `benchmarks.vectors`; what is not valid is left out.  Of a turn, the events of its two parts must add up to what `parse`
-returns for the whole, whatever the cut, and likewise in single characters.  Of everything, the beginning up to the cut must be read without
-an error, and must say nothing that the whole does not say.
+A file is as in `benchmarks.vectors`; what is not valid is left out.  Of a turn, the events of its two parts must add up
+to what `parse` returns for the whole, whatever the cut, and likewise in single characters.  Of everything, the
+beginning up to the cut must be read without an error, and must say nothing that the whole does not say.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Said = tuple[str, dict[str, str], list[ToolCall], str | None]
 
 
 def total(events: Iterable[Event]) -> Said:
-    """Return what events add up to: content, thoughts, calls, stop.  Raises: ValueError: they come in no order that makes sense."""
+    """Return what events add up to: content, thoughts, calls, stop.  Raises: ValueError: they come in no order that
+    makes sense.
+    """
     content, stop = "", None
     thoughts: dict[str, str] = {}
     started, calls = 0, list[ToolCall]()
@@ -52,7 +55,12 @@ def total(events: Iterable[Event]) -> Said:
 
 def said(message: Message) -> Said:
     """Return of a message what its events tell."""
-    return message.content, {kind: text for kind, text in message.thoughts.items() if text}, message.tool_calls, message.stop
+    return (
+        message.content,
+        {kind: text for kind, text in message.thoughts.items() if text},
+        message.tool_calls,
+        message.stop,
+    )
 
 
 def streamed(chat: ChatFormat, pieces: Iterable[str | bytes], arguments: dict[str, Any]) -> Said:
@@ -87,7 +95,11 @@ def faults(row: dict[str, Any], step: int) -> Iterator[str]:
     is_turn = kind == "assistant_turn"
     if is_turn:
         data = text.encode()
-        for name, pieces in (("in one piece", [text]), ("in characters", list(text)), ("in bytes", [data[at : at + 1] for at in range(len(data))])):
+        for name, pieces in (
+            ("in one piece", [text]),
+            ("in characters", list(text)),
+            ("in bytes", [data[at : at + 1] for at in range(len(data))]),
+        ):
             try:
                 if (found := streamed(chat, pieces, arguments)) != said(whole):
                     yield f"{name}: {found} for {said(whole)}"
@@ -119,9 +131,13 @@ def _more_than(part: Any, whole: Any) -> Iterator[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="constrained.benchmarks.streams", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="constrained.benchmarks.streams", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--step", type=int, default=1, help="characters from cut to cut; of conversations ten times as many")
+    parser.add_argument(
+        "--step", type=int, default=1, help="characters from cut to cut; of conversations ten times as many"
+    )
     parser.add_argument("--formats", default="", help="only these")
     options = parser.parse_args(arguments)
     only, wrong = set(filter(None, options.formats.split(","))), 0
@@ -137,7 +153,11 @@ def main(arguments: list[str] | None = None) -> int:
             wrong += bool(told)
             if told:
                 print(row["id"], repr(row["text"])[:200], *told[:3], f"{len(told)} in all", sep="\n  ", flush=True)
-        print(f"{path.name}: {', '.join(f'{name} {count:,}' for name, count in sorted(counts.items()))}; {time.process_time() - started:.0f} s", flush=True)
+        print(
+            f"{path.name}: {', '.join(f'{name} {count:,}' for name, count in sorted(counts.items()))}; "
+            f"{time.process_time() - started:.0f} s",
+            flush=True,
+        )
     print(f"{wrong} texts differ")
     return bool(wrong)
 

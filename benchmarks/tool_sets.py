@@ -1,4 +1,6 @@
-"""Three sets of tools for every format, each with a call: one tool, every kind of argument, many tools.  The laws hold for each."""
+"""Three sets of tools for every format, each with a call: one tool, every kind of argument, many tools.  The laws hold
+for each.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,19 @@ from constrained import ChatFormat
 
 def _tool(name: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     parameters = {"type": "object", "properties": properties, "required": required}
-    return {"type": "function", "function": {"name": name, "description": f"{name} of a demonstration", "parameters": parameters}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": f"{name} of a demonstration", "parameters": parameters},
+    }
 
 
 _WEATHER = _tool(
     "get_weather",
-    {"city": {"type": "string", "maxLength": 20}, "unit": {"enum": ["celsius", "fahrenheit"]}, "days": {"type": "integer", "minimum": 1, "maximum": 14}},
+    {
+        "city": {"type": "string", "maxLength": 20},
+        "unit": {"enum": ["celsius", "fahrenheit"]},
+        "days": {"type": "integer", "minimum": 1, "maximum": 14},
+    },
     ["city"],
 )
 _EVERYTHING = _tool(
@@ -32,13 +41,20 @@ _EVERYTHING = _tool(
 _EVERYTHING["function"]["parameters"]["$defs"] = {
     "person": {
         "type": "object",
-        "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 12}, "guardian": {"$ref": "#/$defs/person"}},
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 12},
+            "guardian": {"$ref": "#/$defs/person"},
+        },
         "required": ["name"],
         "additionalProperties": False,
     }
 }
 _MANY = [
-    _tool(f"lookup_{number}", {"key": {"type": "string", "maxLength": 8}, "limit": {"type": "integer", "minimum": 0, "maximum": number}}, ["key"])
+    _tool(
+        f"lookup_{number}",
+        {"key": {"type": "string", "maxLength": 8}, "limit": {"type": "integer", "minimum": 0, "maximum": number}},
+        ["key"],
+    )
     for number in range(1, 21)
 ]
 

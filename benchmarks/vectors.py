@@ -2,8 +2,10 @@
 
     python -m constrained.benchmarks.vectors FILE…  [--all]  [--name RENAMED=FORMAT]
 
-A file has one JSON object per line: format, kind, text, tools, options, valid, and, where known, expect (the calls), canonical and layer.
-Checked: the verdict; of valid texts the calls, and that the canonical grammar takes exactly the canonical ones; of others the layer.
+A file has one JSON object per line: format, kind, text, tools, options, valid, and, where known, expect (the calls),
+canonical and layer.
+Checked: the verdict; of valid texts the calls, and that the canonical grammar takes exactly the canonical ones; of
+others the layer.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ def _results(row: dict[str, Any], found: object) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="constrained.benchmarks.vectors", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="constrained.benchmarks.vectors", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--quiet", action="store_true", help="counts only")
     options = parser.parse_args(arguments)

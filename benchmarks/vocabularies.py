@@ -1,6 +1,7 @@
 """Real vocabularies from installed packages, and the embedded one where they are missing.
 
-The files are read without importing the packages that hold them: `llama-models` and `mistral-common` would load much more.
+The files are read without importing the packages that hold them: `llama-models` and `mistral-common` would load much
+more.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from constrained.default_model import WIDTH, load_tokenizer
 
 # The 256 special tokens follow the 128,000 texts; the reserved ones fill up.
 _LLAMA3_NAMED = (
-    "<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>", "<|finetune_right_pad_id|>",
-    "<|step_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>", "<|image|>",
+    "<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>",
+    "<|finetune_right_pad_id|>",
+    "<|step_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>",
+    "<|image|>",
 )  # fmt: skip
 _LLAMA3_TEXTS, _LLAMA3_SPECIAL = 128_000, 256
 
@@ -39,7 +42,9 @@ def llama3_special() -> dict[str, int]:
 
 @lru_cache
 def llama3() -> Vocabulary | None:
-    """Return Llama 3.1's vocabulary: 128,256 ids, all formats' special tokens on its reserved ids; None where it is not installed."""
+    """Return Llama 3.1's vocabulary: 128,256 ids, all formats' special tokens on its reserved ids; None where it is not
+    installed.
+    """
     path = llama3_file()
     if path is None:
         return None
@@ -52,13 +57,17 @@ def llama3() -> Vocabulary | None:
 
 @lru_cache
 def mistral() -> Vocabulary | None:
-    """Return the Mistral v3 vocabulary with the formats' special tokens after its 32,768 ids; None where it is not installed."""
+    """Return the Mistral v3 vocabulary with the formats' special tokens after its 32,768 ids; None where it is not
+    installed.
+    """
     path = mistral_file()
     if path is None:
         return None
     plain = Vocabulary.from_tokenizer(path)
     added = {name: plain.size + i for i, name in enumerate(sorted(_format_tokens() - set(plain.special)))}
-    return Vocabulary(plain.tokens, special={**plain.special, **added}, stop=plain.stop, size=plain.size + len(added) + 27)
+    return Vocabulary(
+        plain.tokens, special={**plain.special, **added}, stop=plain.stop, size=plain.size + len(added) + 27
+    )
 
 
 @lru_cache

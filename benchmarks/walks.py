@@ -1,15 +1,17 @@
 """Does every walk along the masks reach an end?
 
-    python -m constrained.benchmarks.walks SCHEMAS.jsonl[.gz] [--walks 3] [--tokens 60] [--vocabulary llama3|embedded|bytes]
+    python -m constrained.benchmarks.walks SCHEMAS.jsonl[.gz] [--walks 3] [--tokens 60] [--vocabulary
+    llama3|embedded|bytes]
 
-Each line holds {"id": …, "schema": …}.  A walk draws tokens from the masks, a first byte and then a token, so that rare ways are taken as
-often as common ones; half of the draws inside strings are left to chance.  After a number of tokens it is steered towards the end: it
-stops where it may, closes what is open where it can, writes the keys that jsonschema misses in the open object, and opens what must be
-opened with what is simplest.  It never goes back.
+Each line holds {"id": …, "schema": …}.  A walk draws tokens from the masks, a first byte and then a token, so that rare
+ways are taken as often as common ones; half of the draws inside strings are left to chance.  After a number of tokens
+it is steered towards the end: it stops where it may, closes what is open where it can, writes the keys that jsonschema
+misses in the open object, and opens what must be opened with what is simplest.  It never goes back.
 
-A *dead end* is a position where no token is allowed and the text may not end: a mask has lied, and a model would be stuck.  A walk that is
-still going `LOST` tokens after it should have ended goes where a search over the bytes finds an end; it is *unfinished* if it never gets there.
-What a finished walk wrote is read with `json` and validated with `jsonschema`; "invalid" counts texts that are not valid.
+A *dead end* is a position where no token is allowed and the text may not end: a mask has lied, and a model would be
+stuck.  A walk that is still going `LOST` tokens after it should have ended goes where a search over the bytes finds an
+end; it is *unfinished* if it never gets there. What a finished walk wrote is read with `json` and validated with
+`jsonschema`; "invalid" counts texts that are not valid.
 
 Cost: 1,000 schemas of MaskBench, three walks each on the Llama 3 vocabulary: about six minutes.
 """
@@ -45,7 +47,8 @@ LOST = 300  # tokens of it, after which an end is searched for
 MOST_STATES = 20_000  # of a search for an end
 MOST_MATCHED = 1_000  # states of a pattern that are searched for a text
 QUOTES = b"\"'"
-# First bytes in the order in which a steered walk prefers them outside strings: what closes, what is short, what opens something new last.
+# First bytes in the order in which a steered walk prefers them outside strings: what closes, what is short, what opens
+# something new last.
 PREFERENCE = (b"}", b"]", b")", QUOTES, b",", b":", b"ntfNTF", b"eE", b"0123456789", b"-", b"[", b"{")
 FINISHED, DEAD_END, UNFINISHED, REFUSED, INVALID = "finished", "dead end", "unfinished", "refused", "finished, invalid"
 
@@ -67,7 +70,8 @@ class Drawer:
     """Chooses among allowed tokens of one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._first = np.array([text[0] if text else 256 for text in vocabulary.tokens], np.int16)  # (size,) 256 = special or unused
+        # (size,) 256 = special or unused
+        self._first = np.array([text[0] if text else 256 for text in vocabulary.tokens], np.int16)
         lengths = np.array([min(len(text or b""), 99) for text in vocabulary.tokens])
         self._outside = _ranks(PREFERENCE)[self._first] * 100 + lengths  # (size,) smaller = rather
         # Per quote: (size,) the token that is the quote first, then what starts with it, then all others alike.
@@ -81,7 +85,9 @@ class Drawer:
         return int(chosen[chance.randrange(len(chosen))])
 
     def closing(self, allowed: npt.NDArray[np.bool_], chance: random.Random, quote: int | None) -> int:
-        """Return a token that leads towards the end, `quote` being that of an open string; now and then another one, so that no loop lasts for ever."""
+        """Return a token that leads towards the end, `quote` being that of an open string; now and then another one, so
+        that no loop lasts for ever.
+        """
         tokens = allowed.nonzero()[0]
         if chance.random() >= 0.05:
             ranks = (self._outside if quote is None else self._inside[quote])[tokens]
@@ -96,10 +102,18 @@ def _ranks(preference: Sequence[bytes]) -> npt.NDArray[np.int64]:
     return ranks
 
 
-def walk(matcher: Matcher, drawer: Drawer, chance: random.Random, tokens: int, names: Sequence[str] = (), validator: Any = None) -> str:
+def walk(
+    matcher: Matcher,
+    drawer: Drawer,
+    chance: random.Random,
+    tokens: int,
+    names: Sequence[str] = (),
+    validator: Any = None,
+) -> str:
     """Walk and return what became of it; the matcher stays where the walk ended.
 
-    names: keys that an object may need, written where they fit on the way to the end, first those that the validator misses there.
+    names: keys that an object may need, written where they fit on the way to the end, first those that the validator
+    misses there.
     """
     stop = list(matcher.constraint.vocabulary.stop)
     while len(matcher.tokens) < tokens + PATIENCE + PATIENCE_PER_NAME * len(names):
@@ -131,7 +145,9 @@ def _writes_name(matcher: Matcher, quote: int, names: Sequence[str]) -> bool:
     kernel, start = matcher.constraint.place()
     at = kernel.step_bytes(start, matcher.text())
     for name in names:
-        text = (json.dumps(name, ensure_ascii=False) if quote == ord('"') else repr(name))[1:-1].encode("utf-8", "surrogatepass")
+        text = (json.dumps(name, ensure_ascii=False) if quote == ord('"') else repr(name))[1:-1].encode(
+            "utf-8", "surrogatepass"
+        )
         text += bytes([quote]) + b":"
         if kernel.step_bytes(at, text):
             _advance(matcher, text)
@@ -193,13 +209,17 @@ def _closes_string(matcher: Matcher, quote: int) -> bool:
 
 
 def _ends(matcher: Matcher) -> bool:
-    """Write a shortest rest of the text, in few characters if that can be, else in printable ASCII; say whether one was found."""
+    """Write a shortest rest of the text, in few characters if that can be, else in printable ASCII; say whether one was
+    found.
+    """
     kernel, _ = matcher.constraint.place()
     return any(_goes(matcher, alphabet, kernel.is_final, b"") for alphabet in (_FEW, _PRINTABLE))
 
 
 def _goes(matcher: Matcher, alphabet: bytes, is_goal: Callable[[int], bool], then: bytes) -> bool:
-    """Write the shortest text over some bytes that leads to a goal, and what comes `then`; say whether one was found."""
+    """Write the shortest text over some bytes that leads to a goal, and what comes `then`; say whether one was
+    found.
+    """
     kernel, begin = matcher.constraint.place()
     start = kernel.step_bytes(begin, matcher.text())
     came: dict[int, tuple[int, int]] = {start: (start, 0)}  # state → the state before it, and the byte between them
@@ -238,10 +258,20 @@ def needed_names(schema: Any) -> list[str]:
     while todo:
         part = todo.pop()
         if isinstance(part, dict):
-            lists = [part.get("required"), *(part["dependentRequired"].values() if isinstance(part.get("dependentRequired"), dict) else ())]
-            found.update((name, None) for names in lists if isinstance(names, list) for name in names if isinstance(name, str))
-            patterns = [part.get("pattern"), *(part["patternProperties"] if isinstance(part.get("patternProperties"), dict) else ())]
-            found.update((text, None) for pattern in patterns if isinstance(pattern, str) and (text := _shortest_match(pattern)))
+            lists = [
+                part.get("required"),
+                *(part["dependentRequired"].values() if isinstance(part.get("dependentRequired"), dict) else ()),
+            ]
+            found.update(
+                (name, None) for names in lists if isinstance(names, list) for name in names if isinstance(name, str)
+            )
+            patterns = [
+                part.get("pattern"),
+                *(part["patternProperties"] if isinstance(part.get("patternProperties"), dict) else ()),
+            ]
+            found.update(
+                (text, None) for pattern in patterns if isinstance(pattern, str) and (text := _shortest_match(pattern))
+            )
             todo += part.values()
         elif isinstance(part, list):
             todo += part
@@ -275,7 +305,9 @@ def _open_quote(text: bytes) -> int | None:
     return text[found.end()] if found.end() < len(text) else None
 
 
-def check(schema: Any, vocabulary: Vocabulary, drawer: Drawer, options: argparse.Namespace, tally: Tally, name: str) -> None:
+def check(
+    schema: Any, vocabulary: Vocabulary, drawer: Drawer, options: argparse.Namespace, tally: Tally, name: str
+) -> None:
     """Walk through one schema."""
     try:
         constraint = compile(Grammar.from_json_schema(schema), vocabulary)
@@ -288,7 +320,9 @@ def check(schema: Any, vocabulary: Vocabulary, drawer: Drawer, options: argparse
     for number in range(options.walks):
         matcher = constraint.matcher()
         try:
-            outcome = walk(matcher, drawer, random.Random(f"{options.seed} {number} {name}"), options.tokens, names, validator)
+            outcome = walk(
+                matcher, drawer, random.Random(f"{options.seed} {number} {name}"), options.tokens, names, validator
+            )
         except ConstrainedError as error:
             outcome = f"error: {type(error).__name__}"
             tally.note(f"{name}: {error} after {matcher.text()!r}")
@@ -317,7 +351,9 @@ def invalid(validator: Any, text: bytes) -> str:
 
 
 def _float(text: str) -> int | float:
-    """Return an int for a whole number, as all drafts but the fourth read it; OverflowError where a float would be far off."""
+    """Return an int for a whole number, as all drafts but the fourth read it; OverflowError where a float would be far
+    off.
+    """
     if len(text) > 300 or abs(int(text.lower().partition("e")[2] or 0)) > 300:
         raise OverflowError(text)
     exact = Decimal(text)
@@ -328,7 +364,11 @@ def _validator(schema: Any) -> Any:
     from jsonschema import Draft202012Validator, validators
 
     declares = isinstance(schema, dict) and "$schema" in schema
-    return validators.validator_for(schema, default=Draft202012Validator)(schema) if declares else Draft202012Validator(schema)
+    return (
+        validators.validator_for(schema, default=Draft202012Validator)(schema)
+        if declares
+        else Draft202012Validator(schema)
+    )
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -344,7 +384,9 @@ def _vocabulary(name: str) -> Vocabulary:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Walk through the schemas of a file and print the counts; return 1 if a walk met a dead end or wrote something invalid."""
+    """Walk through the schemas of a file and print the counts; return 1 if a walk met a dead end or wrote something
+    invalid.
+    """
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("schemas", type=Path)
     parser.add_argument("--walks", type=int, default=3)

@@ -14,7 +14,8 @@ The flow, from what is known before a request to what happens at every token::
 >>> [token for token in range(8) if matcher.accepts(token)]
 [1, 2]
 
-Names load on first use, so that importing the package costs next to nothing; nothing here imports torch or transformers.
+Names load on first use, so that importing the package costs next to nothing; nothing here imports torch or
+transformers.
 """
 
 from __future__ import annotations

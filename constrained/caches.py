@@ -1,17 +1,19 @@
-"""The caches of the process: what was computed from inputs and can be computed again, in one registry with one bound and one `clear`.
+"""The caches of the process: what was computed from inputs and can be computed again, in one registry with one bound
+and one `clear`.
 
-Vocabularies bound what belongs to them (`engine.memory.registry`).  What belongs to nobody, such as parsed patterns, nodes of expressions and
-machines of small schemas, is kept here: whoever keeps something says how many bytes it takes (`charge`), and when these are too many,
-every cache forgets what it holds.  So nothing has to be counted down, and what is used all the time is back after a moment.  Whoever
-holds a cached thing keeps it; a cache may be emptied at any moment, even while something for it is being computed.
+Vocabularies bound what belongs to them (`engine.memory.registry`).  What belongs to nobody, such as parsed patterns,
+nodes of expressions and machines of small schemas, is kept here: whoever keeps something says how many bytes it takes
+(`charge`), and when these are too many, every cache forgets what it holds.  So nothing has to be counted down, and what
+is used all the time is back after a moment.  Whoever holds a cached thing keeps it; a cache may be emptied at any
+moment, even while something for it is being computed.
 
-Refused: a bound on entries alone, as one entry may be a pattern of a thousand states; a bound per cache, as which of them a process fills
-depends on its inputs.
+Refused: a bound on entries alone, as one entry may be a pattern of a thousand states; a bound per cache, as which of
+them a process fills depends on its inputs.
 Tables that no input changes (Unicode, formats, calendars) are not counted and stay.
 
-What was forgotten lies in pieces all over the heap, and the C library of Linux keeps free pages for itself; so it is asked to return them
-after every quarter of the bound (`malloc_trim`, 1 to 6 ms).  Without that a process that compiled 60,000 schemas grew from 215 to 289 MB, though what it
-held stayed the same.
+What was forgotten lies in pieces all over the heap, and the C library of Linux keeps free pages for itself; so it is
+asked to return them after every quarter of the bound (`malloc_trim`, 1 to 6 ms).  Without that a process that compiled
+60,000 schemas grew from 215 to 289 MB, though what it held stayed the same.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def forgets(forget: Callable[[], None]) -> Callable[[], None]:
 
 
 def clear() -> None:
-    """Empty all caches of the process; for measuring what something costs that nobody has seen, and to give memory back."""
+    """Empty all caches of the process; for measuring what something costs that nobody has seen, and to give memory
+    back.
+    """
     for _ in range(2):  # some keep what they forget until the next time
         _forget()
     _give_back()
@@ -60,7 +64,9 @@ def _give_back() -> None:
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """Return `malloc_trim` of glibc; None where there is another C library, which needs no asking or cannot be asked."""
+    """Return `malloc_trim` of glibc; None where there is another C library, which needs no asking or cannot be
+    asked.
+    """
     if sys.platform == "linux":
         with suppress(ImportError, OSError, AttributeError):
             import ctypes

@@ -10,7 +10,8 @@
     ├── LimitExceeded         a bound on work or memory was reached
     └── Rejected              a text or token is not in the language                       (the text's fault)
 
-A message answers four questions: *what* failed, *where*, *because* of what, and what to do *instead*.  Its first line stands alone.
+A message answers four questions: *what* failed, *where*, *because* of what, and what to do *instead*.  Its first line
+stands alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from typing import Any
 
 
 def compose(
-    what: str, where: str | None = None, because: str | None = None, instead: str | None = None, shown: str | None = None,
+    what: str,
+    where: str | None = None,
+    because: str | None = None,
+    instead: str | None = None,
+    shown: str | None = None,
 ) -> str:
     """Return the message in the house form; absent parts leave no trace.
 
@@ -39,10 +44,16 @@ def compose(
 
 
 def _cut(part: str, most: int) -> str:
-    """Return a part of a message in `most` bytes of UTF-8: a message quotes what strangers wrote, and that may be long or no text at all."""
+    """Return a part of a message in `most` bytes of UTF-8: a message quotes what strangers wrote, and that may be long
+    or no text at all.
+    """
     if len(part) * 4 <= most and part.isascii():
         return part
-    data = part[: most + 1].encode("utf-8", "backslashreplace") if len(part) > 2 * most else part.encode("utf-8", "backslashreplace")
+    data = (
+        part[: most + 1].encode("utf-8", "backslashreplace")
+        if len(part) > 2 * most
+        else part.encode("utf-8", "backslashreplace")
+    )
     if len(data) <= most and len(part) <= 2 * most:
         return data.decode()
     tail = part[-(most // 4) :].encode("utf-8", "backslashreplace")[-(most // 4) :].decode("utf-8", "ignore")
@@ -50,7 +61,8 @@ def _cut(part: str, most: int) -> str:
 
 
 def shown(value: object, most: int = 60) -> str:
-    """Return how messages show a value that a caller handed over: its `repr`, cut, or its type where it has none that is fit to print.
+    """Return how messages show a value that a caller handed over: its `repr`, cut, or its type where it has none that
+    is fit to print.
 
     >>> shown("no"), shown(10**100), shown("x" * 100, 10)
     ("'no'", 'an int of 333 bits', "'xxxxxxxx…")
@@ -70,7 +82,9 @@ def shown(value: object, most: int = 60) -> str:
 class ConstrainedError(Exception):
     """Base of all errors here; the parts of the message are attributes."""
 
-    def __init__(self, what: str, *, where: str | None = None, because: str | None = None, instead: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, where: str | None = None, because: str | None = None, instead: str | None = None
+    ) -> None:
         super().__init__(compose(what, where, because, instead))
         self.what, self.where, self.because, self.instead = what, where, because, instead
 
@@ -121,13 +135,14 @@ class LimitExceeded(ConstrainedError, RuntimeError):
 class Rejected(ConstrainedError):
     """A text or token is not in the language.
 
-    `position` counts bytes from the start of the text (tokens: of what was generated); `expected` says what could have come.  Of a chat
-    format's text, `layer` is "structure" (tokens, roles, stops, order), "syntax" (of arguments), "tool" or "schema"; `line` and `column`
-    count from 1; `message` and `call` number them from 1, `pointer` is the JSON pointer inside the call's arguments, `rule` the rule of the
-    format that was being read, `keyword` and `schema_pointer` the keyword of the tool's schema; `others`: what else is wrong, if asked for.
+    `position` counts bytes from the start of the text (tokens: of what was generated); `expected` says what could have
+    come.  Of a chat format's text, `layer` is "structure" (tokens, roles, stops, order), "syntax" (of arguments),
+    "tool" or "schema"; `line` and `column` count from 1; `message` and `call` number them from 1, `pointer` is the JSON
+    pointer inside the call's arguments, `rule` the rule of the format that was being read, `keyword` and
+    `schema_pointer` the keyword of the tool's schema; `others`: what else is wrong, if asked for.
 
-    PERF: to find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the answers; so a
-    rejection may know its `reasons` only when it is asked, see `worded_later`.
+    PERF: to find out what could have come may cost as much as ten masks, and whoever tries tokens reads few of the
+    answers; so a rejection may know its `reasons` only when it is asked, see `worded_later`.
     """
 
     layer: str | None = None
@@ -144,7 +159,9 @@ class Rejected(ConstrainedError):
 
     @classmethod
     def worded_later(cls, reasons: Callable[[], dict[str, Any]]) -> Rejected:
-        """Return a rejection that finds its attributes and message, the arguments of the class, when they are first read."""
+        """Return a rejection that finds its attributes and message, the arguments of the class, when they are first
+        read.
+        """
         error = cls.__new__(cls)
         error.__dict__["_reasons"] = reasons
         return error

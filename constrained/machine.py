@@ -1,15 +1,17 @@
 """The protocol between languages and the engine: what a machine state is.
 
-Grammars, regular expressions and JSON Schemas turn into *machine states*; the engine determinises them while it reads bytes.
-Everything is lazy: a state is an object that can list its outgoing edges once, when somebody first gets there.  The alternative,
-compiling a grammar into tables up front, costs time for parts that a generation never visits and makes bounds such as
-``maxLength: 10000`` expensive.
+Grammars, regular expressions and JSON Schemas turn into *machine states*; the engine determinises them while it reads
+bytes. Everything is lazy: a state is an object that can list its outgoing edges once, when somebody first gets there.
+The alternative, compiling a grammar into tables up front, costs time for parts that a generation never visits and makes
+bounds such as ``maxLength: 10000`` expensive.
 
-Two alphabets meet here.  A `State` reads bytes (and special tokens); a `Language` reads the code points of a text *value*.
-`Text` joins them: it is the state that reads a text of a language as a surface spells it (quotes, escapes, UTF-8).
+Two alphabets meet here.  A `State` reads bytes (and special tokens); a `Language` reads the code points of a text
+*value*. `Text` joins them: it is the state that reads a text of a language as a surface spells it (quotes, escapes,
+UTF-8).
 
-This module holds no algorithm; the engine's two kernels (`engine.twin.automaton` and the compiled one) give the meaning, and the law of the
-mask tests it.  Left out on purpose: nullable callees and left recursion.  Lowering removes both, so that every call reads a byte.
+This module holds no algorithm; the engine's two kernels (`engine.twin.automaton` and the compiled one) give the
+meaning, and the law of the mask tests it.  Left out on purpose: nullable callees and left recursion.  Lowering removes
+both, so that every call reads a byte.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class MarkerSafe(int):
         return Surface(int(self))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or isinstance(other, MarkerSafe) and int(self) == int(other) and self.markers == other.markers
+        return (
+            self is other or isinstance(other, MarkerSafe) and int(self) == int(other) and self.markers == other.markers
+        )
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -64,8 +68,8 @@ class MarkerSafe(int):
 class Edges(NamedTuple):
     """What leaves a machine state.
 
-    Invariants: ranges are inclusive and disjoint; every target is live (some word leads from it to acceptance); a callee never
-    accepts the empty word; no chain of calls returns to its own state without reading a byte.
+    Invariants: ranges are inclusive and disjoint; every target is live (some word leads from it to acceptance); a
+    callee never accepts the empty word; no chain of calls returns to its own state without reading a byte.
     """
 
     ranges: tuple[tuple[int, int, State], ...] = ()  # (low byte, high byte, next)
@@ -86,7 +90,8 @@ class Widened(NamedTuple):
 class State(Protocol):
     """A machine state: hashable; equal states denote the same language; `expand` is called at most once per kernel.
 
-    It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see `engine.budget.shortest_ways`).
+    It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see
+    `engine.budget.shortest_ways`).
     """
 
     def expand(self) -> Edges: ...
@@ -96,7 +101,8 @@ class State(Protocol):
 class Language(Protocol):
     """A state of a text language over code points; surrogates never occur.
 
-    What a kernel may also ask, to be faster: `literal_set`, `counted`, `lasting` (see `regex.Expr`), `goes_on` (see number states).
+    What a kernel may also ask, to be faster: `literal_set`, `counted`, `lasting` (see `regex.Expr`), `goes_on` (see
+    number states).
     """
 
     @property
@@ -116,14 +122,15 @@ class Language(Protocol):
 class Dispatch:
     """The state after a text whose continuation depends on the text that was read.
 
-    Behind `Text(surface, LiteralSet)` the kernel calls `after(label)`, the index of the text in the set.  With ``records`` set,
-    behind any other language, it calls `after_text(text)` with the decoded text, or with None for "some text outside `special`".
+    Behind `Text(surface, LiteralSet)` the kernel calls `after(label)`, the index of the text in the set.  With
+    ``records`` set, behind any other language, it calls `after_text(text)` with the decoded text, or with None for
+    "some text outside `special`".
 
-    Invariants: for every text t outside `special`, what after_text(t) reads is a part of what after_text(None) reads; and a token can only
-    tell them apart if it reads `tells_from` bytes behind the text, one of them in `told_by` unless that is empty; or the whole of a second
-    such text.
-    `alike` (with ``records``): texts outside `special` matter only in that what follows may refuse the same text again, where it reads a
-    text of the same language as here, or of one that has none of its texts.
+    Invariants: for every text t outside `special`, what after_text(t) reads is a part of what after_text(None) reads;
+    and a token can only tell them apart if it reads `tells_from` bytes behind the text, one of them in `told_by` unless
+    that is empty; or the whole of a second such text.
+    `alike` (with ``records``): texts outside `special` matter only in that what follows may refuse the same text again,
+    where it reads a text of the same language as here, or of one that has none of its texts.
     None as result: the text is refused.
     """
 
@@ -174,7 +181,9 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of `language` as `surface` spells it, quotes included; accepts at its end.  The kernels expand it themselves."""
+    """A text of `language` as `surface` spells it, quotes included; accepts at its end.  The kernels expand it
+    themselves.
+    """
 
     surface: Surface | MarkerSafe
     language: Language
@@ -186,8 +195,9 @@ class Text:
 class LiteralSet:
     """A finite set of texts, read as a trie that nobody builds: a range of a sorted tuple and a depth.
 
-    The texts read so far agree on their first `depth` characters; ``texts[low:high]`` are those that remain.  Texts whose bit is set
-    in `excluded` do not belong to the set (properties already written), without a new tuple for every subset.
+    The texts read so far agree on their first `depth` characters; ``texts[low:high]`` are those that remain.  Texts
+    whose bit is set in `excluded` do not belong to the set (properties already written), without a new tuple for every
+    subset.
 
     Invariants: texts is sorted and without duplicates; low < high; some text of the range is not excluded.
     Cost: a step is a binary search; nothing is allocated but the successor.
@@ -195,7 +205,9 @@ class LiteralSet:
 
     __slots__ = ("texts", "excluded", "low", "high", "depth")
 
-    def __init__(self, texts: tuple[str, ...], excluded: int = 0, low: int = 0, high: int | None = None, depth: int = 0) -> None:
+    def __init__(
+        self, texts: tuple[str, ...], excluded: int = 0, low: int = 0, high: int | None = None, depth: int = 0
+    ) -> None:
         self.texts, self.excluded, self.low, self.depth = texts, excluded, low, depth
         self.high = len(texts) if high is None else high
 
@@ -239,11 +251,14 @@ class LiteralSet:
 
 
 class ObjectTable(NamedTuple):
-    """An object with keys in any order, as facts: what a kernel may run natively instead of expanding states one by one.
+    """An object with keys in any order, as facts: what a kernel may run natively instead of expanding states one by
+    one.
 
-    A state that has it as `object_table` stands behind the opening bracket, with nothing written; its `expand` gives the same language.
-    Invariants: names is sorted; required is within usable; every value and cell language is non-empty; a cell's language has, wherever it
-    is alive, more texts than will ever be written, so that refusing written ones leads into no dead end.
+    A state that has it as `object_table` stands behind the opening bracket, with nothing written; its `expand` gives
+    the same language.
+    Invariants: names is sorted; required is within usable; every value and cell language is non-empty; a cell's
+    language has, wherever it is alive, more texts than will ever be written, so that refusing written ones leads into
+    no dead end.
     """
 
     names: tuple[str, ...]
@@ -252,7 +267,8 @@ class ObjectTable(NamedTuple):
     special: frozenset[str]  # the names, which no cell may spell
     cells: tuple[Language, ...]  # disjoint languages of all other keys
     value: Callable[[int], State]  # what reads the value of names[i], or of cells[i - len(names)]
-    shared: tuple[Hashable, ...]  # a name for colon and value of each cell, equal only where both machines are; None: no name
+    # a name for colon and value of each cell, equal only where both machines are; None: no name
+    shared: tuple[Hashable, ...]
     least: int  # number of keys
     most: int | None
     surface: Surface | MarkerSafe  # of the keys

@@ -1,15 +1,17 @@
 """Work units: the bound on what one constraint may compute, the same on every machine.
 
-Whoever computes something whose size the input decides calls `spend`: a derivative, a node of a normal form, a conjunction tried, a
-thousand nodes of a trie.  One unit stands for about a microsecond of one core.  The budget is that of the innermost `metered` block of
-the thread; outside of any block work is free, so that the modules below need not know who asks.
+Whoever computes something whose size the input decides calls `spend`: a derivative, a node of a normal form, a
+conjunction tried, a thousand nodes of a trie.  One unit stands for about a microsecond of one core.  The budget is that
+of the innermost `metered` block of the thread; outside of any block work is free, so that the modules below need not
+know who asks.
 
-What counts is work that is done: results that a cache already holds cost nothing, and what was published before a budget ran out stays
-valid, so that a second try with more units goes on where the first one stopped.
+What counts is work that is done: results that a cache already holds cost nothing, and what was published before a
+budget ran out stays valid, so that a second try with more units goes on where the first one stopped.
 
-A `Budget` may also carry a deadline (wall time) and a `cancelled` callback for callers that need them; both are asked every
-`CHECK` units.  A budget that lives as long as a constraint is a leaky bucket: every operation that computes gives a little back, so that
-what one input costs is bounded, and a long generation never runs out.  Left out on purpose: a bound on memory, which the caches themselves keep.
+A `Budget` may also carry a deadline (wall time) and a `cancelled` callback for callers that need them; both are asked
+every `CHECK` units.  A budget that lives as long as a constraint is a leaky bucket: every operation that computes gives
+a little back, so that what one input costs is bounded, and a long generation never runs out.  Left out on purpose: a
+bound on memory, which the caches themselves keep.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ class Placed(Protocol):
 class Budget:
     """Units of work that may still be done.
 
-    limit: units (None: no bound).  deadline: seconds from now, or from the last `renew`.  cancelled: asked now and then; true ends the
-    work.  refill: units that `renew` gives back.
+    limit: units (None: no bound).  deadline: seconds from now, or from the last `renew`.  cancelled: asked now and
+    then; true ends the work.  refill: units that `renew` gives back.
     wanted: asked as often; true ends the work by `Preempted`.
     Invariant: `left` only falls, but for `renew` and `refill`.
     """
@@ -55,7 +57,12 @@ class Budget:
     __slots__ = ("at", "limit", "left", "cancelled", "deadline", "wanted", "_refill", "_until", "_next_check", "whole")
 
     def __init__(
-        self, limit: int | None = MAX_WORK, *, deadline: float | None = None, cancelled: Callable[[], bool] | None = None, refill: int = 0
+        self,
+        limit: int | None = MAX_WORK,
+        *,
+        deadline: float | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        refill: int = 0,
     ) -> None:
         self.limit = limit
         self.at: Placed | None = None  # what was looked at last
@@ -105,12 +112,21 @@ class Budget:
         if self.left < 0:
             self.left = 0  # so that what the next operation is given counts
             raise LimitExceeded(
-                "too much work", where=place(), because=f"it takes more than {self.limit:,} units of work, about {self.limit / MAX_WORK:.3g} s"
-                if self.limit else "no work is allowed", instead="simplify it there, or compile(…, max_work=…) with more units",
+                "too much work",
+                where=place(),
+                because=f"it takes more than {self.limit:,} units of work, about {self.limit / MAX_WORK:.3g} s"
+                if self.limit
+                else "no work is allowed",
+                instead="simplify it there, or compile(…, max_work=…) with more units",
             )
         self._next_check = max(self.left - CHECK, 0)
         if self._until is not None and time.monotonic() > self._until:
-            raise LimitExceeded("out of time", where=place(), because="the deadline has passed", instead="allow more time; what is done stays done")
+            raise LimitExceeded(
+                "out of time",
+                where=place(),
+                because="the deadline has passed",
+                instead="allow more time; what is done stays done",
+            )
         if self.cancelled is not None and self.cancelled():
             raise LimitExceeded("cancelled", where=place(), because="the caller cancelled the work")
         if self.wanted is not None and self.wanted():
@@ -121,7 +137,9 @@ _forkable: WeakSet[Any] = WeakSet()
 
 
 def unlocked_at_fork(owner: Any) -> None:
-    """See to it that the child of a fork calls `owner.unlock()`: whoever held its lock in another thread is not there to let go of it."""
+    """See to it that the child of a fork calls `owner.unlock()`: whoever held its lock in another thread is not there
+    to let go of it.
+    """
     _forkable.add(owner)
 
 
@@ -142,8 +160,8 @@ class _Thread(threading.local):
         self.places: list[str] = []
 
 
-# `thread.budget` is restored by assignment, not by a call: a signal may come at the beginning of any Python function, and a budget that
-# stayed behind would be charged for all that the thread does from then on.
+# `thread.budget` is restored by assignment, not by a call: a signal may come at the beginning of any Python function,
+# and a budget that stayed behind would be charged for all that the thread does from then on.
 thread = _Thread()
 
 
@@ -198,7 +216,9 @@ def place() -> str | None:
 
 @contextmanager
 def metered(budget: Budget | None = None) -> Iterator[Budget]:
-    """Count the work of the block against a budget: this one, else the one that already counts, else a new one of `MAX_WORK` units."""
+    """Count the work of the block against a budget: this one, else the one that already counts, else a new one of
+    `MAX_WORK` units.
+    """
     outer = thread.budget
     mine = budget or outer or Budget()
     thread.budget = mine

@@ -8,7 +8,11 @@ project, author, release = "constrained", "the maintainers", constrained.__versi
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 html_theme = "alabaster"
-html_theme_options = {"description": "Masks that keep a language model inside a grammar", "page_width": "1060px", "sidebar_width": "230px"}
+html_theme_options = {
+    "description": "Masks that keep a language model inside a grammar",
+    "page_width": "1060px",
+    "sidebar_width": "230px",
+}
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -35,7 +39,9 @@ def _as_written(app, what, name, obj, options, lines):
 
 def _escaped(row):
     parts = re.split(r"(``[^`]+``|`[^`]+`)", row)
-    return "".join(f"``{part.strip('`')}``" if part.startswith("`") else re.sub(r"([\\*_|`])", r"\\\1", part) for part in parts)
+    return "".join(
+        f"``{part.strip('`')}``" if part.startswith("`") else re.sub(r"([\\*_|`])", r"\\\1", part) for part in parts
+    )
 
 
 def setup(app):

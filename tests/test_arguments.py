@@ -10,7 +10,7 @@ import pytest
 from laws import hard_vocabulary
 
 import constrained as c
-from constrained.engine import constraint as constraints
+from constrained.engine import kernels as constraints
 
 KERNELS = ["plain", "compiled"]
 VOCABULARY = hard_vocabulary()

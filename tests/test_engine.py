@@ -15,7 +15,7 @@ from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, 
 from machines import nested_values
 
 import constrained as c
-from constrained.engine.constraint import kernel_class
+from constrained.engine.kernels import kernel_class
 from constrained.engine.twin.automaton import PlainKernel
 from constrained.machine import MarkerSafe, Surface
 

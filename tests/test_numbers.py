@@ -17,7 +17,13 @@ import pytest
 from constrained.machine import Language
 from constrained.schema.numeric import states as number_states
 from constrained.schema.numeric.exponents import Spelling
-from constrained.schema.numeric.language import CANONICAL_NUMBERS, JSON_NUMBERS, PYTHON_NUMBERS, canonical_text, number_language
+from constrained.schema.numeric.language import (
+    CANONICAL_NUMBERS,
+    JSON_NUMBERS,
+    PYTHON_NUMBERS,
+    canonical_text,
+    number_language,
+)
 from constrained.schema.values import NumberRange
 
 SKELETONS = {

@@ -10,7 +10,7 @@ import lark
 import pytest
 
 from constrained import GrammarError
-from constrained.engine.constraint import kernel_class
+from constrained.engine.kernels import kernel_class
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import DEAD
 from constrained.schema import embed

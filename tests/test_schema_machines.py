@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from constrained.engine.constraint import kernel_class
+from constrained.engine.kernels import kernel_class
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import DEAD
 from constrained.errors import SchemaError, UnsupportedSchema

@@ -36,12 +36,23 @@ class Trace:
     mask_seconds: float  # median of one mask, computed before
 
 
-def generate(model: Any, tokenizer: Any, prompt: str, sampling: Sampling, stop: Sequence[int], constraint: Constraint | None = None) -> list[int]:
+def generate(
+    model: Any,
+    tokenizer: Any,
+    prompt: str,
+    sampling: Sampling,
+    stop: Sequence[int],
+    constraint: Constraint | None = None,
+) -> list[int]:
     """Return the ids that the model writes after a prompt, stop token included."""
     import torch
 
     encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
-    choice = {"do_sample": True, "temperature": sampling.temperature, "top_k": 0, "top_p": sampling.top_p} if sampling.temperature > 0 else {"do_sample": False}
+    choice = (
+        {"do_sample": True, "temperature": sampling.temperature, "top_k": 0, "top_p": sampling.top_p}
+        if sampling.temperature > 0
+        else {"do_sample": False}
+    )
     processors = [] if constraint is None else [constraint.logits_processor()]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(sampling.seed)
@@ -68,11 +79,15 @@ def trace(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) ->
 
 
 def prompt_text(tokenizer: Any, prompt: str, tools: list[Any] | None = None, format: str | None = None) -> str:
-    """Return the prompt as the tokenizer's chat template writes it, with the tools; as it is where there is no template."""
+    """Return the prompt as the tokenizer's chat template writes it, with the tools; as it is where there is no
+    template.
+    """
     if not getattr(tokenizer, "chat_template", None):
         return prompt
     messages = [{"role": "user", "content": prompt}]
-    text = tokenizer.apply_chat_template(messages, tools=tools, format=format or "", add_generation_prompt=True, tokenize=False)
+    text = tokenizer.apply_chat_template(
+        messages, tools=tools, format=format or "", add_generation_prompt=True, tokenize=False
+    )
     if not isinstance(text, str):
         raise ConstrainedError("the chat template returned no text", because=f"it returned {type(text).__name__}")
     return text

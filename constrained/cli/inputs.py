@@ -1,4 +1,6 @@
-"""What commands are given: files of tools and schemas, tokenizers, models.  Wrong input is an error in the house form."""
+"""What commands are given: files of tools and schemas, tokenizers, models.  Wrong input is an error in the house
+form.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,24 @@ if TYPE_CHECKING:
 
 HUB_SECONDS = 1.5  # for the hub to say whether it knows a model
 
-FormatOption = Annotated[str | None, typer.Option("--format", "-f", help="Chat format: a name (see `formats`) or a .lark/.toml pair.")]
-ToolsOption = Annotated[str | None, typer.Option("--tools", "-t", help="JSON file with a list of tool definitions; - reads standard input.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", "-f", help="Chat format: a name (see `formats`) or a .lark/.toml pair.")
+]
+ToolsOption = Annotated[
+    str | None, typer.Option("--tools", "-t", help="JSON file with a list of tool definitions; - reads standard input.")
+]
 SchemaOption = Annotated[str | None, typer.Option("--schema", "-s", help="JSON Schema file; - reads standard input.")]
 ChoiceOption = Annotated[str, typer.Option("--tool-choice", help="auto, required, none, or the name of a tool.")]
-TokenizerOption = Annotated[str | None, typer.Option("--tokenizer", help="File, folder or hub id; default: the embedded one.")]
+TokenizerOption = Annotated[
+    str | None, typer.Option("--tokenizer", help="File, folder or hub id; default: the embedded one.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RayOption = Annotated[int, typer.Option("--ray", min=0, help="Of --jsonl: so many actors of Ray Data share the rows; 0: this process.")]
-OutOption = Annotated[str | None, typer.Option("--out", help="Of --jsonl: file of results, which a further run goes on from.")]
+RayOption = Annotated[
+    int, typer.Option("--ray", min=0, help="Of --jsonl: so many actors of Ray Data share the rows; 0: this process.")
+]
+OutOption = Annotated[
+    str | None, typer.Option("--out", help="Of --jsonl: file of results, which a further run goes on from.")
+]
 
 
 def read_json(path: str) -> Any:
@@ -32,11 +44,15 @@ def read_json(path: str) -> Any:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConstrainedError(f"cannot read {path}", because=reason.lower(), instead="give the path of a UTF-8 JSON file") from error
+        raise ConstrainedError(
+            f"cannot read {path}", because=reason.lower(), instead="give the path of a UTF-8 JSON file"
+        ) from error
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConstrainedError(f"{path} is not JSON", where=f"line {error.lineno} column {error.colno}", because=error.msg) from error
+        raise ConstrainedError(
+            f"{path} is not JSON", where=f"line {error.lineno} column {error.colno}", because=error.msg
+        ) from error
 
 
 def read_tools(path: str | None) -> list[dict[str, Any]] | None:
@@ -47,7 +63,9 @@ def read_tools(path: str | None) -> list[dict[str, Any]] | None:
     if isinstance(tools, dict):
         tools = [tools]
     if not isinstance(tools, list):
-        raise SchemaError(f"{path} holds no tools", because="it is neither a list nor an object", instead="a list of tool definitions")
+        raise SchemaError(
+            f"{path} holds no tools", because="it is neither a list nor an object", instead="a list of tool definitions"
+        )
     return tools
 
 
@@ -65,7 +83,9 @@ def read_vocabulary(tokenizer: str | None) -> Vocabulary:
 
 
 def read_model(name: str | None) -> tuple[Any, Any]:
-    """Return (model, tokenizer) of a local folder or a hub id; None: the embedded model, on one thread since it is tiny."""
+    """Return (model, tokenizer) of a local folder or a hub id; None: the embedded model, on one thread since it is
+    tiny.
+    """
     if name is None:
         from ..default_model import load_trained
 
@@ -84,7 +104,9 @@ def _pretrained(kind: str, name: str) -> Any:
         import transformers
     except ImportError as error:
         raise ConstrainedError(
-            f"cannot load {name!r}", because="transformers is not installed", instead="pip install 'constrained-generation[transformers]'"
+            f"cannot load {name!r}",
+            because="transformers is not installed",
+            instead="pip install 'constrained-generation[transformers]'",
         ) from error
     try:
         return getattr(transformers, kind).from_pretrained(name)
@@ -95,7 +117,8 @@ def _pretrained(kind: str, name: str) -> Any:
 def _ask_hub(name: str) -> None:
     """Look for a model on this machine, else ask the hub whether it has it.
 
-    Once and briefly, because the loader tries for half a minute, file by file, before it believes that there is nothing.
+    Once and briefly, because the loader tries for half a minute, file by file, before it believes that there is
+    nothing.
     """
     from huggingface_hub import HfApi, try_to_load_from_cache
 
@@ -108,4 +131,6 @@ def _ask_hub(name: str) -> None:
 
 def _unloadable(name: str, error: Exception) -> ConstrainedError:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return ConstrainedError(f"cannot load {name!r}", because=reason, instead="a local folder or the id of a public model")
+    return ConstrainedError(
+        f"cannot load {name!r}", because=reason, instead="a local folder or the id of a public model"
+    )

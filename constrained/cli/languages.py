@@ -1,4 +1,6 @@
-"""What a command is asked to keep to: exactly one of a chat format, a schema, a pattern, a Lark file and a list of texts."""
+"""What a command is asked to keep to: exactly one of a chat format, a schema, a pattern, a Lark file and a list of
+texts.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,22 @@ class Unsupported(StrEnum):
 RegexOption = Annotated[str | None, typer.Option("--regex", help="Python regular expression of the whole text.")]
 LarkOption = Annotated[str | None, typer.Option("--lark", help="Lark file.")]
 TextsOption = Annotated[list[str] | None, typer.Option("--choice", help="A text to choose from; repeatable.")]
-ProfileOption = Annotated[Profile, typer.Option("--profile", help="Of a schema: what its readers load, or its whole language.")]
-WhitespaceOption = Annotated[Whitespace | None, typer.Option("--whitespace", help="Of a schema's JSON; default: the profile's.")]
-OrderOption = Annotated[Order | None, typer.Option("--property-order", help="Of a schema's objects; default: the profile's.")]
-UnsupportedOption = Annotated[Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")]
-ParallelOption = Annotated[bool | None, typer.Option("--parallel/--no-parallel", help="Several tool calls in one turn; default: as the format has it.")]
+ProfileOption = Annotated[
+    Profile, typer.Option("--profile", help="Of a schema: what its readers load, or its whole language.")
+]
+WhitespaceOption = Annotated[
+    Whitespace | None, typer.Option("--whitespace", help="Of a schema's JSON; default: the profile's.")
+]
+OrderOption = Annotated[
+    Order | None, typer.Option("--property-order", help="Of a schema's objects; default: the profile's.")
+]
+UnsupportedOption = Annotated[
+    Unsupported, typer.Option("--unsupported", help="Keywords of a schema that cannot be compiled exactly.")
+]
+ParallelOption = Annotated[
+    bool | None,
+    typer.Option("--parallel/--no-parallel", help="Several tool calls in one turn; default: as the format has it."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,10 @@ class Language:
         given = [name for name in ("format", "schema", "regex", "lark", "choice") if getattr(self, name)]
         if len(given) != 1:
             said = " and ".join(f"--{name}" for name in given) or "none"
-            raise ConstrainedError("which language?", because=f"exactly one of --format, --schema, --regex, --lark, --choice is needed; given: {said}")
+            raise ConstrainedError(
+                "which language?",
+                because=f"exactly one of --format, --schema, --regex, --lark, --choice is needed; given: {said}",
+            )
         if self.format is None and self.tools is not None:
             raise ConstrainedError("--tools without --format", because=f"--{given[0]} has no tools")
         return getattr(self, f"_{given[0]}")()  # type: ignore[no-any-return]
@@ -89,7 +105,12 @@ class Language:
     def _schema(self) -> Grammar:
         assert self.schema is not None
         return Grammar.from_json_schema(
-            read_json(self.schema), profile=self.profile, whitespace=self.whitespace, property_order=self.property_order, unsupported=self.unsupported)
+            read_json(self.schema),
+            profile=self.profile,
+            whitespace=self.whitespace,
+            property_order=self.property_order,
+            unsupported=self.unsupported,
+        )
 
     def _regex(self) -> Grammar:
         assert self.regex is not None

@@ -1,13 +1,15 @@
 """Two language models that ship with the package: real classes, small sizes, no download.
 
-They exist so that everything here can be seen, tested and studied on a fresh machine.  `LlamaForCausalLM` is the class that Llama models use.
+They exist so that everything here can be seen, tested and studied on a fresh machine.  `LlamaForCausalLM` is the class
+that Llama models use.
 
-`load` draws random weights from a seed: the harsher test, since a model that knows nothing about tool calls has only the grammar to lean on.
-`load_trained` reads a million weights that `train` made: it answers a question about its tools with a call in each chat format, in
-readable words, often enough right and sometimes wrong (CARD.md has the measured table, `evaluate` prints it).
+`load` draws random weights from a seed: the harsher test, since a model that knows nothing about tool calls has only
+the grammar to lean on. `load_trained` reads a million weights that `train` made: it answers a question about its tools
+with a call in each chat format, in readable words, often enough right and sometimes wrong (CARD.md has the measured
+table, `evaluate` prints it).
 
-The tokenizer is a byte-level BPE that knows every chat format's special tokens (`build.py` makes it).  The logits are wider than the
-tokenizer, as in many real models: a mask that forgot the padding would show here.
+The tokenizer is a byte-level BPE that knows every chat format's special tokens (`build.py` makes it).  The logits are
+wider than the tokenizer, as in many real models: a mask that forgot the padding would show here.
 
 Refused: a downloaded tiny model; tests run offline.
 """
@@ -27,20 +29,25 @@ CONTEXT = 8192  # positions
 SPREAD = 0.125  # standard deviation of the weights: makes that of the logits about 1
 CLOSERS = frozenset("\"'}])>`\n")  # a text token with one of these may end something
 MARKERS = (  # tokens that end a turn, and tokens that begin a call
-    "<|end_of_text|>", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|action_end|>", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_145]",
+    "<|end_of_text|>", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|action_end|>", "[UNUSED_TOKEN_143]",
+    "[UNUSED_TOKEN_145]",
     "<|end_reflect|>", "<|end_introspect|>", "<|end_reason|>", "<|user|>", "<|observation|>", "[EOS]", "</s>",
     "<|python_tag|>", "<|action_start|>", "[UNUSED_TOKEN_144]", "<|function_call|>", "<tool_call>",
-    "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<|END_THINKING|>", "<|END_RESPONSE|>", "<|END_TEXT|>", "<|end_of_msg|>", "<|close|>",
-    "<|end|>", "<|return|>", "<|call|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<turn|>", "<channel|>", "[/THINK]", "</think>",
+    "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<|END_THINKING|>", "<|END_RESPONSE|>", "<|END_TEXT|>",
+    "<|end_of_msg|>", "<|close|>",
+    "<|end|>", "<|return|>", "<|call|>", "[|endofturn|]", "[e~[", "<seed:eos>", "<turn|>", "<channel|>", "[/THINK]",
+    "</think>",
 )  # fmt: skip
 CLOSER, MARKER = 2.0, 4.5  # what is added to their logits
 WEIGHTS = "weights.safetensors"
-# A format's name, a line for each tool, the question.  What stands in a tool's schema beside types and enums is not shown to the model.
+# A format's name, a line for each tool, the question.  What stands in a tool's schema beside types and enums is not
+# shown to the model.
 TEMPLATE = (
     "{{ bos_token }}<|system|>{{ format }}\n"
     "{% for tool in tools or [] %}{% set schema = tool.function.parameters %}{{ tool.function.name }}("
     "{%- for name, property in schema.properties.items() %}{{ name }}{{ '' if name in schema.required else '?' }}: "
-    "{{- ' ' ~ (property.enum | join('|') if property.enum else property.type) }}{{ '' if loop.last else ', ' }}{% endfor %})\n"
+    "{{- ' ' ~ (property.enum | join('|') if property.enum else property.type) }}{{ '' if loop.last else ', ' }}{% "
+    "endfor %})\n"
     "{% endfor %}{% for message in messages %}<|user|>{{ message.content }}{% endfor %}<|assistant|>"
 )
 
@@ -75,7 +82,9 @@ def load_tokenizer(*, chat: bool = False) -> PreTrainedTokenizerFast:
     except ImportError as error:
         raise _missing(error) from error
     with as_file(files(__package__) / "tokenizer.json") as path:
-        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>")
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>"
+        )
     if chat:
         tokenizer.chat_template = TEMPLATE
     return tokenizer
@@ -87,8 +96,13 @@ def prompt_of(tokenizer: Any, question: str, tools: list[Any], format: str) -> s
     tools: definitions as OpenAI has them; names of tools that a format brings along, which take a query.
     """
     query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-    listed = [{"type": "function", "function": {"name": tool, "parameters": query}} if isinstance(tool, str) else tool for tool in tools]
-    text: str = tokenizer.apply_chat_template([{"role": "user", "content": question}], tools=listed, format=format, tokenize=False)
+    listed = [
+        {"type": "function", "function": {"name": tool, "parameters": query}} if isinstance(tool, str) else tool
+        for tool in tools
+    ]
+    text: str = tokenizer.apply_chat_template(
+        [{"role": "user", "content": question}], tools=listed, format=format, tokenize=False
+    )
     return text
 
 
@@ -98,9 +112,21 @@ def shaped(tokenizer: PreTrainedTokenizerFast, *, trained: bool) -> LlamaForCaus
         from transformers import LlamaConfig, LlamaForCausalLM
     except ImportError as error:
         raise _missing(error) from error
-    size = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_key_value_heads": 4, "tie_word_embeddings": True}
-    small = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_key_value_heads": 2, "tie_word_embeddings": False,
-             "initializer_range": SPREAD}
+    size = {
+        "hidden_size": 128,
+        "intermediate_size": 384,
+        "num_hidden_layers": 4,
+        "num_key_value_heads": 4,
+        "tie_word_embeddings": True,
+    }
+    small = {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 2,
+        "tie_word_embeddings": False,
+        "initializer_range": SPREAD,
+    }
     return LlamaForCausalLM(LlamaConfig(
         vocab_size=WIDTH, num_attention_heads=4, max_position_embeddings=CONTEXT, **(size if trained else small),
         bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
@@ -122,12 +148,16 @@ def _model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
 def _prefer_endings(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
     """Make tokens likelier that may close a string, an object or a turn, so that random texts come to an end.
 
-    A Llama has no output bias; a hidden dimension that is nearly constant serves as one.  Its value after the last normalisation is
-    measured, then each such token's weight on it is raised.
+    A Llama has no output bias; a hidden dimension that is nearly constant serves as one.  Its value after the last
+    normalisation is measured, then each such token's weight on it is raised.
     """
     import torch
 
-    closers = [i for i in range(len(tokenizer)) if i not in tokenizer.added_tokens_decoder and CLOSERS & set(tokenizer.decode([i]))]
+    closers = [
+        i
+        for i in range(len(tokenizer))
+        if i not in tokenizer.added_tokens_decoder and CLOSERS & set(tokenizer.decode([i]))
+    ]
     markers = tokenizer.convert_tokens_to_ids(list(MARKERS))
     with torch.no_grad():
         model.model.embed_tokens.weight[:, 0] = 4 * SPREAD
@@ -139,5 +169,7 @@ def _prefer_endings(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
 
 def _missing(error: ImportError) -> ConstrainedError:
     return ConstrainedError(
-        "cannot load the embedded model", because=f"{error.name or 'a package'} is not installed", instead="pip install 'constrained-generation[transformers]'"
+        "cannot load the embedded model",
+        because=f"{error.name or 'a package'} is not installed",
+        instead="pip install 'constrained-generation[transformers]'",
     )

@@ -2,9 +2,9 @@
 
     python -m constrained.default_model.build
 
-The result is the same on every run; a test compares it with the shipped file.  All 256 bytes are tokens, as in Llama 3's vocabulary,
-and merges may cross quotes and braces (``"}}``, ``": "``), as they do in real vocabularies: tokens that end one thing and begin the
-next are what masks get wrong.
+The result is the same on every run; a test compares it with the shipped file.  All 256 bytes are tokens, as in Llama
+3's vocabulary, and merges may cross quotes and braces (``"}}``, ``": "``), as they do in real vocabularies: tokens that
+end one thing and begin the next are what masks get wrong.
 """
 
 from __future__ import annotations
@@ -24,31 +24,50 @@ SPECIAL = (
     "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>",  # Llama 3.1
     "<|im_start|>", "<|im_end|>",  # ChatML and its relatives
     "<|action_start|>", "<|action_end|>", "<|interpreter|>", "<|plugin|>",  # InternLM2
-    "[UNUSED_TOKEN_141]", "[UNUSED_TOKEN_142]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_145]", "[UNUSED_TOKEN_146]",
+    "[UNUSED_TOKEN_141]", "[UNUSED_TOKEN_142]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_145]",
+    "[UNUSED_TOKEN_146]",
     "[gMASK]", "sop", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>",  # ChatGLM3
     "[BOS]", "[EOS]", "[PAD]", "<|function_list|>", "<|function_call|>", "<|function_output|>",  # OpenChatML
-    "<|reflect|>", "<|start_reflect|>", "<|end_reflect|>", "<|introspect|>", "<|start_introspect|>", "<|end_introspect|>",
-    "<|reason|>", "<|start_reason|>", "<|end_reason|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_separator|>",
+    "<|reflect|>", "<|start_reflect|>", "<|end_reflect|>", "<|introspect|>", "<|start_introspect|>",
+    "<|end_introspect|>",
+    "<|reason|>", "<|start_reason|>", "<|end_reason|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>",
+    "<|file_separator|>",
     "<s>", "</s>", "<unk>",
 )  # fmt: skip
 
 # Of today's models; their ids follow all others, so that those stay what they were.
 LATER = (
-    "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
-    "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>",
+    "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>",
+    "<｜tool▁calls▁end｜>",
+    "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "<｜tool▁outputs▁begin｜>",
+    "<｜tool▁outputs▁end｜>",
     "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>", "｜DSML｜",  # DeepSeek
-    "[INST]", "[/INST]", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]",
-    "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]", "[THINK]", "[/THINK]", "[MODEL_SETTINGS]", "[/MODEL_SETTINGS]",  # Mistral
-    "<BOS_TOKEN>", "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>",
-    "<|START_THINKING|>", "<|END_THINKING|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>",
+    "[INST]", "[/INST]", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+    "[TOOL_RESULTS]", "[/TOOL_RESULTS]",
+    # Mistral
+    "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]", "[THINK]", "[/THINK]", "[MODEL_SETTINGS]",
+    "[/MODEL_SETTINGS]",
+    "<BOS_TOKEN>", "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|USER_TOKEN|>",
+    "<|CHATBOT_TOKEN|>",
+    "<|START_THINKING|>", "<|END_THINKING|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>",
+    "<|END_RESPONSE|>",
     "<|START_ACTION|>", "<|END_ACTION|>", "<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>",  # Cohere
-    "<|im_user|>", "<|im_assistant|>", "<|im_system|>", "<|im_middle|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
-    "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>",  # Kimi
-    "<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|startoftext|>",  # gpt-oss
+    "<|im_user|>", "<|im_assistant|>", "<|im_system|>", "<|im_middle|>", "<|tool_calls_section_begin|>",
+    "<|tool_calls_section_end|>",
+    # Kimi
+    "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|open|>", "<|close|>", "<|sep|>",
+    "<|end_of_msg|>",
+    # gpt-oss
+    "<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|startoftext|>",
     "<|tool|>", "<|/tool|>", "<|tool_call|>", "<|/tool_call|>", "<|tool_response|>",  # Phi
-    "[|system|]", "[|user|]", "[|assistant|]", "[|tool|]", "[|endofturn|]", "<|start_of_role|>", "<|end_of_role|>",  # EXAONE, Granite
-    "<sop>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "]~!b[", "]~b]", "[e~[", "<seed:bos>", "<seed:eos>",  # GLM, MiniMax, Seed
-    "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", "<|turn>", "<turn|>", '<|"|>',  # Gemma
+    # EXAONE, Granite
+    "[|system|]", "[|user|]", "[|assistant|]", "[|tool|]", "[|endofturn|]", "<|start_of_role|>", "<|end_of_role|>",
+    # GLM, MiniMax, Seed
+    "<sop>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "]~!b[", "]~b]", "[e~[", "<seed:bos>",
+    "<seed:eos>",
+    # Gemma
+    "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", "<|turn>",
+    "<turn|>", '<|"|>',
     "<bos>", "<eos>", "<|tool>", "<tool|>", "<|think|>",
 )  # fmt: skip
 
@@ -60,10 +79,15 @@ def build() -> Tokenizer:
     """Return the tokenizer; deterministic."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [
+            pre_tokenizers.Split(Regex(SPLIT), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=SIZE, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=SIZE, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
     tokenizer.train_from_iterator((HERE / "corpus.txt").read_text(encoding="utf-8").split("\n\n"), trainer)
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in PLAIN])

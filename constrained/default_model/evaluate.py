@@ -1,15 +1,17 @@
 """What a constraint buys: the trained model answers questions in every format, without and with the grammar.
 
-    python -m constrained.default_model.evaluate [--count 24] [--temperature 0] [--formats hermes,pythonic] [--json FILE]
+    python -m constrained.default_model.evaluate [--count 24] [--temperature 0] [--formats hermes,pythonic] [--json
+    FILE]
 
-Half of the questions are new ones about tools that the model was trained with, half are about tools, words and values that were held out.
-Of each turn is counted, with 95 % intervals (Wilson):
+Half of the questions are new ones about tools that the model was trained with, half are about tools, words and values
+that were held out. Of each turn is counted, with 95 % intervals (Wilson):
 
     read     the format's parser reads a call
     valid    the call names one of the tools, and its arguments fit the tool's schema
     right    it is the call that was asked for: same tool, same arguments
 
-A turn that is not finished within 260 tokens counts as none of them, and is counted apart.  Numbers of the shipped weights: CARD.md.
+A turn that is not finished within 260 tokens counts as none of them, and is counted apart.  Numbers of the shipped
+weights: CARD.md.
 """
 
 from __future__ import annotations
@@ -95,20 +97,34 @@ class Exam:
         encoded = self.tokenizer(prompts, return_tensors="pt", padding=True, add_special_tokens=False)
         stop = [self.vocabulary.special[token] for token in chat.stop] + list(self.vocabulary.stop)
         processors = [logits_processor([self.constraint(chat, example) for example in examples])] if constrained else []
-        choice = {"do_sample": True, "temperature": self._temperature, "top_k": 0} if self._temperature else {"do_sample": False}
+        choice = (
+            {"do_sample": True, "temperature": self._temperature, "top_k": 0}
+            if self._temperature
+            else {"do_sample": False}
+        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
             output = self.model.generate(
-                **encoded, **choice, max_new_tokens=MOST, logits_processor=processors, eos_token_id=stop, pad_token_id=self.tokenizer.pad_token_id)
+                **encoded,
+                **choice,
+                max_new_tokens=MOST,
+                logits_processor=processors,
+                eos_token_id=stop,
+                pad_token_id=self.tokenizer.pad_token_id,
+            )
         return [_until(row, stop) for row in output[:, encoded["input_ids"].shape[1] :].tolist()]
 
     def constraint(self, chat: ChatFormat, example: Example) -> Constraint:
         options: dict[str, Any] = {option: False for option in SHORT if option in chat.definition.options}
-        grammar = chat.grammar(example.tools, tool_choice="required", parallel_tool_calls=False, reasoning="none", **options)
+        grammar = chat.grammar(
+            example.tools, tool_choice="required", parallel_tool_calls=False, reasoning="none", **options
+        )
         return compile(grammar, self.vocabulary)
 
     def _clear(self, chat: ChatFormat, chance: random.Random, held: bool, own: bool) -> Example:
-        """Return a question that has one answer, in a format that can carry it: Python calls have no argument `from`."""
+        """Return a question that has one answer, in a format that can carry it: Python calls have no argument
+        `from`.
+        """
         while True:
             example = draw(chance, held=held, own_tools=own)
             try:
@@ -156,15 +172,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = exam.sit(name)
         for key, tally in found.items():
             sums.setdefault(key, Tally()).__iadd__(tally)
-            rows.append({"format": name, "held": key[0], "constrained": key[1], **{field: getattr(tally, field) for field in Tally.__slots__}})
+            rows.append(
+                {
+                    "format": name,
+                    "held": key[0],
+                    "constrained": key[1],
+                    **{field: getattr(tally, field) for field in Tally.__slots__},
+                }
+            )
         both = {way: _sum(found[held, way] for held in (False, True)) for way in (False, True)}
         print(_line(name, both), flush=True)
     print(_line("known tools", {way: sums[False, way] for way in (False, True)}))
     print(_line("held-out tools", {way: sums[True, way] for way in (False, True)}))
     for way in (False, True):
         total = _sum(sums[held, way] for held in (False, True))
-        print(f"{'with' if way else 'without'} the grammar: {total.finished:,} of {total.turns:,} turns finished; "
-              f"{total.finished - total.valid:,} of the finished ones invalid, {total.finished - total.read:,} not even read")
+        print(
+            f"{'with' if way else 'without'} the grammar: {total.finished:,} of {total.turns:,} turns finished; "
+            f"{total.finished - total.valid:,} of the finished ones invalid, {total.finished - total.read:,} not even "
+            f"read"
+        )
     if asked.json:
         asked.json.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
 

@@ -1,7 +1,9 @@
-"""Tools, a question about one of them, and the call that answers it: what the embedded model is trained on and measured with.
+"""Tools, a question about one of them, and the call that answers it: what the embedded model is trained on and measured
+with.
 
-The words are data, in `questions.toml`; values are drawn: half of all names are made of random syllables, so that nothing but copying
-helps.  Held out are whole tools (their words and arguments), values of every list, and every name made of the held-out syllables.
+The words are data, in `questions.toml`; values are drawn: half of all names are made of random syllables, so that
+nothing but copying helps.  Held out are whole tools (their words and arguments), values of every list, and every name
+made of the held-out syllables.
 
     >>> import random
     >>> example = draw(random.Random(4), held=False)
@@ -48,7 +50,8 @@ def tables() -> dict[str, Any]:
 def draw(chance: random.Random, *, held: bool = False, own_tools: bool = False) -> Example:
     """Return a question, its tools (one to three) and its call.
 
-    held: about a tool that was held out, with values that were held out.  own_tools: about the tools that a format brings along.
+    held: about a tool that was held out, with values that were held out.  own_tools: about the tools that a format
+    brings along.
     """
     if own_tools:
         name = chance.choice(OWN_TOOLS)
@@ -76,7 +79,11 @@ def _natural(chance: random.Random, held: bool) -> Example:
     values = {slot: _value(kinds[slot], chance, held) for slot in kinds if f"{{{slot}}}" in question}
     if len(set(map(str, values.values()))) < len(values):
         return _natural(chance, held)  # from EUR to EUR
-    tool = _tool(chance.choice(family["tools"]), {names[slot]: kinds[slot] for slot in kinds}, [names[slot] for slot in kinds if slot not in optional])
+    tool = _tool(
+        chance.choice(family["tools"]),
+        {names[slot]: kinds[slot] for slot in kinds},
+        [names[slot] for slot in kinds if slot not in optional],
+    )
     said = question.format(**{slot: _said(value) for slot, value in values.items()})
     return Example(said, [tool], tool["function"]["name"], {names[slot]: value for slot, value in values.items()})
 
@@ -97,7 +104,11 @@ def _literal(chance: random.Random, held: bool) -> Example:
 
 
 def _tool(name: str, kinds: dict[str, str], required: list[str]) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": {argument: _schema(kind) for argument, kind in kinds.items()}, "required": required}
+    parameters = {
+        "type": "object",
+        "properties": {argument: _schema(kind) for argument, kind in kinds.items()},
+        "required": required,
+    }
     return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 

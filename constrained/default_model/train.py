@@ -2,9 +2,9 @@
 
     python -m constrained.default_model.train [--steps 3000] [--stop 2500] [--out weights.safetensors]
 
-Everything is drawn from one seed: tools, questions and values by `questions`, the answer by the format's own grammar (`ChatFormat.write_call`).
-What is learned is the answer alone.  A model this small learns to copy only if it often has to, so half of all names are random syllables,
-and short formats come more often than long ones.
+Everything is drawn from one seed: tools, questions and values by `questions`, the answer by the format's own grammar
+(`ChatFormat.write_call`). What is learned is the answer alone.  A model this small learns to copy only if it often has
+to, so half of all names are random syllables, and short formats come more often than long ones.
 
 Measured: 1.05 M parameters; see CARD.md for steps, processor time and what came of it.
 """
@@ -36,7 +36,9 @@ def train(steps: int, stop: int, seed: int, out: Path) -> None:
     model = shaped(tokenizer, trained=True)
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min((step + 1) / WARM, max(0.02, (steps - step) / (steps - WARM))))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / WARM, max(0.02, (steps - step) / (steps - WARM)))
+    )
     started, total, tokens = process_time(), 0.0, 0
     for step, (ids, starts) in enumerate(_batches(tokenizer, random.Random(seed)), 1):
         loss = _loss(model, ids, starts)
@@ -47,7 +49,11 @@ def train(steps: int, stop: int, seed: int, out: Path) -> None:
         optimizer.zero_grad()
         total, tokens = total + loss.item(), tokens + ids.numel()
         if step % 50 == 0:
-            print(f"step {step}  loss {total / 50:.3f}  {tokens:,} tokens  {process_time() - started:.0f} s of processor time", flush=True)
+            print(
+                f"step {step}  loss {total / 50:.3f}  {tokens:,} tokens  {process_time() - started:.0f} s of "
+                f"processor time",
+                flush=True,
+            )
             total = 0.0
         if step % 250 == 0 or step == stop:
             save(model, out)
@@ -57,7 +63,10 @@ def train(steps: int, stop: int, seed: int, out: Path) -> None:
 
 def save(model: Any, out: Path) -> None:
     """Write the weights in half precision; tied ones once."""
-    save_file({name: weight.half().contiguous() for name, weight in model.state_dict().items() if name != "lm_head.weight"}, out)
+    save_file(
+        {name: weight.half().contiguous() for name, weight in model.state_dict().items() if name != "lm_head.weight"},
+        out,
+    )
 
 
 def answered(example: Example, chat: ChatFormat) -> str:
@@ -76,17 +85,26 @@ def _batches(tokenizer: Any, chance: random.Random) -> Iterator[tuple[torch.Tens
         chance.shuffle(cut)
         for rows in cut:
             width = max(len(ids) for ids, _ in rows)
-            yield torch.tensor([ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids, _ in rows]), [start for _, start in rows]
+            yield (
+                torch.tensor([ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids, _ in rows]),
+                [start for _, start in rows],
+            )
 
 
 def _sequence(tokenizer: Any, chat: ChatFormat, chance: random.Random) -> tuple[list[int], int]:
     example = draw(chance, own_tools=chat.definition.payload is None)
-    prompt = tokenizer(prompt_of(tokenizer, example.question, example.tools, chat.name), add_special_tokens=False)["input_ids"]
+    prompt = tokenizer(prompt_of(tokenizer, example.question, example.tools, chat.name), add_special_tokens=False)[
+        "input_ids"
+    ]
     return prompt + tokenizer(answered(example, chat), add_special_tokens=False)["input_ids"], len(prompt)
 
 
 def _length(tokenizer: Any, chat: ChatFormat) -> int:
-    return len(tokenizer(answered(draw(random.Random(0), own_tools=chat.definition.payload is None), chat), add_special_tokens=False)["input_ids"])
+    return len(
+        tokenizer(
+            answered(draw(random.Random(0), own_tools=chat.definition.payload is None), chat), add_special_tokens=False
+        )["input_ids"]
+    )
 
 
 def _loss(model: Any, ids: torch.Tensor, starts: list[int]) -> torch.Tensor:

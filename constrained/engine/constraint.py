@@ -1,9 +1,10 @@
 """Grammar + vocabulary → `Constraint`, the frozen thing that requests share; cursors over it are `Matcher`s.
 
-Constraints over a vocabulary share a kernel, the growing cache of states and masks: machine states are compared by content, so what
-one grammar has met, such as "an array of strings", or the same tools in yesterday's request, is known to the next.  When the kernel passes
-its bound, constraints start a fresh one; matchers notice and replay their tokens, a fraction of a microsecond each.  So memory is bounded
-without a single eviction rule, and nothing that a caller holds is ever invalid.
+Constraints over a vocabulary share a kernel, the growing cache of states and masks: machine states are compared by
+content, so what one grammar has met, such as "an array of strings", or the same tools in yesterday's request, is known
+to the next.  When the kernel passes its bound, constraints start a fresh one; matchers notice and replay their tokens,
+a fraction of a microsecond each.  So memory is bounded without a single eviction rule, and nothing that a caller holds
+is ever invalid.
 
 Tests: laws.py (mask = brute force on real vocabularies, both kernels), test_engine.py (bounds, pickling, threads).
 """
@@ -12,12 +13,12 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from constrained.engine.kernels import Kernel, kernel_class
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
@@ -39,59 +40,12 @@ CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's
 REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
 
 
-class Kernel(Protocol):
-    """What matchers use of an automaton; `PlainKernel` documents it, the compiled kernel is the same class."""
-
-    def start_at(self, root: Any, nullable: bool, budget: Budget | None = None) -> int: ...
-    def step_byte(self, state: int, byte: int) -> int: ...
-    def next_bytes(self, state: int) -> bytes: ...
-    def step_bytes(self, state: int, data: bytes) -> int: ...
-    def step_token(self, state: int, token: int, budget: Budget | None = None) -> int: ...
-    def is_final(self, state: int) -> bool: ...
-    def is_exhausted(self, state: int) -> bool: ...
-    def named_tokens(self, state: int) -> set[int]: ...
-    def fill(self, state: int, bitmask: Any, row: int, budget: Budget | None = None) -> bool: ...
-    def is_wanted(self) -> bool: ...
-    def is_full(self) -> bool: ...
-    def is_gone(self) -> bool: ...
-    def was_used(self) -> bool: ...
-    def allow(self, size: int) -> None: ...
-    def drop_all(self) -> bool: ...
-    def cached_bytes(self) -> int: ...
-    def count_states(self) -> int: ...
-
-
-def kernel_class(name: str | None = None) -> Any:
-    """Return the class of kernel to use: "compiled", "plain", or the fastest there is.
-
-    Raises: ConstrainedError: no such kernel, or it was asked for by name and does not load.
-    """
-    if name is not None and (type(name) is not str or name not in ("compiled", "plain")):
-        raise ConstrainedError(f"unknown kernel {shown(name)}", instead='"compiled", "plain", or None for the fastest that is installed')
-    if name != "plain":
-        try:
-            return importlib.import_module("constrained.engine.kernel._kernel").Kernel
-        except Exception as error:  # a numpy of another binary interface raises ValueError, for instance
-            because = _why_not_compiled(error)
-            if name == "compiled":
-                raise ConstrainedError("the compiled kernel does not load", because=because, instead="install again, with a C compiler") from error
-            warnings.warn(f"constrained runs its plain Python engine, 100 times slower: {because}", stacklevel=4)
-    from constrained.engine.twin.automaton import PlainKernel
-
-    return PlainKernel
-
-
-def _why_not_compiled(error: Exception) -> str:
-    """Say whether the compiled kernel is missing, or there and broken."""
-    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith(("constrained.engine.kernel._", "constrained.engine.memory._")):
-        return f"it was installed without a C compiler ({error.name} is missing)"
-    return f"its compiled kernel is there but does not load, {type(error).__name__}: {shown(str(error), 300)}"
-
-
 def _bound(value: object, name: str, least: int) -> int:
     """Return a bound that a caller gave; one that nothing reaches counts as the largest that fits."""
     if (found := number(value)) < least:
-        raise ConstrainedError(f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more")
+        raise ConstrainedError(
+            f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more"
+        )
     return min(found, 1 << 62)
 
 
@@ -112,10 +66,22 @@ class Options:
         object.__setattr__(self, "max_configurations", _bound(self.max_configurations, "max_configurations", 1))
         if self.max_work is not None:
             object.__setattr__(self, "max_work", _bound(self.max_work, "max_work", 0))
-        if self.deadline is not None and (isinstance(self.deadline, bool) or not isinstance(self.deadline, (int, float)) or self.deadline != self.deadline):
-            raise ConstrainedError("deadline is a number of seconds", because=f"it is {shown(self.deadline)}", instead="for instance 0.5, or None")
+        if self.deadline is not None and (
+            isinstance(self.deadline, bool)
+            or not isinstance(self.deadline, (int, float))
+            or self.deadline != self.deadline
+        ):
+            raise ConstrainedError(
+                "deadline is a number of seconds",
+                because=f"it is {shown(self.deadline)}",
+                instead="for instance 0.5, or None",
+            )
         if self.cancelled is not None and not callable(self.cancelled):
-            raise ConstrainedError("cancelled is a function without arguments", because=f"it is {shown(self.cancelled)}", instead="threading.Event().is_set")
+            raise ConstrainedError(
+                "cancelled is a function without arguments",
+                because=f"it is {shown(self.cancelled)}",
+                instead="threading.Event().is_set",
+            )
 
     def budget(self) -> Budget:
         refill = 0 if self.max_work is None else self.max_work // REFILL
@@ -123,43 +89,60 @@ class Options:
 
 
 def compile(
-    grammar: Any, vocabulary: Any, *, kernel: str | None = None, spell_missing: bool = False, cache_bytes: int = CACHE_BYTES,
-    max_configurations: int = 20_000, max_work: int | None = MAX_WORK, deadline: float | None = None,
+    grammar: Any,
+    vocabulary: Any,
+    *,
+    kernel: str | None = None,
+    spell_missing: bool = False,
+    cache_bytes: int = CACHE_BYTES,
+    max_configurations: int = 20_000,
+    max_work: int | None = MAX_WORK,
+    deadline: float | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Constraint:
     """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
 
-    grammar: a `Grammar`, or what stands for one: a JSON Schema or its text, a Python type or callable, a compiled pattern, a list of texts.
-    vocabulary: a `Vocabulary`, a tokenizer, or a model of transformers, whose own tokenizer is loaded.
-    kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the vocabulary lacks are spelled
-    as text.  cache_bytes: bound of the cache, which constraints with the same bounds share; at the bound it starts afresh.
-    max_work: units of work, about a microsecond each, that all operations on the constraint may do together; each one that computes
-    something gets max_work / 256 back, so that long generations go on while inputs made to be slow end (None: no bound).
-    deadline: seconds that any one call may take.  cancelled: asked about every millisecond of work; true ends the call.
+    grammar: a `Grammar`, or what stands for one: a JSON Schema or its text, a Python type or callable, a compiled
+    pattern, a list of texts. vocabulary: a `Vocabulary`, a tokenizer, or a model of transformers, whose own tokenizer
+    is loaded. kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the
+    vocabulary lacks are spelled as text.  cache_bytes: bound of the cache, which constraints with the same bounds
+    share; at the bound it starts afresh. max_work: units of work, about a microsecond each, that all operations on the
+    constraint may do together; each one that computes something gets max_work / 256 back, so that long generations go
+    on while inputs made to be slow end (None: no bound). deadline: seconds that any one call may take.  cancelled:
+    asked about every millisecond of work; true ends the call.
 
-    Cost: what the grammar's first state costs; everything else happens when a generation first gets there.  Only what looks like too much work
-    is tried at once, see `rehearsal`.
+    Cost: what the grammar's first state costs; everything else happens when a generation first gets there.  Only what
+    looks like too much work is tried at once, see `rehearsal`.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
-    Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.  LimitExceeded:
-    too much work, here or in any method of a matcher, which is then unchanged; what has been computed stays, and calls may be repeated.
+    Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.
+     LimitExceeded: too much work, here or in any method of a matcher, which is then unchanged; what has been computed
+     stays, and calls may be repeated.
     ConstrainedError: a bound that is none, an unknown kernel.
     """
     if not hasattr(grammar, "start_state"):
         grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
-    found = Constraint(grammar, vocabulary, Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled))
+    found = Constraint(
+        grammar,
+        vocabulary,
+        Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled),
+    )
     if getattr(grammar, "heavy", False):
         importlib.import_module("constrained.engine.rehearsal").rehearse(found)
     return found
 
 
 class Constraint:
-    """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable (load only pickles that you wrote)."""
+    """A grammar bound to a vocabulary; frozen, shareable between threads and requests, picklable (load only pickles
+    that you wrote).
+    """
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, options: Options) -> None:
         if not isinstance(vocabulary, Vocabulary):
-            raise VocabularyError(f"not a vocabulary: {type(vocabulary).__name__}", instead="Vocabulary.from_tokenizer(tokenizer)")
+            raise VocabularyError(
+                f"not a vocabulary: {type(vocabulary).__name__}", instead="Vocabulary.from_tokenizer(tokenizer)"
+            )
         if not hasattr(grammar, "start_state"):
             instead = "Grammar.from_lark, from_json_schema, from_regex, or ChatFormat.grammar"
             raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead=instead)
@@ -212,21 +195,26 @@ class Constraint:
     def stop(self) -> tuple[int, ...]:
         """The tokens that end a sequence: those that the grammar's turns end with, then the vocabulary's.
 
-        Empty where the vocabulary has none: then the stop token of a turn is a letter of its text, which may be read on its own.
+        Empty where the vocabulary has none: then the stop token of a turn is a letter of its text, which may be read on
+        its own.
         """
         vocabulary = self.vocabulary
-        named = sorted(vocabulary.special[name] for name in getattr(self.grammar, "stops", ()) if name in vocabulary.special)
+        named = sorted(
+            vocabulary.special[name] for name in getattr(self.grammar, "stops", ()) if name in vocabulary.special
+        )
         return tuple(dict.fromkeys((*named, *vocabulary.stop))) if vocabulary.stop else ()
 
     def matcher(self, *, budget: int | None = None, soft_close: int = 0) -> Matcher:
         """Return a cursor at the start of a new sequence.
 
-        budget: every word that it finishes has at most so many tokens, and it can always finish.  A token is allowed only if a completion
-        within the tokens that remain is known; as long as the longest way out, in bytes, behind any token fits, masks are as without.  A
-        stop token counts where the grammar names it.
-        soft_close: when the shortest completion known and so many tokens more would use up the budget, no token may lead away from the end.
+        budget: every word that it finishes has at most so many tokens, and it can always finish.  A token is allowed
+        only if a completion within the tokens that remain is known; as long as the longest way out, in bytes, behind
+        any token fits, masks are as without.  A stop token counts where the grammar names it.
+        soft_close: when the shortest completion known and so many tokens more would use up the budget, no token may
+        lead away from the end.
         Cost: 10-17 ms with 128,000 tokens for every state that is met for the first time; 50 µs for one that is known.
-        Raises: LimitExceeded: the budget is smaller than the shortest word that is known, see `min_tokens`.  ConstrainedError: no number.
+        Raises: LimitExceeded: the budget is smaller than the shortest word that is known, see `min_tokens`.
+        ConstrainedError: no number.
         """
         if budget is not None:
             from constrained.engine.budget.matcher import BudgetedMatcher
@@ -235,7 +223,11 @@ class Constraint:
         from constrained.engine.matcher import Matcher
 
         if soft_close:
-            raise ConstrainedError("soft_close needs a budget", because="nothing ends before the word does", instead="matcher(budget=…, soft_close=…)")
+            raise ConstrainedError(
+                "soft_close needs a budget",
+                because="nothing ends before the word does",
+                instead="matcher(budget=…, soft_close=…)",
+            )
         return Matcher(self)
 
     @property
@@ -244,49 +236,70 @@ class Constraint:
         return len(self.matcher().shortest_completion())
 
     def completions(self) -> Completions:
-        """Return the ways out of the constraint's states, which its matchers share; fresh ones where the last have grown too large."""
+        """Return the ways out of the constraint's states, which its matchers share; fresh ones where the last have
+        grown too large.
+        """
         from constrained.engine.budget.completion import Completions
 
         known = self._completions
         if known is None or known.is_full():
             bound = self.options.max_configurations
-            known = self._completions = Completions(self.vocabulary, self._root, nullable=self._nullable, max_configurations=bound)
+            known = self._completions = Completions(
+                self.vocabulary, self._root, nullable=self._nullable, max_configurations=bound
+            )
         return known
 
-    def logits_processor(self, *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None) -> GrammarProcessor:
+    def logits_processor(
+        self, *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
+    ) -> GrammarProcessor:
         """Return a transformers.LogitsProcessor; see `constrained.integrations.transformers`.
 
-        max_new_tokens: every text ends as a word within so many tokens ("generate": as many as `generate` was told), see `matcher`.
+        max_new_tokens: every text ends as a word within so many tokens ("generate": as many as `generate` was told),
+        see `matcher`.
         """
         return logits_processor(self, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
 
     def generation_kwargs(self, *, max_new_tokens: int | None = None) -> dict[str, Any]:
-        """Return what transformers' `generate` should be given: the processor, the tokens that end a sequence, and padding.
+        """Return what transformers' `generate` should be given: the processor, the tokens that end a sequence, and
+        padding.
 
-        ``model.generate(**inputs, **constraint.generation_kwargs(max_new_tokens=200))``: every text ends as a word within 200 tokens.
+        ``model.generate(**inputs, **constraint.generation_kwargs(max_new_tokens=200))``: every text ends as a word
+        within 200 tokens.
         """
         stop = self.vocabulary.stop
         ends = {"eos_token_id": sorted(self.stop), "pad_token_id": min(stop)} if stop else {}
         most = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
         return {"logits_processor": [self.logits_processor(max_new_tokens=max_new_tokens)], **ends, **most}
 
-    # -- before it is needed, and after the process ---------------------------------------------------------------------------
+    # -- before it is needed, and after the process --------------------------------------------------------------------
 
-    def warm(self, seconds: float | None = None, *, states: int | None = None, cancelled: Callable[[], bool] | None = None) -> int:
-        """Visit the states that a generation will likely get to, so that their masks are known; return how many were visited.
+    def warm(
+        self, seconds: float | None = None, *, states: int | None = None, cancelled: Callable[[], bool] | None = None
+    ) -> int:
+        """Visit the states that a generation will likely get to, so that their masks are known; return how many were
+        visited.
 
-        It ends after so many seconds or states, when `cancelled()` is true, or when nothing new is found (of most schemas with free texts:
-        soon) or would fit into the cache; a further call goes on from there.  For a server: in a thread of its own, while the model computes.
+        It ends after so many seconds or states, when `cancelled()` is true, or when nothing new is found (of most
+        schemas with free texts: soon) or would fit into the cache; a further call goes on from there.  For a server: in
+        a thread of its own, while the model computes.
         Cost: that of the masks; other threads may run between any two.
         Raises: ConstrainedError: no bound is given, or one that is none.
         """
         given = [value for value in (seconds, states) if value is not None]
-        if not given or any(isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0 for value in given):
-            raise ConstrainedError("warm takes seconds or states", because=f"got {shown(seconds)} and {shown(states)}", instead="warm(0.05), warm(states=100)")
+        if not given or any(
+            isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0 for value in given
+        ):
+            raise ConstrainedError(
+                "warm takes seconds or states",
+                because=f"got {shown(seconds)} and {shown(states)}",
+                instead="warm(0.05), warm(states=100)",
+            )
         return self._explored().explore(seconds, states, cancelled)
 
     def visited(self) -> list[tuple[int, int]]:
-        """Return the places that `warm` has found: (the number of the place before it, or -1, and the token between)."""
+        """Return the places that `warm` has found: (the number of the place before it, or -1, and the token
+        between).
+        """
         return [] if self._explorer is None else self._explorer.places
 
     def visit(self, places: Sequence[Any]) -> int:
@@ -301,30 +314,43 @@ class Constraint:
         return self._explorer
 
     def save(self, path: str | os.PathLike[str], *, formats: Mapping[str, ChatFormat] | None = None) -> None:
-        """Write the constraint into a file: the calls that made its grammar, fingerprints, and the places that `warm` has visited.
+        """Write the constraint into a file: the calls that made its grammar, fingerprints, and the places that `warm`
+        has visited.
 
         formats: formats of one's own that the grammar is of, by name; `load` needs them too.
-        Raises: GrammarError: the grammar was put together by hand, or of what JSON does not hold.  OSError: the file cannot be written.
+        Raises: GrammarError: the grammar was put together by hand, or of what JSON does not hold.  OSError: the file
+        cannot be written.
         """
         importlib.import_module("constrained.integrations.stored").save(self, path, formats)
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], vocabulary: Any, *, formats: Mapping[str, ChatFormat] | None = None, **options: Any,
+        cls,
+        path: str | os.PathLike[str],
+        vocabulary: Any,
+        *,
+        formats: Mapping[str, ChatFormat] | None = None,
+        **options: Any,
     ) -> Constraint:
         """Return the constraint that `save` wrote; the file may come from a stranger, as it holds no code and no masks.
 
-        vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the file's writer do not count.
+        vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the
+        file's writer do not count.
         Cost: a compile, and the masks of the visited places.
-        Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.  ConstrainedError: no such file.
+        Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
+        ConstrainedError: no such file.
         """
-        found: Constraint = importlib.import_module("constrained.integrations.stored").load(path, vocabulary, formats=formats, options=options)
+        found: Constraint = importlib.import_module("constrained.integrations.stored").load(
+            path, vocabulary, formats=formats, options=options
+        )
         return found
 
-    # -- to study it: `constrained.research`, which loads with the first call ------------------------------------------------------
+    # -- to study it: `constrained.research`, which loads with the first call ------------------------------------------
 
     def trace(self, model: Any, prompt: Any = "", **options: Any) -> Trace:
-        """Let a model write and note every step: mask size, probability removed, entropy, time; see `research.trace` for the options."""
+        """Let a model write and note every step: mask size, probability removed, entropy, time; see `research.trace`
+        for the options.
+        """
         return cast("Trace", _research("trace").trace(self, model, prompt, **options))
 
     def count(self, up_to: int) -> int:
@@ -335,26 +361,40 @@ class Constraint:
         """Yield the words of at most `up_to` symbols, shorter ones first."""
         return cast("Iterator[bytes]", _research("words").enumerate_words(self, up_to))
 
-    def sample(self, rng: random.Random, up_to: int = 64, weights: Mapping[str, Sequence[float]] | None = None) -> bytes:
-        """Return a random word of at most `up_to` symbols: each equally likely; or by weights, rule → a number for each alternative.
+    def sample(
+        self, rng: random.Random, up_to: int = 64, weights: Mapping[str, Sequence[float]] | None = None
+    ) -> bytes:
+        """Return a random word of at most `up_to` symbols: each equally likely; or by weights, rule → a number for each
+        alternative.
 
         Raises: GrammarError: no word is as short; weights that fit no rule.
         """
-        return cast("bytes", _research("words").sample(self, rng, up_to) if weights is None else _research("derive").derive(self, rng, up_to, weights))
+        return cast(
+            "bytes",
+            _research("words").sample(self, rng, up_to)
+            if weights is None
+            else _research("derive").derive(self, rng, up_to, weights),
+        )
 
     def language_equal(self, other: Constraint, up_to: int | None = None) -> Comparison:
-        """Compare two languages up to words of so many symbols; the result is true if they agree, else it has a shortest separating word."""
+        """Compare two languages up to words of so many symbols; the result is true if they agree, else it has a
+        shortest separating word.
+        """
         return cast("Comparison", _research("words").language_equal(self, other, up_to))
 
     def place(self) -> tuple[Kernel, int]:
-        """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its bound."""
+        """Return the kernel in use and the state in it where words start: a fresh kernel where the last has passed its
+        bound.
+        """
         kernel = self._place[0]
         if kernel.is_full() and not self.vocabulary.kernels.may_grow(kernel, self.options.cache_bytes):
             self._place = self._entered()
         return self._place
 
     def leave(self, kernel: Kernel) -> None:
-        """Go on in a kernel of its own: work in one that others wait for was broken off; or anywhere, if the kernel was emptied."""
+        """Go on in a kernel of its own: work in one that others wait for was broken off; or anywhere, if the kernel was
+        emptied.
+        """
         if self._place[0] is kernel:
             self._place = self._entered(own=not kernel.is_gone())
 
@@ -362,9 +402,13 @@ class Constraint:
         """Return the vocabulary's kernel, or a fresh one where that has grown, and this grammar's start in it."""
         options, vocabulary = self.options, self.vocabulary
         bounds = (self._kernel_class, options.cache_bytes, options.max_configurations, self._root if own else None)
-        make = partial(self._kernel_class, vocabulary, specials=vocabulary.special, max_configurations=options.max_configurations)
+        make = partial(
+            self._kernel_class, vocabulary, specials=vocabulary.special, max_configurations=options.max_configurations
+        )
         while True:
-            kernel: Kernel = vocabulary.kernels.join(bounds, lambda size: make(max_bytes=size), options.cache_bytes, own=own)
+            kernel: Kernel = vocabulary.kernels.join(
+                bounds, lambda size: make(max_bytes=size), options.cache_bytes, own=own
+            )
             self.budget.wanted = None if own else kernel.is_wanted
             try:
                 return kernel, kernel.start_at(self._root, self._nullable, self.budget)
@@ -383,14 +427,20 @@ class Constraint:
 
 
 def logits_processor(
-    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
+    constraints: Constraint | Sequence[Constraint | None],
+    *,
+    prompt_length: int | None = None,
+    max_new_tokens: MaxNewTokens = None,
 ) -> GrammarProcessor:
-    """Return a transformers.LogitsProcessor for a constraint, or for one each prompt of a batch (None: a row that may say anything).
+    """Return a transformers.LogitsProcessor for a constraint, or for one each prompt of a batch (None: a row that may
+    say anything).
 
     See `constrained.integrations.transformers`, which loads with the first call.
     """
     integration = importlib.import_module("constrained.integrations.transformers")
-    processor: GrammarProcessor = integration.logits_processor(constraints, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
+    processor: GrammarProcessor = integration.logits_processor(
+        constraints, prompt_length=prompt_length, max_new_tokens=max_new_tokens
+    )
     return processor
 
 
@@ -407,7 +457,11 @@ def _named(grammar: Grammar) -> str | None:
     sources = {source for symbol in grammar.symbols() if isinstance(source := getattr(symbol, "source", None), str)}
     if len(grammar.rules) == 1 and len(sources) == 1:
         return f"pattern {sources.pop()!r:.200}"
-    return "#" if len(alternatives) == 1 and [type(symbol).__name__ for symbol in alternatives[0]] == ["Embedded"] else f"rule {start}"
+    return (
+        "#"
+        if len(alternatives) == 1 and [type(symbol).__name__ for symbol in alternatives[0]] == ["Embedded"]
+        else f"rule {start}"
+    )
 
 
 def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:

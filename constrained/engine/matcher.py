@@ -1,10 +1,10 @@
 """The cursor of one sequence: what may come next, what has come, and back again.
 
-A matcher is a list of tokens and automaton states; `advance` appends, `rollback` removes, `copy` copies.  All work is in the kernel.
-Kept small on purpose: hosts build thousands of them, and beam search copies them at every step.
+A matcher is a list of tokens and automaton states; `advance` appends, `rollback` removes, `copy` copies.  All work is
+in the kernel. Kept small on purpose: hosts build thousands of them, and beam search copies them at every step.
 
-One list, extended or cut by one instruction that nothing can interrupt: where a call raises, be it `MemoryError` or `KeyboardInterrupt`,
-the matcher is as it was before, and the same call may be tried again.
+One list, extended or cut by one instruction that nothing can interrupt: where a call raises, be it `MemoryError` or
+`KeyboardInterrupt`, the matcher is as it was before, and the same call may be tried again.
 """
 
 from __future__ import annotations
@@ -34,27 +34,30 @@ FORCED_BYTES = 4096  # longest run of forced bytes that is looked for: a grammar
 class Matcher:
     """A cursor over a constraint.
 
-    Invariant: `_path` is start, token, state, token, state, …: each state is the kernel's after the tokens before it.  A stop token that
-    ends a word leaves ~state instead, a negative number; nothing may follow then.  `_stop` are the vocabulary's, and the grammar's own.
+    Invariant: `_path` is start, token, state, token, state, …: each state is the kernel's after the tokens before it.
+    A stop token that ends a word leaves ~state instead, a negative number; nothing may follow then.  `_stop` are the
+    vocabulary's, and the grammar's own.
     """
 
     __slots__ = ("constraint", "_kernel", "_path", "_stop", "_budget")
 
     def __init__(self, constraint: Constraint) -> None:
         if not hasattr(constraint, "place"):
-            raise ConstrainedError(f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary).matcher()")
+            raise ConstrainedError(
+                f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary).matcher()"
+            )
         self.constraint, self._budget = constraint, constraint.budget
         self._kernel, start = constraint.place()
         self._path = [start]
         self._stop = frozenset(constraint.stop)
 
-    # -- what may come ----------------------------------------------------------------------------------------------------
+    # -- what may come -------------------------------------------------------------------------------------------------
 
     def fill_mask(self, bitmask: Any, row: int = 0) -> None:
         """Write the mask of the next token into a row of `bitmask`.
 
-        Shapes: int32 (rows, ceil(vocabulary size / 32)), numpy array or CPU torch tensor; bit i of word w = token 32 w + i is allowed.
-        Nothing is allowed once the sequence `is_finished`.
+        Shapes: int32 (rows, ceil(vocabulary size / 32)), numpy array or CPU torch tensor; bit i of word w = token 32 w
+        + i is allowed. Nothing is allowed once the sequence `is_finished`.
         Cost: 0.5 µs where the state's mask is known; a few µs where only the vocabulary's part of it is.
         Raises: BitmaskError: wrong shape, dtype or layout.  LimitExceeded: see `compile`.
         """
@@ -62,7 +65,8 @@ class Matcher:
         try:
             full = self._kernel.fill(self._path[-1], array, row, self._budget)
         except Preempted:
-            full = self._worked(partial(self._filled, array, row), moved=True)  # PERF: a lambda would cost every call 0.1 µs
+            # PERF: a lambda would cost every call 0.1 µs
+            full = self._worked(partial(self._filled, array, row), moved=True)
         except LimitExceeded as error:
             raise self._budget.placed(error) from None
         if full:
@@ -109,12 +113,15 @@ class Matcher:
     def forced_tokens(self) -> list[int]:
         """Return tokens that a decoder may append without asking the model.
 
-        They spell the forced bytes, without a last token that could have been a longer one; a special token that is the only choice
-        comes as itself.  Several tokenisations may spell forced bytes; this is the tokenizer's own where it is known.
+        They spell the forced bytes, without a last token that could have been a longer one; a special token that is the
+        only choice comes as itself.  Several tokenisations may spell forced bytes; this is the tokenizer's own where it
+        is known.
         """
         forced = self.forced_bytes()
         if not forced:
-            named = sorted(self._worked(lambda: self._kernel.named_tokens(self._path[-1]))) if self._path[-1] >= 0 else []
+            named = (
+                sorted(self._worked(lambda: self._kernel.named_tokens(self._path[-1]))) if self._path[-1] >= 0 else []
+            )
             alone = len(named) == 1 and len(self._allowed_here()) == 1
             return named if alone else []
         tokens, texts = self.constraint.vocabulary.tokenize(forced), self.constraint.vocabulary.tokens
@@ -129,14 +136,20 @@ class Matcher:
         return settled
 
     def shortest_completion(self) -> list[int]:
-        """Return tokens that end the word from here, without the stop token that `generate` adds; empty where it is complete.
+        """Return tokens that end the word from here, without the stop token that `generate` adds; empty where it is
+        complete.
 
-        The shortest in bytes, in as few tokens as spell it: an upper bound of the fewest tokens, see `engine.budget.completion`.
+        The shortest in bytes, in as few tokens as spell it: an upper bound of the fewest tokens, see
+        `engine.budget.completion`.
         Raises: LimitExceeded: none is known, or it takes too much work to find.
         """
         from constrained.engine.budget.completion import shortest_completion
 
-        return [] if self._path[-1] < 0 else self._worked(lambda: shortest_completion(self.constraint.completions(), self.tokens))
+        return (
+            []
+            if self._path[-1] < 0
+            else self._worked(lambda: shortest_completion(self.constraint.completions(), self.tokens))
+        )
 
     def explain(self, token: int) -> str:
         """Return in words why a token may or may not come next.
@@ -151,7 +164,7 @@ class Matcher:
             return f"token {token} {name} is allowed"
         return str(self._rejection(token))
 
-    # -- what has come ------------------------------------------------------------------------------------------------------
+    # -- what has come -------------------------------------------------------------------------------------------------
 
     def advance(self, token: int) -> None:
         """Append a token.
@@ -180,7 +193,11 @@ class Matcher:
         read = len(self._path) // 2
         steps = number(count)
         if not 0 <= steps <= read:
-            raise ConstrainedError(f"cannot roll back {shown(count)} tokens", because=f"{read} have been read", instead="reset() goes to the start")
+            raise ConstrainedError(
+                f"cannot roll back {shown(count)} tokens",
+                because=f"{read} have been read",
+                instead="reset() goes to the start",
+            )
         if steps:
             del self._path[-2 * steps :]
 
@@ -204,10 +221,12 @@ class Matcher:
         """Return the bytes read so far, special tokens by name."""
         return self.constraint.vocabulary.decode(self._path[1::2])
 
-    # -- internals ------------------------------------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------------------------------
 
     def _worked(self, work: Callable[[], Found], *, moved: bool = False) -> Found:
-        """Return what some work finds; it is counted as one operation, and done again elsewhere if others wait for the kernel."""
+        """Return what some work finds; it is counted as one operation, and done again elsewhere if others wait for the
+        kernel.
+        """
         outer = thread.budget
         try:
             begin(self._budget)
@@ -227,10 +246,12 @@ class Matcher:
             thread.budget = outer
 
     def _replay(self) -> None:
-        """Move to the constraint's present kernel, if the one in use may not grow; what only that had learnt stays behind.
+        """Move to the constraint's present kernel, if the one in use may not grow; what only that had learnt stays
+        behind.
 
-        A sequence that needs most of the bound by itself is not read again, which would make the same states: its kernel grows with it,
-        and goes with its last matcher.  Where several together need more, they get twice that, and are read again when it is full.
+        A sequence that needs most of the bound by itself is not read again, which would make the same states: its
+        kernel grows with it, and goes with its last matcher.  Where several together need more, they get twice that,
+        and are read again when it is full.
         """
         if self._fills():
             self._kernel.allow(self._kernel.cached_bytes() * 3 // 2)
@@ -258,13 +279,19 @@ class Matcher:
     def _fills(self) -> bool:
         """Say whether the kernel is full, and much of it are states of this sequence."""
         kernel, constraint = self._kernel, self.constraint
-        if kernel.is_gone() or not kernel.is_full() or constraint.vocabulary.kernels.may_grow(kernel, constraint.options.cache_bytes):
+        if (
+            kernel.is_gone()
+            or not kernel.is_full()
+            or constraint.vocabulary.kernels.may_grow(kernel, constraint.options.cache_bytes)
+        ):
             return False
         states = MUCH * kernel.count_states()
         return len(self._path) // 2 >= states and len(set(self._path[::2])) >= states
 
     def _entry(self) -> tuple[Any, int, Any]:
-        """Return what a batch needs to know: the kernel, the state, negative where nothing may follow, what work is counted against."""
+        """Return what a batch needs to know: the kernel, the state, negative where nothing may follow, what work is
+        counted against.
+        """
         if self._kernel.is_full():
             self._replay()
         return self._kernel, self._path[-1], self._budget
@@ -285,7 +312,12 @@ class Matcher:
     def _ended(self, token: int) -> int | None:
         """As `_next`, with ~state where a stop token ends the sequence."""
         after, state, kernel = self._next(token), self._path[-1], self._kernel
-        ends = after is not None and token in self._stop and kernel.is_final(after) and (after == state or kernel.is_exhausted(after))
+        ends = (
+            after is not None
+            and token in self._stop
+            and kernel.is_final(after)
+            and (after == state or kernel.is_exhausted(after))
+        )
         return ~after if ends and after is not None else after
 
     def _filled(self, array: Any, row: int) -> bool:
@@ -300,12 +332,19 @@ class Matcher:
     def _ends_by_name(self) -> bool:
         """Say whether a stop token that the grammar names completes a word."""
         kernel, state = self._kernel, self._path[-1]
-        return any(kernel.is_final(kernel.step_token(state, token)) for token in kernel.named_tokens(state) & self._stop)
+        return any(
+            kernel.is_final(kernel.step_token(state, token)) for token in kernel.named_tokens(state) & self._stop
+        )
 
     def _next(self, token: int) -> int | None:
         state = self._path[-1]
         after = self._kernel.step_token(state, token)
-        if after == DEAD and token in self._stop and token in self.constraint.vocabulary.stop and self._kernel.is_final(state):
+        if (
+            after == DEAD
+            and token in self._stop
+            and token in self.constraint.vocabulary.stop
+            and self._kernel.is_final(state)
+        ):
             return state
         return after if after != DEAD else None
 
@@ -344,19 +383,25 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
 
     New masks are computed one by one; then all rows are copied without the GIL.
-    Raises: LimitExceeded: some masks take too much work; its `rows` names them.  All other rows are filled, these allow nothing.
+    Raises: LimitExceeded: some masks take too much work; its `rows` names them.  All other rows are filled, these allow
+    nothing.
     ConstrainedError: not a list of matchers.
     """
     listed = list(matchers) if isinstance(matchers, Iterable) else [matchers, None]
     strangers = [entry for entry in listed if not isinstance(entry, Matcher)]
     if strangers:
-        raise ConstrainedError("fill_masks takes a list of matchers", because=f"got {shown(matchers)}", instead="[matcher, …], one for each row")
+        raise ConstrainedError(
+            "fill_masks takes a list of matchers",
+            because=f"got {shown(matchers)}",
+            instead="[matcher, …], one for each row",
+        )
     array = as_array(bitmask)
     rows, failed = _compiled_rows(), dict[int, LimitExceeded]()
     todo: Sequence[int] = range(len(listed))
     if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in listed):
         todo = rows([matcher._entry() for matcher in listed], array)
-        todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]  # with a budget
+        # with a budget
+        todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]
     for row in todo:
         try:
             listed[row].fill_mask(array, row)

@@ -1,8 +1,9 @@
 """Errors before generation: a few words of what looks like much work are begun when a constraint is compiled.
 
-Nearly all that a grammar costs is computed when a generation gets there, and most grammars cost little everywhere.  Machines and patterns whose
-outline says otherwise (see `schema.reading.size_estimates`, `regex.size`) are tried: the masks along seeded walks, with the
-constraint's own budget, which is full again afterwards; the masks stay known.  What no walk met may still be too much work later.
+Nearly all that a grammar costs is computed when a generation gets there, and most grammars cost little everywhere.
+Machines and patterns whose outline says otherwise (see `schema.reading.size_estimates`, `regex.size`) are tried: the
+masks along seeded walks, with the constraint's own budget, which is full again afterwards; the masks stay known.  What
+no walk met may still be too much work later.
 
 Cost: nothing for most; else that of some 20 masks for each such part, and little more than the budget for all together.
 Tested by tests/test_fuzz_schemas.py and the rows of the bomb table that meet a limit.
@@ -35,7 +36,11 @@ def rehearse(constraint: Constraint) -> None:
     whole = type(constraint)
     spent, limit = 0, constraint.options.max_work
     for part in _heavy_parts(constraint.grammar):
-        inner = constraint if part is constraint.grammar else whole(part, constraint.vocabulary, replace(constraint.options, spell_missing=True))
+        inner = (
+            constraint
+            if part is constraint.grammar
+            else whole(part, constraint.vocabulary, replace(constraint.options, spell_missing=True))
+        )
         inner.budget.whole = constraint.budget.whole
         for number in range(WALKS):
             if limit is not None and 4 * spent > limit:
@@ -48,7 +53,9 @@ def rehearse(constraint: Constraint) -> None:
 
 
 def _heavy_parts(grammar: Grammar) -> list[Grammar]:
-    """Return the parts of a grammar that look like much work, each as a grammar; the grammar itself if it is nothing else."""
+    """Return the parts of a grammar that look like much work, each as a grammar; the grammar itself if it is nothing
+    else.
+    """
     found = list(dict.fromkeys(symbol for symbol in grammar.symbols() if is_heavy(symbol)))
     if len(grammar.rules) == 1 and len(found) == 1:
         return [grammar]
@@ -65,7 +72,9 @@ def _walk(constraint: Constraint, number: int) -> None:
         if not allowed:
             break
         hurries = number > 0 and step > 0
-        matcher.advance(min(allowed[:1000], key=lambda token: _rank(vocabulary.tokens[token])) if hurries else picks.choice(allowed))
+        matcher.advance(
+            min(allowed[:1000], key=lambda token: _rank(vocabulary.tokens[token])) if hurries else picks.choice(allowed)
+        )
         if matcher.is_finished():
             break
 

@@ -1,7 +1,8 @@
 """Why a token was refused, worded when somebody asks.
 
-Whoever tries tokens (speculative decoding, beams, tests of a tokenizer) catches most rejections and reads none.  To ask a state for all
-bytes that could have come costs as much as ten masks; so a rejection holds what it needs to answer, and answers on first sight.
+Whoever tries tokens (speculative decoding, beams, tests of a tokenizer) catches most rejections and reads none.  To ask
+a state for all bytes that could have come costs as much as ten masks; so a rejection holds what it needs to answer, and
+answers on first sight.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _MANY = 40  # bytes from which on it only counts them
 
 
 def rejection(vocabulary: Vocabulary, kernel: Any, state: int, before: list[int], token: int) -> Rejected:
-    """Return why a token is refused in a state of a kernel; `before` are the tokens so far.  Nothing the matcher does later changes it."""
+    """Return why a token is refused in a state of a kernel; `before` are the tokens so far.  Nothing the matcher does
+    later changes it.
+    """
     return Rejected.worded_later(partial(_reasons, vocabulary, kernel, state, tuple(before), token))
 
 
@@ -73,8 +76,12 @@ def _reasons(vocabulary: Vocabulary, kernel: Any, state: int, before: tuple[int,
     else:
         fits = "special and unused tokens come only where the grammar names them"
     return {
-        "what": f"token {token} {token_name(vocabulary, token)} is not allowed", "where": f"byte {position}, after {len(before)} tokens",
-        "because": fits, "instead": f"expected: {expected}", "position": position, "expected": expected,
+        "what": f"token {token} {token_name(vocabulary, token)} is not allowed",
+        "where": f"byte {position}, after {len(before)} tokens",
+        "because": fits,
+        "instead": f"expected: {expected}",
+        "position": position,
+        "expected": expected,
     }
 
 

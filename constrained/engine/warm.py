@@ -1,12 +1,13 @@
-"""Work before it is needed: visit the states that a generation will likely get to, so that their masks are known when it does.
+"""Work before it is needed: visit the states that a generation will likely get to, so that their masks are known when
+it does.
 
-Texts are tried best first: what is dictated costs nothing, a choice among n continuations costs each of them log n, so required parts and small
-choices come before the insides of large ones.  Where names and values that a schema mentions may be spelled, nothing else is.  Of bytes that
-lead to one state only one is followed, blanks last.  A text is cut into the tokens that the tokenizer would choose, as far as it is known, and
-the mask behind each is asked for.
+Texts are tried best first: what is dictated costs nothing, a choice among n continuations costs each of them log n, so
+required parts and small choices come before the insides of large ones.  Where names and values that a schema mentions
+may be spelled, nothing else is.  Of bytes that lead to one state only one is followed, blanks last.  A text is cut into
+the tokens that the tokenizer would choose, as far as it is known, and the mask behind each is asked for.
 
-Each text is a slice between which other threads may run.  Nothing is kept here but the paths: what a visit teaches is in the kernel, within
-its bound.  Visits count against a budget of their own, so that a generation has its own left.
+Each text is a slice between which other threads may run.  Nothing is kept here but the paths: what a visit teaches is
+in the kernel, within its bound.  Visits count against a budget of their own, so that a generation has its own left.
 
 Tested in tests/test_stored.py: masks are those of a constraint that was not warmed.
 """
@@ -40,7 +41,8 @@ _MOST_WORDS = 20_000
 _RANK = [(byte >= 128, byte in _BLANKS, not chr(byte).isalnum(), byte) for byte in range(256)]
 
 Place = tuple[int, int]  # the place before it, -1: the start; the token between
-_Text = tuple[float, int, int, bytes, int]  # cost, number, the place where the text begins, the text, the state behind it
+# cost, number, the place where the text begins, the text, the state behind it
+_Text = tuple[float, int, int, bytes, int]
 
 
 class Explorer:
@@ -74,7 +76,9 @@ class Explorer:
             self._begin()
         before = len(self._masked)
         while self._todo and len(self.places) < MOST_PLACES and self._has_room():
-            if (states is not None and len(self._masked) - before >= states) or (until is not None and time.monotonic() >= until):
+            if (states is not None and len(self._masked) - before >= states) or (
+                until is not None and time.monotonic() >= until
+            ):
                 break
             if cancelled is not None and cancelled():
                 break
@@ -143,7 +147,12 @@ class Explorer:
                 self._find(cost, behind, b"", self._cursors[behind]._path[-1])
         for byte in bytes_:
             run, at = bytearray((byte,)), kernel.step_byte(state, byte)
-            while len(run) < _MOST_FORCED and at not in self._seen and not kernel.is_final(at) and not kernel.named_tokens(at):
+            while (
+                len(run) < _MOST_FORCED
+                and at not in self._seen
+                and not kernel.is_final(at)
+                and not kernel.named_tokens(at)
+            ):
                 only = self._likely(at, text + run)
                 if len(only) != 1:
                     break
@@ -152,7 +161,9 @@ class Explorer:
             self._find(cost + _BLANK * (byte in _BLANKS), place, text + run, at)
 
     def _choices(self, state: int, text: bytes) -> list[int]:
-        """Return the bytes that are followed: those of known names and values, where some may stand; else the first few that differ."""
+        """Return the bytes that are followed: those of known names and values, where some may stand; else the first few
+        that differ.
+        """
         likely = sorted(self._likely(state, text), key=_RANK.__getitem__, reverse=True)
         differ = list({self._kernel.step_byte(state, byte): byte for byte in likely}.values())[::-1]
         return differ if len(differ) <= _MANY else differ[:_FEW]
@@ -168,7 +179,7 @@ class Explorer:
             self._seen.add(state)
             heappush(self._todo, (cost, len(self._seen), place, text, state))
 
-    # -- places that were written down ----------------------------------------------------------------------------------------
+    # -- places that were written down ---------------------------------------------------------------------------------
 
     def visit(self, places: Sequence[Any]) -> int:
         """Visit places that were written down; return how many could be.
@@ -179,7 +190,12 @@ class Explorer:
             raise ConstrainedError(f"{len(places):,} places to visit", instead=f"at most {MOST_PLACES:,}")
         for at, place in enumerate(places):
             if not _is_place(place, at):
-                raise ConstrainedError("no place to visit", where=f"number {at}", because=f"it is {shown(place)}", instead="[the place before it, a token]")
+                raise ConstrainedError(
+                    "no place to visit",
+                    where=f"number {at}",
+                    because=f"it is {shown(place)}",
+                    instead="[the place before it, a token]",
+                )
         known = {-1: -1}
         for at, (before, token) in enumerate(places):
             if before in known and self._has_room():
@@ -200,7 +216,9 @@ def _cursor(constraint: Constraint) -> Matcher:
 
 
 def _beginnings(constraint: Constraint) -> set[bytes]:
-    """Return the names and values that the grammar's schemas mention, each with a quote behind it, and all their beginnings."""
+    """Return the names and values that the grammar's schemas mention, each with a quote behind it, and all their
+    beginnings.
+    """
     found: set[bytes] = set()
     machines = [symbol.machine for symbol in constraint.grammar.symbols() if isinstance(symbol, Embedded)]
     machines += [inner for machine in machines for inner in getattr(machine, "machines", ())]
@@ -220,4 +238,10 @@ def _beginnings(constraint: Constraint) -> set[bytes]:
 
 def _is_place(value: Any, at: int) -> bool:
     """Say whether something is the place of that number, as it was written down."""
-    return isinstance(value, (list, tuple)) and len(value) == 2 and type(value[0]) is int and -1 <= value[0] < at and number(value[1]) >= 0
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and type(value[0]) is int
+        and -1 <= value[0] < at
+        and number(value[1]) >= 0
+    )

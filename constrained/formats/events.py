@@ -30,7 +30,9 @@ class ThoughtDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """A call has begun; `call` numbers the calls of the turn from 0.  `name` is None in formats that write arguments before it."""
+    """A call has begun; `call` numbers the calls of the turn from 0.  `name` is None in formats that write arguments
+    before it.
+    """
 
     call: int
     name: str | None
@@ -38,7 +40,9 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentDelta:
-    """More of the text of a call's arguments as the format writes it; `key`: of which argument, where each has a text of its own."""
+    """More of the text of a call's arguments as the format writes it; `key`: of which argument, where each has a text
+    of its own.
+    """
 
     call: int
     text: str

@@ -1,7 +1,7 @@
 """`ChatFormat`: a pair of files, a grammar and a definition, as an object.
 
-What the files say is in `definition` and in the grammar; what can be done with them is in the modules called here.  No format is
-known by name anywhere in the package.
+What the files say is in `definition` and in the grammar; what can be done with them is in the modules called here.  No
+format is known by name anywhere in the package.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class ChatFormat:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the formats that come with the package."""
-        return tuple(sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem not in ("aliases", "recognise")))
+        return tuple(
+            sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem not in ("aliases", "recognise"))
+        )
 
     @classmethod
     def load(cls, name_or_path: str | PathLike[str]) -> ChatFormat:
@@ -70,7 +72,11 @@ class ChatFormat:
         ('<|im_end|>',)
         """
         if not isinstance(name_or_path, (str, PathLike)) or not isinstance(fspath(name_or_path), str):
-            raise GrammarError(f"unknown format {shown(name_or_path)}", because="it is neither a name nor a path", instead="ChatFormat.names() lists all")
+            raise GrammarError(
+                f"unknown format {shown(name_or_path)}",
+                because="it is neither a name nor a path",
+                instead="ChatFormat.names() lists all",
+            )
         name = known(str(name_or_path), shipped_folder(), cls.names())
         if name is not None:
             return _shipped(name)
@@ -84,7 +90,8 @@ class ChatFormat:
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any) -> ChatFormat:
-        """Return the format that a tokenizer's model writes, told by its chat template, or by its special tokens where it has none.
+        """Return the format that a tokenizer's model writes, told by its chat template, or by its special tokens where
+        it has none.
 
         tokenizer: of transformers, tokenizers, tiktoken or mistral-common, or the path of its folder.
 
@@ -122,70 +129,148 @@ class ChatFormat:
         ('<|im_end|>', '</s>')
         """
         if unknown := spellings.keys() - self.tokens.keys():
-            raise GrammarError(f"the format {self.name!r} has no token {min(unknown)!r}", instead=f"one of: {', '.join(self.tokens)}")
+            raise GrammarError(
+                f"the format {self.name!r} has no token {min(unknown)!r}", instead=f"one of: {', '.join(self.tokens)}"
+            )
         old = self.tokens
         definition = replace(self.definition, tokens={**old, **spellings})
-        return ChatFormat(self.name, definition, _respelled(self.generic, {old[name]: text for name, text in spellings.items()}))
+        return ChatFormat(
+            self.name, definition, _respelled(self.generic, {old[name]: text for name, text in spellings.items()})
+        )
 
     def grammar(
-        self, tools: object = None, tool_choice: str | Mapping[str, Any] | None = "auto", parallel_tool_calls: bool | None = None, *,
-        max_calls: int | None = None, property_order: str = "schema", whitespace: str = "canonical", closed: bool = True,
-        unsupported: str = "raise", formats: str = "assert", reasoning: str | None = None, prompt: str = "",
-        calls_before: int | None = None, marker_safe: bool = True, preface: bool | None = None,
-        response_schema: Any = None, **options: object,
+        self,
+        tools: object = None,
+        tool_choice: str | Mapping[str, Any] | None = "auto",
+        parallel_tool_calls: bool | None = None,
+        *,
+        max_calls: int | None = None,
+        property_order: str = "schema",
+        whitespace: str = "canonical",
+        closed: bool = True,
+        unsupported: str = "raise",
+        formats: str = "assert",
+        reasoning: str | None = None,
+        prompt: str = "",
+        calls_before: int | None = None,
+        marker_safe: bool = True,
+        preface: bool | None = None,
+        response_schema: Any = None,
+        **options: object,
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
-        tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of its own only,
-        the names of those that are offered.  tool_choice: "auto"; "required" and "none"; a name; and what other interfaces write, see `choices`.
-        response_schema: a JSON Schema that an answer fits, as one line of JSON; calls are as they are.
-        preface: whether text may stand before a call; None: only where no call and no schema is asked for.
-        parallel_tool_calls, max_calls: one call or several, where the format has room for several; default: what the format prescribes.
-        property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; arguments are one line of canonical text in the order of
-        the schema, and objects with declared properties have no others.
-        reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
-        prompt: what the prompt holds of the turn behind the assistant's header, which the model goes on from.
-        calls_before: the calls of earlier turns, where a format numbers them through; None: unknown, any number may come first.
-        marker_safe: no text of the turn spells a special token or what readers find calls by; strings escape it, answers do without.
-        options: see `definition.options`.
+        tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of
+        its own only, the names of those that are offered.  tool_choice: "auto"; "required" and "none"; a name; and what
+        other interfaces write, see `choices`. response_schema: a JSON Schema that an answer fits, as one line of JSON;
+        calls are as they are. preface: whether text may stand before a call; None: only where no call and no schema is
+        asked for. parallel_tool_calls, max_calls: one call or several, where the format has room for several; default:
+        what the format prescribes. property_order, whitespace, closed, unsupported, formats: as in `schema.embed`;
+        arguments are one line of canonical text in the order of the schema, and objects with declared properties have
+        no others. reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the
+        prompt. prompt: what the prompt holds of the turn behind the assistant's header, which the model goes on from.
+        calls_before: the calls of earlier turns, where a format numbers them through; None: unknown, any number may
+        come first. marker_safe: no text of the turn spells a special token or what readers find calls by; strings
+        escape it, answers do without. options: see `definition.options`.
 
-        Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found again by content.
-        Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an option is wrong.
+        Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found
+        again by content.
+        Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an
+        option is wrong.
         """
         tools, options = generating(self.definition, tools, tool_choice, options)
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
-        thinking: dict[str, Any] = {"reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe, "preface": preface,
-                                    "response": response_schema}
-        key = content(tools, tool_choice, parallel_tool_calls, max_calls, options, whitespace, property_order, closed, unsupported, formats, thinking)
-        return self._recent.found(key, lambda: bind(self.generic, self.definition, make_request(
-            self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking), writing).made_by("format", self.name, key))
+        thinking: dict[str, Any] = {
+            "reasoning": reasoning,
+            "prompt": prompt,
+            "calls_before": calls_before,
+            "marker_safe": marker_safe,
+            "preface": preface,
+            "response": response_schema,
+        }
+        key = content(
+            tools,
+            tool_choice,
+            parallel_tool_calls,
+            max_calls,
+            options,
+            whitespace,
+            property_order,
+            closed,
+            unsupported,
+            formats,
+            thinking,
+        )
+        return self._recent.found(
+            key,
+            lambda: bind(
+                self.generic,
+                self.definition,
+                make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking),
+                writing,
+            ).made_by("format", self.name, key),
+        )
 
     @cached_property
     def _recent(self) -> Recent[Grammar]:
         return Recent(most=32, most_bytes=1 << 20)
 
     def _request(
-        self, tools: object, *, tool_choice: object = "auto", parallel_tool_calls: bool | None = None, max_calls: int | None = None,
-        whitespace: str = "", property_order: str = "", closed: bool = True, unsupported: str = "", reasoning: str | None = None,
-        prompt: str = "", calls_before: int | None = None, marker_safe: bool = True, preface: bool | None = True, **options: object,
+        self,
+        tools: object,
+        *,
+        tool_choice: object = "auto",
+        parallel_tool_calls: bool | None = None,
+        max_calls: int | None = None,
+        whitespace: str = "",
+        property_order: str = "",
+        closed: bool = True,
+        unsupported: str = "",
+        reasoning: str | None = None,
+        prompt: str = "",
+        calls_before: int | None = None,
+        marker_safe: bool = True,
+        preface: bool | None = True,
+        **options: object,
     ) -> Request:
         """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
         return make_request(
-            self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, reasoning=reasoning, prompt=prompt,
-            calls_before=calls_before, marker_safe=marker_safe, preface=preface)
+            self.definition,
+            tools,
+            tool_choice,
+            parallel_tool_calls,
+            max_calls,
+            options,
+            reasoning=reasoning,
+            prompt=prompt,
+            calls_before=calls_before,
+            marker_safe=marker_safe,
+            preface=preface,
+        )
 
     def parse(
-        self, text_or_ids: str | Iterable[int], tools: object = None, vocabulary: Vocabulary | None = None, *, strict: bool = False,
-        partial: bool = False, kind: str = "assistant_turn", prompt: str | None = None, **options: Any,
+        self,
+        text_or_ids: str | Iterable[int],
+        tools: object = None,
+        vocabulary: Vocabulary | None = None,
+        *,
+        strict: bool = False,
+        partial: bool = False,
+        kind: str = "assistant_turn",
+        prompt: str | None = None,
+        **options: Any,
     ) -> Any:
-        """Return what a text says: a `Message`; of kind "conversation" a list of them; of kind "tool_call" a `ToolCall`.
+        """Return what a text says: a `Message`; of kind "conversation" a list of them; of kind "tool_call" a
+        `ToolCall`.
 
-        Read is whatever the format's accepted rules derive; strict: only what `grammar` with the same arguments does.  Names and arguments of
-        calls are judged by the tools, where they are given.  partial: the text is the beginning of one, whatever is missing; what is certain
-        is returned.  Ids need the vocabulary that they belong to.  prompt: what the prompt holds of the turn, behind the assistant's header.
+        Read is whatever the format's accepted rules derive; strict: only what `grammar` with the same arguments does.
+        Names and arguments of calls are judged by the tools, where they are given.  partial: the text is the beginning
+        of one, whatever is missing; what is certain is returned.  Ids need the vocabulary that they belong to.  prompt:
+        what the prompt holds of the turn, behind the assistant's header.
 
-        options: those of the format; max_calls, tool_choice, parallel_tool_calls; builtin_tools, which of the format's own are offered;
-        tool, the name of the tool whose arguments alone are read; stop_optional, for servers that strip the stop token.
+        options: those of the format; max_calls, tool_choice, parallel_tool_calls; builtin_tools, which of the format's
+        own are offered; tool, the name of the tool whose arguments alone are read; stop_optional, for servers that
+        strip the stop token.
 
         Cost: linear; about 1 µs a character of arguments, far less of text.
         Raises: Rejected: with the place, the layer and what was expected.  LimitExceeded: see `work`.
@@ -194,7 +279,9 @@ class ChatFormat:
         >>> ChatFormat.load("hermes").parse(turn).tool_calls
         [ToolCall(name='add', arguments={'n': 1}, id=None)]
         """
-        messages = self._asked(kind, tools, vocabulary, prompt, options).read(text_or_ids, strict=strict, partial=partial, all_errors=False)
+        messages = self._asked(kind, tools, vocabulary, prompt, options).read(
+            text_or_ids, strict=strict, partial=partial, all_errors=False
+        )
         if kind == "conversation":
             return messages
         if kind == "tool_call":
@@ -202,24 +289,39 @@ class ChatFormat:
         return messages[0]
 
     def validate(
-        self, text_or_ids: str | Iterable[int], kind: str = "conversation", tools: object = None, vocabulary: Vocabulary | None = None, *,
-        strict: bool = False, prompt: str | None = None, all_errors: bool = False, **options: Any,
+        self,
+        text_or_ids: str | Iterable[int],
+        kind: str = "conversation",
+        tools: object = None,
+        vocabulary: Vocabulary | None = None,
+        *,
+        strict: bool = False,
+        prompt: str | None = None,
+        all_errors: bool = False,
+        **options: Any,
     ) -> None:
-        """Raise `Rejected` where `parse` with the same arguments would; all_errors: its `others` are what else is wrong.
+        """Raise `Rejected` where `parse` with the same arguments would; all_errors: its `others` are what else is
+        wrong.
 
         >>> ChatFormat.load("hermes").validate("Hello.<|im_end|>", "assistant_turn")
         """
-        self._asked(kind, tools, vocabulary, prompt, options).read(text_or_ids, strict=strict, partial=False, all_errors=all_errors)
+        self._asked(kind, tools, vocabulary, prompt, options).read(
+            text_or_ids, strict=strict, partial=False, all_errors=all_errors
+        )
 
     def stream_parser(
         self, tools: object = None, vocabulary: Vocabulary | None = None, *, prompt: str | None = None, **options: Any,
     ) -> StreamParser:
-        """Return what reads an assistant turn as it comes, in text, bytes or ids, and tells it in `events`; arguments are those of `parse`."""
+        """Return what reads an assistant turn as it comes, in text, bytes or ids, and tells it in `events`; arguments
+        are those of `parse`.
+        """
         from constrained.formats.streaming import StreamParser
 
         return StreamParser(self._asked("assistant_turn", tools, vocabulary, prompt, options))
 
-    def _asked(self, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str | None, options: dict[str, Any]) -> Asked:
+    def _asked(
+        self, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str | None, options: dict[str, Any]
+    ) -> Asked:
         from .read.asked import Asked  # it needs the engine; grammars do not
 
         return Asked(self, kind, tools, vocabulary, prompt or "", options)
@@ -245,13 +347,17 @@ class ChatFormat:
         return {"assistant_turn": self}
 
     def render(
-        self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None, **options: Any
+        self,
+        messages: Iterable[Message | Mapping[str, Any]],
+        vocabulary: Vocabulary,
+        tools: object = None,
+        **options: Any,
     ) -> list[int]:
         """Return the ids of a conversation; special tokens come from its structure alone, whatever its texts spell.
 
-        messages: `Message` objects or dicts as OpenAI has them.  tools: for the order of arguments, and for what the format tells a model of
-        them, unless the messages say it already; ``tool_prompt=False`` leaves it out.  options: those of the format; ``open_ended=True``,
-        where it is one, ends with the header of an answer.
+        messages: `Message` objects or dicts as OpenAI has them.  tools: for the order of arguments, and for what the
+        format tells a model of them, unless the messages say it already; ``tool_prompt=False`` leaves it out.  options:
+        those of the format; ``open_ended=True``, where it is one, ends with the header of an answer.
 
         Raises: ConstrainedError: the format has no such conversation.  VocabularyError: a special token is missing.
         """
@@ -262,34 +368,47 @@ class ChatFormat:
     def render_text(self, messages: Iterable[Message | Mapping[str, Any]], tools: object = None, **options: Any) -> str:
         """Return the text of a conversation; as `render`, and messages that spell a special token are refused.
 
-        >>> ChatFormat.load("llama3.1-json").render_text([{"role": "user", "content": "Hi"}], open_ended=True)
-        '<|begin_of_text|><|start_header_id|>user<|end_header_id|>\\n\\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\\n\\n'
+        >>> ChatFormat.load("hermes").render_text([{"role": "user", "content": "Hi"}], open_ended=True)
+        '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'
         """
         from constrained.formats.writing import render
 
         return render.text_of(self, render.render(self, messages, tools, options))
 
     def loss_mask(
-        self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None, **options: Any
+        self,
+        messages: Iterable[Message | Mapping[str, Any]],
+        vocabulary: Vocabulary,
+        tools: object = None,
+        **options: Any,
     ) -> np.ndarray[Any, Any]:
-        """Return which ids of `render` a model learns, (len(ids),) bool: all that an assistant generates, the token that ends the turn included.
+        """Return which ids of `render` a model learns, (len(ids),) bool: all that an assistant generates, the token
+        that ends the turn included.
 
-        mask[i] is of the token ids[i] itself, not of the one before it, which predicts it: models shift labels on their own.
+        mask[i] is of the token ids[i] itself, not of the one before it, which predicts it: models shift labels on their
+        own.
         """
         from constrained.formats.writing import render
 
         return np.asarray(render.ids_of(self, render.render(self, messages, tools, options), vocabulary)[1], bool)
 
     def labels(
-        self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None, **options: Any
+        self,
+        messages: Iterable[Message | Mapping[str, Any]],
+        vocabulary: Vocabulary,
+        tools: object = None,
+        **options: Any,
     ) -> np.ndarray[Any, Any]:
-        """Return the ids of `render`, -100 where nothing is learned, (len(ids),) int64: the labels that transformers and TRL expect."""
+        """Return the ids of `render`, -100 where nothing is learned, (len(ids),) int64: the labels that transformers
+        and TRL expect.
+        """
         from constrained.formats.writing import render
 
         return render.labels(*render.ids_of(self, render.render(self, messages, tools, options), vocabulary))
 
     def write(self, message: Message, tools: object = None, **options: Any) -> str:
-        """Return the canonical text of a message's turn: what a model that follows the format to the letter would generate.
+        """Return the canonical text of a message's turn: what a model that follows the format to the letter would
+        generate.
 
         Raises: ConstrainedError: the format has no such turn.
         """
@@ -313,10 +432,14 @@ def _shipped(name: str) -> ChatFormat:
 
 def _read(path: Path) -> ChatFormat:
     definition = read_definition(path, shipped_folder())
-    read = Grammar.from_lark_file(definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[shipped_folder()])
+    read = Grammar.from_lark_file(
+        definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[shipped_folder()]
+    )
     check_names_of(definition, alternatives_of(read.rules), path.name)
     generic = replace(_varied(read, definition.variant), adopts=True)
-    return ChatFormat(path.stem, definition, _respelled(generic, {old: new for old, new in definition.tokens.items() if old != new}))
+    return ChatFormat(
+        path.stem, definition, _respelled(generic, {old: new for old, new in definition.tokens.items() if old != new})
+    )
 
 
 def _varied(grammar: Grammar, change: Change) -> Grammar:
@@ -337,7 +460,9 @@ def _respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:
         return grammar
     changes: dict[Symbol, Symbol] = {Literal(old): Literal(new) for old, new in spellings.items()}
     rules = {
-        name: Rule(name, tuple(tuple(changes.get(symbol, symbol) for symbol in sequence) for sequence in rule.alternatives))
+        name: Rule(
+            name, tuple(tuple(changes.get(symbol, symbol) for symbol in sequence) for sequence in rule.alternatives)
+        )
         for name, rule in grammar.rules.items()
     }
     specials = frozenset(spellings.get(name, name) for name in grammar.specials)

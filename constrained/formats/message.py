@@ -11,7 +11,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call: the tool's name, its arguments as JSON values, and its id as the text has it, in formats that write ids.
+    """One call: the tool's name, its arguments as JSON values, and its id as the text has it, in formats that write
+    ids.
 
     Calls of a format's own tools count too: a code interpreter's is ``ToolCall("interpreter", {"code": …})``.
     """
@@ -23,11 +24,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message; an assistant turn, unless `role` says otherwise.  `name` is the speaker's, where the format names speakers.
+    """A message; an assistant turn, unless `role` says otherwise.  `name` is the speaker's, where the format names
+    speakers.
 
-    `content` is the text that a user would see, "" where there is none; `thoughts` maps the kind of a thought to its text;
-    `stop` is the special token that ends the turn, as the tokenizer spells it.  Of a tool's result, `name` is the tool's, and `call_id`
-    the id of the call that it answers, where the format writes them.
+    `content` is the text that a user would see, "" where there is none; `thoughts` maps the kind of a thought to its
+    text; `stop` is the special token that ends the turn, as the tokenizer spells it.  Of a tool's result, `name` is the
+    tool's, and `call_id` the id of the call that it answers, where the format writes them.
     """
 
     content: str = ""

@@ -1,10 +1,11 @@
 """The examples of the formats' specifications, and what the grammars say of each.
 
-``grammars/specifications.jsonl`` has one example a line: its format, document and lines, the kind of text, where it needs them tools and
-options, and for those that the canonical grammar does not take, why.  An example whose document lacks a part of it stands there a second
-time, repaired.  Here each is read, tolerantly and strictly.
+``grammars/specifications.jsonl`` has one example a line: its format, document and lines, the kind of text, where it
+needs them tools and options, and for those that the canonical grammar does not take, why.  An example whose document
+lacks a part of it stands there a second time, repaired.  Here each is read, tolerantly and strictly.
 
-Tested by tests/test_specifications.py: the table in grammars/README.md is what is found, and each deviation has its reason.
+Tested by tests/test_specifications.py: the table in grammars/README.md is what is found, and each deviation has its
+reason.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the grammars say of an example: the form, and where a reader, or a writer, stops; None where it is canonical."""
+    """What the grammars say of an example: the form, and where a reader, or a writer, stops; None where it is
+    canonical.
+    """
 
     example: Example
     form: str
@@ -60,8 +63,16 @@ def examples(name: str | None = None) -> list[Example]:
 
 def _example(row: Mapping[str, Any]) -> Example:
     return Example(
-        row["format"], row["document"], row["lines"], row["kind"], row["text"], row.get("tools"), row.get("options", {}),
-        row.get("repaired", False), row.get("because"))
+        row["format"],
+        row["document"],
+        row["lines"],
+        row["kind"],
+        row["text"],
+        row.get("tools"),
+        row.get("options", {}),
+        row.get("repaired", False),
+        row.get("because"),
+    )
 
 
 def found_of(example: Example) -> Found:
@@ -85,5 +96,7 @@ def table() -> str:
         example = found.example
         lines = example.lines + (" (repaired)" if example.repaired else "")
         kind = example.kind.replace("_", " ")
-        rows.append(f"| `{example.format}` | {example.document} | {lines} | {kind} | {found.form} | {example.because or ''} |")
+        rows.append(
+            f"| `{example.format}` | {example.document} | {lines} | {kind} | {found.form} | {example.because or ''} |"
+        )
     return "\n".join(rows)

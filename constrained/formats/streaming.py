@@ -1,10 +1,11 @@
 """A turn as it comes, in text, bytes or token ids → events, as soon as no way of going on could make them wrong.
 
-The machine of `parse` reads the pieces; what all its threads agree on is told.  So a text is told up to the last place at which it may
-have ended: ``Hello`` at once, a ``<`` behind it when the next character shows that no tag begins.  What is told at a cut is the same
-wherever the pieces before it were cut, also inside a character or an escape.
+The machine of `parse` reads the pieces; what all its threads agree on is told.  So a text is told up to the last place
+at which it may have ended: ``Hello`` at once, a ``<`` behind it when the next character shows that no tag begins.  What
+is told at a cut is the same wherever the pieces before it were cut, also inside a character or an escape.
 
-What is wrong is found where it stands: the piece that cannot follow, and the call that does not fit, raise what `parse` would of the text so far.
+What is wrong is found where it stands: the piece that cannot follow, and the call that does not fit, raise what `parse`
+would of the text so far.
 
 Tested in tests/test_stream.py: events of all rows of the formats' tables, cut everywhere, against `parse`.
 """
@@ -88,7 +89,8 @@ class StreamParser:
         """Return what has become certain with more text, bytes of text, or token ids; all of a stream are of one kind.
 
         Cost: as `parse`, and some 20 µs a call.
-        Raises: Rejected: the turn cannot go on like this, or a call in it does not fit.  VocabularyError: ids, and no vocabulary was given.
+        Raises: Rejected: the turn cannot go on like this, or a call in it does not fit.  VocabularyError: ids, and no
+        vocabulary was given.
         """
         if isinstance(more, (str, bytes)):
             text = more if isinstance(more, str) else self._decoded(more)
@@ -119,7 +121,7 @@ class StreamParser:
         message: Message = self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)[0]
         return message
 
-    # -- internals ----------------------------------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------------------------------
 
     def _whole(self) -> Any:
         return self._ids if self._ids else "".join(self._fed)
@@ -131,7 +133,9 @@ class StreamParser:
             raise Rejected("turn rejected", because="the text is not UTF-8") from error
 
     def _unheld(self, ids: list[int]) -> list[int]:
-        """Return the ids to be read; the model's own end of sequence is kept back, as it may stand behind the format's."""
+        """Return the ids to be read; the model's own end of sequence is kept back, as it may stand behind the
+        format's.
+        """
         vocabulary, stops = self._asked.vocabulary, self._asked.chat.stop
         assert vocabulary is not None
         self._ids += ids

@@ -1,7 +1,7 @@
 """Grammars: one form for all (`ir`), read from Lark files, lowered to machine states, printed as Lark again.
 
-The methods of `Grammar` that read, print, lower and combine are here given what does so; what is not needed by everybody loads when it is first
-asked for.
+The methods of `Grammar` that read, print, lower and combine are here given what does so; what is not needed by
+everybody loads when it is first asked for.
 """
 
 from __future__ import annotations
@@ -45,6 +45,16 @@ def _machine_of(*given: Any) -> Any:
 
 
 operations.update(
-    read=_read, read_file=_read_file, write=_write, lower=_lower, machine_of=_machine_of, choice=compose.choice, text=compose.text,
-    substring_of=compose.substring_of, sequence=compose.sequence, either=compose.either, optional=compose.optional, repeated=compose.repeated,
+    read=_read,
+    read_file=_read_file,
+    write=_write,
+    lower=_lower,
+    machine_of=_machine_of,
+    choice=compose.choice,
+    text=compose.text,
+    substring_of=compose.substring_of,
+    sequence=compose.sequence,
+    either=compose.either,
+    optional=compose.optional,
+    repeated=compose.repeated,
 )

@@ -1,9 +1,11 @@
 """Facts about the rules of a grammar that lowering relies on, each a least fixed point computed in linear time.
 
-*productive*: derives some word; *nullable*: derives the empty word; *filled*: derives some other word.  Left components are the
-strongly connected components of "may begin with": two rules are in one exactly when they are left-recursive through each other.
+*productive*: derives some word; *nullable*: derives the empty word; *filled*: derives some other word.  Left components
+are the strongly connected components of "may begin with": two rules are in one exactly when they are left-recursive
+through each other.
 
-Source: folklore; the components are R. Tarjan's (1972), written with an explicit stack because grammars may be deeper than Python's.
+Source: folklore; the components are R. Tarjan's (1972), written with an explicit stack because grammars may be deeper
+than Python's.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Facts:
         productive = _deriving(every, self._has_word)
         if grammar.start not in productive:
             raise _no_word(grammar, productive)
-        self.rules = _useful(every, grammar.start, lambda s: s.rule in productive if isinstance(s, Ref) else self._has_word(s))
+        self.rules = _useful(
+            every, grammar.start, lambda s: s.rule in productive if isinstance(s, Ref) else self._has_word(s)
+        )
         self._nullable_rules = _deriving(self.rules, self._is_empty_terminal)
         self._filled_rules = reaching(self.rules, self._is_filled_terminal)
         self.component = _components({name: self._may_begin_with(sequences) for name, sequences in self.rules.items()})
@@ -103,7 +107,8 @@ def _no_word(grammar: Grammar, productive: set[str]) -> GrammarError:
     stuck = sorted(set(grammar.rules) - productive - {grammar.start})
     return GrammarError(
         f"rule '{grammar.start}' derives no word",
-        because="each of its alternatives needs a rule that never ends" + (f", such as '{stuck[0]}'" if stuck else ": itself"),
+        because="each of its alternatives needs a rule that never ends"
+        + (f", such as '{stuck[0]}'" if stuck else ": itself"),
         instead="give every recursive rule an alternative without the recursion",
     )
 
@@ -155,7 +160,9 @@ def reaching(rules: Mapping[str, Iterable[Iterable[Any]]], holds: Callable[[Any]
 
 
 def _useful(rules: Rules, start: str, holds: Callable[[Symbol], bool]) -> dict[str, tuple[Sequence, ...]]:
-    """Return the rules that `start` reaches through alternatives all of whose symbols hold, with these alternatives only."""
+    """Return the rules that `start` reaches through alternatives all of whose symbols hold, with these alternatives
+    only.
+    """
     kept: dict[str, tuple[Sequence, ...]] = {}
     work = [start]
     while work:

@@ -1,10 +1,12 @@
 """Grammars out of grammars: sequence, choice, repetition, and the small ones that are needed most beside them.
 
-Each function returns a new grammar whose rules are those of its parts, renamed so that they cannot meet, and a start rule of its own.
-Words are sequences of bytes and special tokens, so parts may come from Lark, a schema, a regular expression or a chat format.
+Each function returns a new grammar whose rules are those of its parts, renamed so that they cannot meet, and a start
+rule of its own. Words are sequences of bytes and special tokens, so parts may come from Lark, a schema, a regular
+expression or a chat format.
 
 Tested against the definitions, word by word (`tests/test_compose.py`).
-Source of `substring_of`: suffix automata, A. Blumer et al., "The smallest automaton recognizing the subwords of a text" (1985).
+Source of `substring_of`: suffix automata, A. Blumer et al., "The smallest automaton recognizing the subwords of a text"
+(1985).
 """
 
 from __future__ import annotations
@@ -46,7 +48,11 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
     """
     for number in (least, *(() if most is None else (most,))):
         if type(number) is not int or not 0 <= number <= MOST_REPEATS:
-            raise GrammarError(f"cannot repeat {number!r:.50} times", because=f"the limit is {MOST_REPEATS:,}", instead="a number from 0")
+            raise GrammarError(
+                f"cannot repeat {number!r:.50} times",
+                because=f"the limit is {MOST_REPEATS:,}",
+                instead="a number from 0",
+            )
     if most is not None and most < least:
         raise GrammarError(f"cannot repeat from {least} to {most} times", because="there is no such number")
     rules, (one,) = renamed((grammar,))
@@ -117,9 +123,13 @@ def _joined(grammars: Sequence[Grammar], alternatives: Any, ends: Sequence[int] 
 
 
 def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], ends: Sequence[int]) -> Grammar:
-    """Return a grammar of some parts; what ends words of those that may come last (their places are `ends`) and stands nowhere else ends its own."""
+    """Return a grammar of some parts; what ends words of those that may come last (their places are `ends`) and stands
+    nowhere else ends its own.
+    """
     specials = frozenset(name for part in parts for name in part.specials)
-    inside = frozenset(name for at, part in enumerate(parts) for name in part.specials - (part.stops if at in ends else frozenset()))
+    inside = frozenset(
+        name for at, part in enumerate(parts) for name in part.specials - (part.stops if at in ends else frozenset())
+    )
     widened = tuple(entry for part in parts for entry in part.widened)
     stops = frozenset(name for part in parts for name in part.stops) - inside
     cut = tuple(entry for part in parts for entry in part.cut)
@@ -132,18 +142,34 @@ def adopting(grammar: Grammar) -> bool:
 
 
 def _settled(grammars: Sequence[Grammar]) -> Sequence[Grammar]:
-    """Return parts that may stand in one grammar: beside one that adopts special tokens, the texts of those that do not are written as patterns."""
-    if not all(isinstance(grammar, Grammar) for grammar in grammars) or all(grammar.adopts for grammar in grammars) or not any(map(adopting, grammars)):
+    """Return parts that may stand in one grammar: beside one that adopts special tokens, the texts of those that do not
+    are written as patterns.
+    """
+    if (
+        not all(isinstance(grammar, Grammar) for grammar in grammars)
+        or all(grammar.adopts for grammar in grammars)
+        or not any(map(adopting, grammars))
+    ):
         return grammars
-    return [grammar if grammar.adopts else replace(grammar, rules=as_text(grammar.rules, grammar.specials), adopts=True) for grammar in grammars]
+    return [
+        grammar if grammar.adopts else replace(grammar, rules=as_text(grammar.rules, grammar.specials), adopts=True)
+        for grammar in grammars
+    ]
 
 
 def as_text(rules: Mapping[str, Rule], specials: Collection[str]) -> dict[str, Rule]:
     """Return rules whose literals, but for those among `specials`, no vocabulary reads as special tokens."""
     def settled(symbol: Symbol) -> Symbol:
-        return _pattern(re.escape(symbol.text)) if isinstance(symbol, Literal) and symbol.text and symbol.text not in specials else symbol
+        return (
+            _pattern(re.escape(symbol.text))
+            if isinstance(symbol, Literal) and symbol.text and symbol.text not in specials
+            else symbol
+        )
 
-    return {name: Rule(name, tuple(tuple(map(settled, sequence)) for sequence in rule.alternatives)) for name, rule in rules.items()}
+    return {
+        name: Rule(name, tuple(tuple(map(settled, sequence)) for sequence in rule.alternatives))
+        for name, rule in rules.items()
+    }
 
 
 def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:
@@ -158,7 +184,9 @@ def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str
             refs: dict[Symbol, Symbol] = {Ref(old): Ref(new) for old, new in names.items()}
             for old, rule in grammar.rules.items():
                 spend(1 + len(rule.alternatives))
-                alternatives = tuple(tuple([refs.get(symbol, symbol) for symbol in found]) for found in rule.alternatives)
+                alternatives = tuple(
+                    tuple([refs.get(symbol, symbol) for symbol in found]) for found in rule.alternatives
+                )
                 rules[names[old]] = Rule(names[old], alternatives)
             starts.append(Ref(names[grammar.start]))
     return rules, starts
@@ -176,7 +204,9 @@ def _check_text(value: object) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise GrammarError(f"{value[:50]!r} is no text", because="it holds a lone surrogate, which no bytes spell") from error
+        raise GrammarError(
+            f"{value[:50]!r} is no text", because="it holds a lone surrogate, which no bytes spell"
+        ) from error
 
 
 class Quotes:
@@ -207,7 +237,9 @@ class Quotes:
 
         Raises: GrammarError: always.
         """
-        raise GrammarError("cannot print the quotes of a text as Lark", because="it would take a rule for each of its characters")
+        raise GrammarError(
+            "cannot print the quotes of a text as Lark", because="it would take a rule for each of its characters"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quotes) and self.source == other.source

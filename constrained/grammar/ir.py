@@ -1,8 +1,8 @@
 """The one form of every grammar: rules in BNF over a handful of symbols, frozen.
 
-Lark files, regular expressions, JSON Schemas and bound tools all become a `Grammar`; lowering, printing and exporting read nothing
-else.  A word is a sequence of bytes and special tokens.  Repeats, options and groups are gone (readers spell them as rules), so that
-each consumer has five kinds of symbol to treat and no precedence to think about.
+Lark files, regular expressions, JSON Schemas and bound tools all become a `Grammar`; lowering, printing and exporting
+read nothing else.  A word is a sequence of bytes and special tokens.  Repeats, options and groups are gone (readers
+spell them as rules), so that each consumer has five kinds of symbol to treat and no precedence to think about.
 
 Left out: names of tree nodes, priorities, everything that shapes a parse tree but not the language.
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
     from .lower import Lowering
 
-#: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not import it: the package
-#: fills this in when it is imported (`grammar/__init__.py`).
+#: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not
+#: import it: the package fills this in when it is imported (`grammar/__init__.py`).
 operations: dict[str, Callable[..., Any]] = {}
 
 
 class Machine(Protocol):
     """A language that another layer lowers and prints itself: JSON text of a schema, for example.
 
-    A machine may have `markers`, texts that can be special tokens, and then has ``with_specials(names)``, which returns the same language
-    with some of them as tokens; and `specials`, the names of those that it writes in any case.
+    A machine may have `markers`, texts that can be special tokens, and then has ``with_specials(names)``, which returns
+    the same language with some of them as tokens; and `specials`, the names of those that it writes in any case.
     """
 
     @property
@@ -48,7 +48,8 @@ class Machine(Protocol):
         ...
 
     def to_lark(self, prefix: str) -> list[str]:
-        """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and "_".
+        """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and
+        "_".
 
         Lines ``// wider: reason`` and ``// narrower: reason`` say where they differ from the machine's language.
         """
@@ -66,13 +67,14 @@ class Literal:
 class Pattern:
     """Any text of a language, in UTF-8.
 
-    `source` is a Python regular expression for people and printers.  Of a part of a terminal (`lark.trailing_context`) it is the terminal's, after a
-    comment that tells the parts apart.  Invariant: equal sources mean equal languages.
+    `source` is a Python regular expression for people and printers.  Of a part of a terminal (`lark.trailing_context`)
+    it is the terminal's, after a comment that tells the parts apart.  Invariant: equal sources mean equal languages.
     """
 
     language: Language
     source: str
-    narrowed: str | None = None  # the name of the terminal, if it is read as its longest match only; see `lark.lookahead`
+    # the name of the terminal, if it is read as its longest match only; see `lark.lookahead`
+    narrowed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +115,20 @@ class Rule:
 class Grammar:
     """A context-free language of bytes and special tokens.
 
-    `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened` says where the
-    language is larger than what was asked for; it includes what the embedded machines report.  `source` is the text it was read from,
-    where there is one.  `adopts`: literals with the spelling of a special token are that token in every vocabulary that has it; not so in
-    a Lark text, which may be a stranger's: there only those among `specials` are.  `stops`: those of the `specials` that end a turn, as a chat
-    format says: generation ends with them, although the tokenizer may know other ends.
+    `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened`
+    says where the language is larger than what was asked for; it includes what the embedded machines report.  `source`
+    is the text it was read from, where there is one.  `adopts`: literals with the spelling of a special token are that
+    token in every vocabulary that has it; not so in a Lark text, which may be a stranger's: there only those among
+    `specials` are.  `stops`: those of the `specials` that end a turn, as a chat format says: generation ends with them,
+    although the tokenizer may know other ends.
 
     `cut`: those entries of `narrowed` that no symbol reports, because the grammar was printed and read again.
 
-    `recipe`: the call that made it, a name and its arguments, with which `Constraint.save` writes it down; None where rules were written by
-    hand or changed afterwards.
+    `recipe`: the call that made it, a name and its arguments, with which `Constraint.save` writes it down; None where
+    rules were written by hand or changed afterwards.
 
-    Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others send Lark or JSON.
+    Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others
+    send Lark or JSON.
 
     Invariant: `start` and every `Ref` name a rule; rules[name].name == name.
     """
@@ -143,27 +147,38 @@ class Grammar:
         defined = self.rules
         for name in (self.start, *(symbol.rule for symbol in self.symbols() if isinstance(symbol, Ref))):
             if name not in defined:
-                raise GrammarError(f"rule '{name}' is used but not defined", instead=f"one of: {', '.join(sorted(defined)) or 'none'}")
-        declared = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}.union(*map(_named_within, self.symbols()))
+                raise GrammarError(
+                    f"rule '{name}' is used but not defined", instead=f"one of: {', '.join(sorted(defined)) or 'none'}"
+                )
+        declared = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}.union(
+            *map(_named_within, self.symbols())
+        )
         object.__setattr__(self, "specials", frozenset(self.specials | declared))
         found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in symbol.machine.widened]
         object.__setattr__(self, "widened", (*self.widened, *(entry for entry in found if entry not in self.widened)))
 
-    # -- building -------------------------------------------------------------------------------------------------------
+    # -- building ------------------------------------------------------------------------------------------------------
 
     @classmethod
     def from_lark(
-        cls, text: str, start: str = "start", specials: Collection[str] | Mapping[str, str] = (), declare: Mapping[str, str] | None = None,
+        cls,
+        text: str,
+        start: str = "start",
+        specials: Collection[str] | Mapping[str, str] = (),
+        declare: Mapping[str, str] | None = None,
         define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
-        """Read a Lark text, which opens no file and names no special tokens but those given; see `from_lark.read` for its meaning.
+        """Read a Lark text, which opens no file and names no special tokens but those given; see `from_lark.read` for
+        its meaning.
 
         `define`: grammars for rules that the text uses and does not define.
 
         >>> Grammar.from_lark('start: "a" start "b" |').nullable
         True
         """
-        return _made("read", text, start, specials, declare, define).made_by("lark", text, start, _plain(specials), declare, define)
+        return _made("read", text, start, specials, declare, define).made_by(
+            "lark", text, start, _plain(specials), declare, define
+        )
 
     @classmethod
     def from_lark_file(
@@ -173,30 +188,56 @@ class Grammar:
     ) -> Grammar:
         """Read a Lark file, which may import files below its own folder and the `import_paths`; else as `from_lark`."""
         found = _made("read_file", path, start, specials, declare, import_paths, define)
-        return found if found.source is None else found.made_by("lark", found.source, start, _plain(specials), declare, define)
+        return (
+            found
+            if found.source is None
+            else found.made_by("lark", found.source, start, _plain(specials), declare, define)
+        )
 
     @classmethod
     def from_regex(cls, pattern: str) -> Grammar:
         """Return the grammar of the texts that a Python regular expression matches in full."""
         from ..regex import parse_python
 
-        return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern).made_by("regex", pattern)
+        return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern).made_by(
+            "regex", pattern
+        )
 
     @classmethod
     def from_json_schema(
-        cls, schema: Any, *, profile: str | None = None, surface: str = "json", whitespace: str | None = None, spelling: str | None = None,
-        property_order: str | None = None, closed: bool | None = None, unsupported: str = "raise", formats: str | None = None,
-        numbers: str | None = None, max_whitespace: int | None = None, strict: bool = False, documents: Mapping[str, Any] | None = None,
+        cls,
+        schema: Any,
+        *,
+        profile: str | None = None,
+        surface: str = "json",
+        whitespace: str | None = None,
+        spelling: str | None = None,
+        property_order: str | None = None,
+        closed: bool | None = None,
+        unsupported: str = "raise",
+        formats: str | None = None,
+        numbers: str | None = None,
+        max_whitespace: int | None = None,
+        strict: bool = False,
+        documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
-        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see `schema.embed` for the switches.
+        """Return the grammar of the instances of a JSON Schema, written as JSON or as Python literals; see
+        `schema.embed` for the switches.
 
-        schema: also a Python type (a pydantic model, dataclass, ``TypedDict``, ``list[int]``, …), or a callable: its keyword arguments.
-        profile: "exact", the specification's whole language; or "practical", what its readers load: properties in their order, objects
-        closed, one spelling, numbers of machine size; see `schema.profiles`.  Default: practical for types, exact for schemas.
+        schema: also a Python type (a pydantic model, dataclass, ``TypedDict``, ``list[int]``, …), or a callable: its
+        keyword arguments. profile: "exact", the specification's whole language; or "practical", what its readers load:
+        properties in their order, objects closed, one spelling, numbers of machine size; see `schema.profiles`.
+        Default: practical for types, exact for schemas.
         """
         switches = {
-            "whitespace": whitespace, "spelling": spelling, "property_order": property_order, "closed": closed, "formats": formats,
-            "numbers": numbers, "max_whitespace": max_whitespace}
+            "whitespace": whitespace,
+            "spelling": spelling,
+            "property_order": property_order,
+            "closed": closed,
+            "formats": formats,
+            "numbers": numbers,
+            "max_whitespace": max_whitespace,
+        }
         given = {name: value for name, value in switches.items() if value is not None}
         machine = operations["machine_of"](schema, profile, {
             **given, "surface": surface, "unsupported": unsupported, "strict": strict, "documents": documents})
@@ -235,7 +276,9 @@ class Grammar:
         return _made("repeated", self, least, most).made_by("repeat", self, least, most)
 
     def replace(self, rule: str, alternatives: Collection[Sequence], extra: Collection[Rule] = ()) -> Grammar:
-        """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old ones)."""
+        """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old
+        ones).
+        """
         if rule not in self.rules:
             raise GrammarError(f"rule '{rule}' is not defined", instead=f"one of: {', '.join(sorted(self.rules))}")
         rules = {**self.rules, **{new.name: new for new in extra}, rule: Rule(rule, tuple(alternatives))}
@@ -261,7 +304,9 @@ class Grammar:
 
     @cached_property
     def _read_with(self) -> dict[frozenset[str], Grammar]:
-        """Variants with more literals read as special tokens, by their set; a vocabulary always asks for the same one."""
+        """Variants with more literals read as special tokens, by their set; a vocabulary always asks for the same
+        one.
+        """
         return {}
 
     def without_specials(self, names: Collection[str]) -> Grammar:
@@ -272,10 +317,12 @@ class Grammar:
         for symbol in self.symbols():
             lost = ({symbol.name} if isinstance(symbol, Special) else _named_within(symbol)) & set(names)
             if lost:
-                raise GrammarError(f"special token {min(lost)!r} has no spelling", because="the grammar only declares it")
+                raise GrammarError(
+                    f"special token {min(lost)!r} has no spelling", because="the grammar only declares it"
+                )
         return replace(self, specials=self.specials - set(names), stops=self.stops - set(names))
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
+    # -- asking --------------------------------------------------------------------------------------------------------
 
     def symbols(self) -> Iterator[Symbol]:
         """Yield the symbols of all rules, in order, with repetitions."""
@@ -285,25 +332,46 @@ class Grammar:
 
     @property
     def narrowed(self) -> tuple[Any, ...]:
-        """Where the language is smaller than what was asked for: (pointer, keyword, reason), as the embedded machines report it.
+        """Where the language is smaller than what was asked for: (pointer, keyword, reason), as the embedded machines
+        report it.
 
-        What was asked for stands nowhere: an order of properties, a style of whitespace, closed arguments.  Of a Lark text, terminals whose
-        look-ahead makes more demands than can be followed stand here: they end where no longer match is possible.
+        What was asked for stands nowhere: an order of properties, a style of whitespace, closed arguments.  Of a Lark
+        text, terminals whose look-ahead makes more demands than can be followed stand here: they end where no longer
+        match is possible.
         """
-        names = dict.fromkeys(symbol.narrowed for symbol in self.symbols() if isinstance(symbol, Pattern) and symbol.narrowed is not None)
-        longest = [Widened(name, "look-ahead", "it makes too many demands, so only the longest match is read, as a lexer does") for name in names]
-        found = longest + [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "narrowed", ())]
+        names = dict.fromkeys(
+            symbol.narrowed for symbol in self.symbols() if isinstance(symbol, Pattern) and symbol.narrowed is not None
+        )
+        longest = [
+            Widened(name, "look-ahead", "it makes too many demands, so only the longest match is read, as a lexer does")
+            for name in names
+        ]
+        found = longest + [
+            entry
+            for symbol in self.symbols()
+            if isinstance(symbol, Embedded)
+            for entry in getattr(symbol.machine, "narrowed", ())
+        ]
         return tuple(dict.fromkeys([*self.cut, *found]))
 
     @property
     def notes(self) -> tuple[Any, ...]:
-        """Words of embedded schemas that have no meaning and may be thought to: misspelt keywords, unknown formats, `nullable`."""
-        found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in getattr(symbol.machine, "notes", ())]
+        """Words of embedded schemas that have no meaning and may be thought to: misspelt keywords, unknown formats,
+        `nullable`.
+        """
+        found = [
+            entry
+            for symbol in self.symbols()
+            if isinstance(symbol, Embedded)
+            for entry in getattr(symbol.machine, "notes", ())
+        ]
         return tuple(dict.fromkeys(found))
 
     @cached_property
     def heavy(self) -> bool:
-        """Whether some embedded machine or pattern looks like so much work that `compile` tries it, see `engine.rehearsal`."""
+        """Whether some embedded machine or pattern looks like so much work that `compile` tries it, see
+        `engine.rehearsal`.
+        """
         return any(is_heavy(symbol) for symbol in self.symbols())
 
     @cached_property
@@ -326,8 +394,8 @@ class Grammar:
     def to_lark(self, *, exact: bool = False) -> PrintedLark:
         """Return the grammar as one Lark file, which the `lark` library reads with the same meaning.
 
-        What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the grammar that is read
-        from this text; with `exact` it is an error.
+        What a Lark file cannot say stands in its comments, in `widened` and `narrowed` of the text, and in those of the
+        grammar that is read from this text; with `exact` it is an error.
         """
         printed: PrintedLark = operations["write"](self, exact=exact)
         return printed
@@ -337,11 +405,22 @@ class Grammar:
         """A name of the content: equal fingerprints mean equal grammars, in any process."""
         digest = hashlib.sha256(repr((self.start, sorted(self.specials), sorted(self.stops))).encode())
         for name in sorted(self.rules):
-            digest.update(repr((name, [[_identity(symbol) for symbol in s] for s in self.rules[name].alternatives])).encode())
+            digest.update(
+                repr((name, [[_identity(symbol) for symbol in s] for s in self.rules[name].alternatives])).encode()
+            )
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        values = dict(self.rules), self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut
+        values = (
+            dict(self.rules),
+            self.start,
+            self.specials,
+            self.widened,
+            self.source,
+            self.adopts,
+            self.stops,
+            self.cut,
+        )
         return (Grammar, values) if self.recipe is None else (Grammar, values, {"recipe": self.recipe})
 
 

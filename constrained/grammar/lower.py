@@ -1,16 +1,20 @@
 """Grammar rules as machine states, built when a generation first gets there.
 
-A rule becomes a machine over its symbols: a state is a set of *items*, places in alternatives, as in LR parsing, and is determinised
-over literal bytes, tokens and called machines alike.  500 alternatives that begin with the same text are one state, one edge.
+A rule becomes a machine over its symbols: a state is a set of *items*, places in alternatives, as in LR parsing, and is
+determinised over literal bytes, tokens and called machines alike.  500 alternatives that begin with the same text are
+one state, one edge.
 
-Left recursion cannot be left to calls, which would never read a byte.  All rules that are left-recursive through each other share one
-machine, read bottom-up: it begins with whatever any of them can begin with, and when one of them has been recognised it goes on
-with every place that follows it at the left end of another.  So ``e: e "+" t | t`` is the loop ``t ("+" t)*``, with no stack at all.
+Left recursion cannot be left to calls, which would never read a byte.  All rules that are left-recursive through each
+other share one machine, read bottom-up: it begins with whatever any of them can begin with, and when one of them has
+been recognised it goes on with every place that follows it at the left end of another.  So ``e: e "+" t | t`` is the
+loop ``t ("+" t)*``, with no stack at all.
 
-Rules that are used in one place and do not recurse otherwise run inside their user's machine; helper rules of repeats and groups are
-of this kind, and a repeat costs no call.  Machines never read the empty text; where a symbol can be empty, its user skips it.
+Rules that are used in one place and do not recurse otherwise run inside their user's machine; helper rules of repeats
+and groups are of this kind, and a repeat costs no call.  Machines never read the empty text; where a symbol can be
+empty, its user skips it.
 
-Refused: Greibach normal form (squares the grammar), and shared stacks in the engine (they cost every grammar, not only these).
+Refused: Greibach normal form (squares the grammar), and shared stacks in the engine (they cost every grammar, not only
+these).
 
 Tested against brute force on all tiny grammars, and against `lark` itself (`tests/test_lark.py`).
 Source: left-linear grammars as automata, N. Chomsky and G. Miller (1958); items, D. Knuth (1965).
@@ -53,9 +57,9 @@ class RuleState:
 class Lowering:
     """All machine states of one grammar.
 
-    Positions are numbered; `_symbol[p]` is what is read at p (None at the end of an alternative), `_next[p]` what follows, `_rule[p]`
-    whose alternative it is.  An item is *fresh* while its alternative has read nothing: there, a reference into the rule's own left
-    component is the left recursion, which the machine has already begun.
+    Positions are numbered; `_symbol[p]` is what is read at p (None at the end of an alternative), `_next[p]` what
+    follows, `_rule[p]` whose alternative it is.  An item is *fresh* while its alternative has read nothing: there, a
+    reference into the rule's own left component is the left recursion, which the machine has already begun.
 
     Invariant: every state is live, as `Facts` keeps only alternatives that derive a word.
     """
@@ -75,7 +79,7 @@ class Lowering:
         self.nullable = facts.nullable(Ref(grammar.start))
         self.start = self._begin(grammar.start, accepting=self.nullable)
 
-    # -- positions ------------------------------------------------------------------------------------------------------
+    # -- positions -----------------------------------------------------------------------------------------------------
 
     def _position(self, symbol: Symbol | None, then: Position, rule: str) -> Position:
         key = (symbol, then if symbol is not None else rule)
@@ -121,7 +125,9 @@ class Lowering:
         return isinstance(symbol, Ref) and component[symbol.rule] == component[self._rule[at]]
 
     def _choose_inlined(self, start: str) -> set[str]:
-        """Return the left components with one user, entered by no call of their own; their users get the place to return to."""
+        """Return the left components with one user, entered by no call of their own; their users get the place to
+        return to.
+        """
         facts = self._facts
         past = set(self._next)
         uses: Counter[str] = Counter({facts.component[start]: 2})
@@ -139,14 +145,20 @@ class Lowering:
             self._resume.setdefault(self._reference(users[component]), []).append(self._next[users[component]])
         return inlined
 
-    # -- states ---------------------------------------------------------------------------------------------------------
+    # -- states --------------------------------------------------------------------------------------------------------
 
     def _begin(self, rule: str, *, accepting: bool = False) -> State:
         """Return the state at the start of a rule, which reads its words but the empty one."""
         return self._state(rule, [], self._begins[self._facts.component[rule]], fresh=True, accepting=accepting)
 
     def _state(
-        self, goal: str, inside: list[Item], reached: Iterable[Position], *, fresh: bool = False, accepting: bool = False,
+        self,
+        goal: str,
+        inside: list[Item],
+        reached: Iterable[Position],
+        *,
+        fresh: bool = False,
+        accepting: bool = False,
     ) -> State:
         """Return the state of some items inside literals and all that follow from the positions reached."""
         facts, items = self._facts, dict.fromkeys(inside)
@@ -171,7 +183,9 @@ class Lowering:
                 reach((self._next[at],), fresh=fresh)
             if fresh and self._is_left_recursion(at):
                 continue
-            if isinstance(symbol, Ref) and (facts.component[symbol.rule] in self._inlined or self._ends_as_begun(goal, at)):
+            if isinstance(symbol, Ref) and (
+                facts.component[symbol.rule] in self._inlined or self._ends_as_begun(goal, at)
+            ):
                 reach(self._begins[facts.component[symbol.rule]], fresh=True)
             else:
                 items[at, 0] = None
@@ -185,8 +199,8 @@ class Lowering:
     def _ends_as_begun(self, goal: str, at: Position) -> bool:
         """Return whether the machine's own rule stands at the end of one of its alternatives.
 
-        Whatever completes the inner one completes the outer one, so the machine can begin anew instead of calling itself, and
-        ``e: e "+" e | n`` needs no stack either.
+        Whatever completes the inner one completes the outer one, so the machine can begin anew instead of calling
+        itself, and ``e: e "+" e | n`` needs no stack either.
         """
         symbol = self._symbol[at]
         return symbol == Ref(goal) and self._rule[at] == goal and self._symbol[self._next[at]] is None
@@ -237,8 +251,8 @@ class Lowering:
     def _together(self, calls: list[tuple[Symbol, State]]) -> Iterable[tuple[State, State]]:
         """Yield the calls, those of many patterns with the same state behind them as one call of their union.
 
-        Two hundred terminals that read the same text are else two hundred configurations at each byte of it; few are left apart, so that
-        a pattern that stands in several places has one mask.
+        Two hundred terminals that read the same text are else two hundred configurations at each byte of it; few are
+        left apart, so that a pattern that stands in several places has one mask.
         """
         groups: dict[State, list[Expr]] = {}
         for symbol, after in calls:
@@ -254,7 +268,10 @@ class Lowering:
     def _after_bytes(self, goal: str, group: list[tuple[bytes, Item]]) -> State:
         """Return the state after the first byte of literals that share it; all bytes that they share are one chain."""
         first, last = min(group)[0], max(group)[0]
-        end = next((at for at, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), min(len(first), len(last)))
+        end = next(
+            (at for at, (left, right) in enumerate(zip(first, last, strict=False)) if left != right),
+            min(len(first), len(last)),
+        )
         shared = first[:end]
         inside = [(at, offset + len(shared)) for rest, (at, offset) in group if len(rest) > len(shared)]
         reached = [self._next[at] for rest, (at, _) in group if len(rest) == len(shared)]
@@ -276,7 +293,8 @@ def _expression(symbol: Symbol) -> Expr | None:
 
 
 def _factored(exprs: Iterable[Expr]) -> Expr:
-    """Return the union of some expressions, those that begin with the same factor as that factor before the union of what follows it.
+    """Return the union of some expressions, those that begin with the same factor as that factor before the union of
+    what follows it.
 
     PERF: 200 terminals ``[a-z]+…`` are one loop with one way out of it, not 200 loops: a hundredth of the work.
     """

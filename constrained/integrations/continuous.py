@@ -4,12 +4,13 @@
     manager.start()
     manager.add_request(ids, max_new_tokens=200, grammar=constraint)
 
-That mode shows a classic processor the last token alone, so `Constraint.logits_processor` is left out there, with a warning.  Its own kind of
-processor gets one number for each row; here it is the place of the row's mask.
+That mode shows a classic processor the last token alone, so `Constraint.logits_processor` is left out there, with a
+warning.  Its own kind of processor gets one number for each row; here it is the place of the row's mask.
 
-It has no argument for processors, and finds its own kind by a table from classic ones.  So a model that is a shallow copy names one more classic
-processor, and the table leads from that to the one here: private ways, which `continuous_batching` looks for before it uses them.  The next batch
-may not be prepared before a token is on the host, as a mask depends on it: asynchronous batching and CUDA graphs are switched off.
+It has no argument for processors, and finds its own kind by a table from classic ones.  So a model that is a shallow
+copy names one more classic processor, and the table leads from that to the one here: private ways, which
+`continuous_batching` looks for before it uses them.  The next batch may not be prepared before a token is on the host,
+as a mask depends on it: asynchronous batching and CUDA graphs are switched off.
 
 Tested in tests/hosts/test_continuous.py.
 """
@@ -67,14 +68,19 @@ def _per_request(base: Any) -> Any:
             for at, cursor in enumerate(cursors):
                 if cursor is not None:
                     cursor.fill(self._masks, at)
-            return torch.tensor([0 if cursor is None else at + 1 for at, cursor in enumerate(cursors)], dtype=torch.int32)
+            return torch.tensor(
+                [0 if cursor is None else at + 1 for at, cursor in enumerate(cursors)], dtype=torch.int32
+            )
 
         def _cursor(self, state: Any) -> Cursor | None:
             constraint = state.logit_processor_kwargs.get("grammar")
             if constraint is None:
                 return None
             if constraint.vocabulary.fingerprint != self._vocabulary.fingerprint:
-                raise VocabularyError("a request's grammar is for another vocabulary", instead="the one that continuous_batching was given")
+                raise VocabularyError(
+                    "a request's grammar is for another vocabulary",
+                    instead="the one that continuous_batching was given",
+                )
             cursor, read = self._requests.pop(state.request_id, (None, 0))
             if cursor is None or read > len(state.generated_tokens):
                 cursor, read = Cursor(constraint.matcher()), 0
@@ -98,7 +104,9 @@ def _per_request(base: Any) -> Any:
     return PerRequest
 
 
-def continuous_batching(model: Any, *, vocabulary: Vocabulary, generation_config: Any = None, config: Any = None) -> Any:
+def continuous_batching(
+    model: Any, *, vocabulary: Vocabulary, generation_config: Any = None, config: Any = None
+) -> Any:
     """Return the manager of a model whose requests may have grammars: ``manager.add_request(ids, grammar=constraint)``.
 
     config: a `ContinuousBatchingConfig`; what a mask cannot be made under is switched off in it.
@@ -118,10 +126,15 @@ def continuous_batching(model: Any, *, vocabulary: Vocabulary, generation_config
     config = copy.copy(config) if config is not None else config_class()
     config.use_async_batching, config.use_cuda_graph, config.per_request_processors = False, False, True
     serving = copy.copy(model)
-    serving._get_logits_processor = lambda *given, **more: LogitsProcessorList([*model._get_logits_processor(*given, **more), _Marker(vocabulary)])
+    serving._get_logits_processor = lambda *given, **more: LogitsProcessorList(
+        [*model._get_logits_processor(*given, **more), _Marker(vocabulary)]
+    )
     return serving.init_continuous_batching(generation_config=generation_config, continuous_batching_config=config)
 
 
 def _other_version(because: str) -> ConstrainedError:
     return ConstrainedError(
-        "continuous batching with grammars needs another version of transformers", because=because, instead=f"{_VERSIONS}, or generate with logits_processor")
+        "continuous batching with grammars needs another version of transformers",
+        because=because,
+        instead=f"{_VERSIONS}, or generate with logits_processor",
+    )

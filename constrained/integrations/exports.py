@@ -1,17 +1,21 @@
-r"""A grammar as text for another engine: llguidance's Lark, XGrammar's EBNF, llama.cpp's GBNF; so that a server enforces it without running us.
+r"""A grammar as text for another engine: llguidance's Lark, XGrammar's EBNF, llama.cpp's GBNF; so that a server
+enforces it without running us.
 
-Engines differ in what a terminal means: llguidance takes its longest match, XGrammar and llama.cpp know characters only; ``\d``, anchors,
-lazy repeats and names of common terminals mean different things in each.  So nothing of this is written: a grammar is printed as Lark
-(`Grammar.to_lark`), read back, and every pattern in it becomes rules over single characters, one for each state of its automaton.  With
-terminals of one character there is nothing to be matched longest, and all three agree.
+Engines differ in what a terminal means: llguidance takes its longest match, XGrammar and llama.cpp know characters
+only; ``\d``, anchors, lazy repeats and names of common terminals mean different things in each.  So nothing of this is
+written: a grammar is printed as Lark (`Grammar.to_lark`), read back, and every pattern in it becomes rules over single
+characters, one for each state of its automaton.  With terminals of one character there is nothing to be matched
+longest, and all three agree.
 
-Special tokens: llguidance knows them by name, ``<|eot_id|>``, if it stands in angle brackets; others are refused.  In XGrammar and GBNF they
-are written as their text, which these engines also let the model spell in ordinary tokens; `Exported.notes` says so.
+Special tokens: llguidance knows them by name, ``<|eot_id|>``, if it stands in angle brackets; others are refused.  In
+XGrammar and GBNF they are written as their text, which these engines also let the model spell in ordinary tokens;
+`Exported.notes` says so.
 
 What Lark rules cannot say, such as that keys which no schema names differ, is listed in `Exported.notes` too.
 
-Left out: patterns with more than `MOST_STATES` states, and, for GBNF, rules that begin with themselves; both are refused.
-Tested against llguidance and XGrammar (tests/hosts/test_exports.py); GBNF is read by XGrammar there, llama.cpp itself is not.
+Left out: patterns with more than `MOST_STATES` states, and, for GBNF, rules that begin with themselves; both are
+refused. Tested against llguidance and XGrammar (tests/hosts/test_exports.py); GBNF is read by XGrammar there, llama.cpp
+itself is not.
 """
 
 from __future__ import annotations
@@ -53,7 +57,11 @@ def export(grammar: Grammar, to: str) -> Exported:
         flat = Grammar.from_lark(str(printed), specials=grammar.specials)
         writer = _Writer(flat, to)
         found = Exported("\n".join(writer.lines()) + "\n")
-    differs = [f"{kind} at {entry[0]}: {entry[2]}" for kind, entries in (("wider", printed.widened), ("narrower", printed.narrowed)) for entry in entries]
+    differs = [
+        f"{kind} at {entry[0]}: {entry[2]}"
+        for kind, entries in (("wider", printed.widened), ("narrower", printed.narrowed))
+        for entry in entries
+    ]
     found.notes = (*differs, *writer.notes)
     return found
 
@@ -73,17 +81,27 @@ class _Writer:
         grammar = self._grammar
         first = self._name(Ref(grammar.start), grammar.start)
         found = [self._rule("start" if self._lark else "root", [[first]])]
-        bodies = {name: [[self._symbol(symbol) for symbol in sequence] for sequence in rule.alternatives] for name, rule in grammar.rules.items()}
+        bodies = {
+            name: [[self._symbol(symbol) for symbol in sequence] for sequence in rule.alternatives]
+            for name, rule in grammar.rules.items()
+        }
         if self._to == "gbnf":
             _refuse_left_recursion(grammar)
         found += [self._rule(self._name(Ref(name), name), alternatives) for name, alternatives in bodies.items()]
         for name, state in self._todo:  # grows while it is walked
             spend(10)
             if len(self._todo) > MOST_STATES:
-                raise GrammarError(f"cannot export to {self._to}", because=f"its patterns have more than {MOST_STATES:,} states", instead="smaller bounds")
+                raise GrammarError(
+                    f"cannot export to {self._to}",
+                    because=f"its patterns have more than {MOST_STATES:,} states",
+                    instead="smaller bounds",
+                )
             found.append(self._rule(name, self._steps(state)))
         if grammar.specials and not self._lark:
-            self.notes.append("special tokens are written as their text, which the engine also lets the model spell in ordinary tokens")
+            self.notes.append(
+                "special tokens are written as their text, which the engine also lets the model spell in ordinary "
+                "tokens"
+            )
         return found
 
     def _rule(self, name: str, alternatives: Iterable[list[str]]) -> str:
@@ -111,7 +129,10 @@ class _Writer:
         text = symbol.name if isinstance(symbol, Special) else symbol.text if isinstance(symbol, Literal) else ""
         if text in self._grammar.specials and self._lark:
             if not _NAMED.fullmatch(text):
-                raise GrammarError(f"cannot export the special token {text!r} to llguidance", because="it names special tokens in angle brackets only")
+                raise GrammarError(
+                    f"cannot export the special token {text!r} to llguidance",
+                    because="it names special tokens in angle brackets only",
+                )
             return text
         return " ".join(map(_quoted, text)) if self._lark else _quoted(text) if text else ""
 
@@ -127,7 +148,10 @@ class _Writer:
         for low, high, target in language.edges():
             leads.setdefault(target, []).extend(_scalars(low, high))
         steps = [
-            [_class(ranges, lark=self._lark), *([self._state(target)] if target.edges() else [])] for target, ranges in leads.items() if ranges]
+            [_class(ranges, lark=self._lark), *([self._state(target)] if target.edges() else [])]
+            for target, ranges in leads.items()
+            if ranges
+        ]
         return steps + ([[]] if language.accepts else [])
 
 
@@ -151,12 +175,26 @@ def _code(point: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    return '"' + "".join(char if char.isascii() and char.isprintable() and char not in '"\\' else _escaped(char) for char in text) + '"'
+    return (
+        '"'
+        + "".join(
+            char if char.isascii() and char.isprintable() and char not in '"\\' else _escaped(char) for char in text
+        )
+        + '"'
+    )
 
 
 def _escaped(char: str) -> str:
     short = {"\n": r"\n", "\r": r"\r", "\t": r"\t", '"': r"\"", "\\": r"\\"}.get(char)
-    return short if short is not None else char if char.isprintable() else f"\\u{ord(char):04x}" if ord(char) < 0x10000 else char
+    return (
+        short
+        if short is not None
+        else char
+        if char.isprintable()
+        else f"\\u{ord(char):04x}"
+        if ord(char) < 0x10000
+        else char
+    )
 
 
 def _refuse_left_recursion(grammar: Grammar) -> None:
@@ -169,24 +207,36 @@ def _refuse_left_recursion(grammar: Grammar) -> None:
     while changed:
         changed = False
         for name, rule in grammar.rules.items():
-            if name not in nullable and any(all(_may_be_empty(symbol, nullable) for symbol in sequence) for sequence in rule.alternatives):
+            if name not in nullable and any(
+                all(_may_be_empty(symbol, nullable) for symbol in sequence) for sequence in rule.alternatives
+            ):
                 nullable.add(name)
                 changed = True
-    first = {name: _beginnings(rule.alternatives, lambda symbol: _may_be_empty(symbol, nullable)) for name, rule in grammar.rules.items()}
+    first = {
+        name: _beginnings(rule.alternatives, lambda symbol: _may_be_empty(symbol, nullable))
+        for name, rule in grammar.rules.items()
+    }
     for name in grammar.rules:
         reached, work = set[str](), list(first[name])
         while work:
             spend(1)
             found = work.pop()
             if found == name:
-                raise GrammarError("cannot export to gbnf", where=f"rule {name}", because="it may begin with itself", instead="recursion on the right")
+                raise GrammarError(
+                    "cannot export to gbnf",
+                    where=f"rule {name}",
+                    because="it may begin with itself",
+                    instead="recursion on the right",
+                )
             if found not in reached:
                 reached.add(found)
                 work += first[found]
 
 
 def _may_be_empty(symbol: Symbol, nullable: set[str]) -> bool:
-    return symbol.rule in nullable if isinstance(symbol, Ref) else isinstance(symbol, Pattern) and symbol.language.accepts
+    return (
+        symbol.rule in nullable if isinstance(symbol, Ref) else isinstance(symbol, Pattern) and symbol.language.accepts
+    )
 
 
 def _beginnings(alternatives: Iterable[tuple[Symbol, ...]], may_be_empty: Callable[[Symbol], bool]) -> set[str]:

@@ -25,8 +25,8 @@ _vocabularies: WeakKeyDictionary[Any, dict[int | None, Vocabulary]] = WeakKeyDic
 def grammar_of(wanted: Any, *, profile: str | None = None) -> Grammar:
     """Return the grammar that something stands for.
 
-    wanted: a `Grammar`; a JSON Schema, as a mapping, a boolean or JSON text; a Python type, None, or a callable with hints (its keyword
-    arguments); a compiled pattern; a list of texts.
+    wanted: a `Grammar`; a JSON Schema, as a mapping, a boolean or JSON text; a Python type, None, or a callable with
+    hints (its keyword arguments); a compiled pattern; a list of texts.
     profile: how schemas are read, see `Grammar.from_json_schema`.
 
     Raises: GrammarError, SchemaError: it cannot be read.  GrammarError: nobody knows what it stands for.
@@ -48,7 +48,10 @@ def grammar_of(wanted: Any, *, profile: str | None = None) -> Grammar:
         return Grammar.from_json_schema(type(None) if wanted is None else wanted, profile=profile)
     if callable(wanted) and not isinstance(wanted, (ChatFormat, Constraint)):
         return Grammar.from_json_schema(wanted, profile=profile)
-    instead = "Grammar.from_lark, from_json_schema, from_regex, ChatFormat.grammar, a type such as list[int], a schema, a pattern or a list of texts"
+    instead = (
+        "Grammar.from_lark, from_json_schema, from_regex, ChatFormat.grammar, a type such as list[int], a schema, "
+        "a pattern or a list of texts"
+    )
     raise GrammarError(f"not a grammar: {type(wanted).__name__}", instead=instead)
 
 
@@ -65,12 +68,15 @@ def _of_pattern(pattern: re.Pattern[Any]) -> Grammar:
     """Return the texts that the whole of a compiled pattern matches; its flags stand in front of it."""
     if not isinstance(pattern.pattern, str):
         raise ConstrainedError("a pattern of bytes", instead="a pattern of text")
-    flags = "".join(letter for letter, flag in zip("aimsx", (re.A, re.I, re.M, re.S, re.X), strict=True) if pattern.flags & flag)
+    flags = "".join(
+        letter for letter, flag in zip("aimsx", (re.A, re.I, re.M, re.S, re.X), strict=True) if pattern.flags & flag
+    )
     return Grammar.from_regex(f"(?{flags}){pattern.pattern}" if flags else pattern.pattern)
 
 
 def vocabulary_of(held: Any, *, size: int | None = None) -> Vocabulary:
-    """Return the vocabulary of a tokenizer, or of a model of transformers by the tokenizer that it was saved with; kept per object.
+    """Return the vocabulary of a tokenizer, or of a model of transformers by the tokenizer that it was saved with; kept
+    per object.
 
     size: the width of the model's logits, where they are wider than the tokenizer.
     Raises: VocabularyError: it is neither.
@@ -101,10 +107,18 @@ def check_vocabulary(vocabulary: Vocabulary, tokenizer: Any, size: int) -> None:
         because = f"its size is {vocabulary.size:,}, the model's logits have {size:,}"
     elif vocabulary.tokens != own.tokens or vocabulary.special != own.special:
         at = next((token for token, text in enumerate(own.tokens) if vocabulary.tokens[token] != text), None)
-        because = "its special tokens are others" if at is None else f"token {at} is {shown(vocabulary.tokens[at])} there and {shown(own.tokens[at])} here"
+        because = (
+            "its special tokens are others"
+            if at is None
+            else f"token {at} is {shown(vocabulary.tokens[at])} there and {shown(own.tokens[at])} here"
+        )
     else:
         return  # other stop tokens: the caller's choice
-    raise VocabularyError("the vocabulary is not the model's", because=because, instead="Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)")
+    raise VocabularyError(
+        "the vocabulary is not the model's",
+        because=because,
+        instead="Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)",
+    )
 
 
 def _logits_width(held: Any) -> int | None:
@@ -120,7 +134,11 @@ def _tokenizer_of(model: Any) -> Any:
     """Return the tokenizer that lies beside a model."""
     name = getattr(model, "name_or_path", "") or getattr(model.config, "_name_or_path", "")
     if not name:
-        raise VocabularyError("no tokenizer lies beside the model", because="it was not loaded from a folder or a hub", instead="the tokenizer in its place")
+        raise VocabularyError(
+            "no tokenizer lies beside the model",
+            because="it was not loaded from a folder or a hub",
+            instead="the tokenizer in its place",
+        )
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name)

@@ -1,8 +1,8 @@
 """llama-cpp-python: ``llama(prompt, logits_processor=LogitsProcessorList([logits_processor(constraint)]))``.
 
-An error inside a processor would be printed and passed over, and the generation go on without a constraint; so none is raised there: what
-cannot be worked out ends the text, and the log says why (`servers.cursor`).  Beside ``logit_bias`` the host never calls its processors
-(llama-cpp-python 0.3.36); say what should be unlikely in another way.
+An error inside a processor would be printed and passed over, and the generation go on without a constraint; so none is
+raised there: what cannot be worked out ends the text, and the log says why (`servers.cursor`).  Beside ``logit_bias``
+the host never calls its processors (llama-cpp-python 0.3.36); say what should be unlikely in another way.
 
 Tested in tests/hosts/test_local.py, with the package and a model of random weights where it is installed.
 """
@@ -24,7 +24,9 @@ from .sequences.one_sequence import OneSequence, masked
 class GrammarProcessor:
     """Sets the scores of forbidden tokens to -inf; for one generation at a time, see `sequences.one_sequence`."""
 
-    def __init__(self, constraint: Constraint, prompt_length: int | None = None, max_new_tokens: int | None = None) -> None:
+    def __init__(
+        self, constraint: Constraint, prompt_length: int | None = None, max_new_tokens: int | None = None
+    ) -> None:
         self._sequence = OneSequence(constraint, prompt_length, max_new_tokens)
 
     def __call__(self, input_ids: npt.NDArray[np.intc], scores: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
@@ -36,10 +38,13 @@ class GrammarProcessor:
         self._sequence.reset()
 
 
-def logits_processor(constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None) -> GrammarProcessor:
+def logits_processor(
+    constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None
+) -> GrammarProcessor:
     """Return a processor for a constraint.
 
-    max_new_tokens: every text ends as a word within so many tokens; the host's own ``max_tokens`` has to be one more, for the stop token.
+    max_new_tokens: every text ends as a word within so many tokens; the host's own ``max_tokens`` has to be one more,
+    for the stop token.
     """
     return GrammarProcessor(constraint, prompt_length, max_new_tokens)
 
@@ -52,7 +57,9 @@ def vocabulary_of(llama: Any) -> Vocabulary:
     import llama_cpp
 
     if not isinstance(llama, llama_cpp.Llama):
-        raise VocabularyError(f"not a llama_cpp.Llama: {type(llama).__name__}", instead="the object that loaded the model")
+        raise VocabularyError(
+            f"not a llama_cpp.Llama: {type(llama).__name__}", instead="the object that loaded the model"
+        )
     table = llama_cpp.llama_model_get_vocab(llama._model.model)
     tokens: list[bytes | None] = []
     special: dict[str, int] = {}
@@ -66,7 +73,9 @@ def vocabulary_of(llama: Any) -> Vocabulary:
         if llama_cpp.llama_vocab_is_eog(table, token):
             stop.append(token)
         tokens.append(text or None)
-    return Vocabulary(tokens, special, stop, encode=lambda text: llama.tokenize(text.encode(), add_bos=False, special=False))
+    return Vocabulary(
+        tokens, special, stop, encode=lambda text: llama.tokenize(text.encode(), add_bos=False, special=False)
+    )
 
 
 def _piece(table: Any, token: int) -> bytes:

@@ -1,6 +1,8 @@
-"""mlx-lm: ``generate(model, tokenizer, prompt, logits_processors=[logits_processor(constraint)])``; a list of lists for batches.
+"""mlx-lm: ``generate(model, tokenizer, prompt, logits_processors=[logits_processor(constraint)])``; a list of lists for
+batches.
 
-The host computes the next step while it hands out the last one; to read the tokens, as a grammar has to, makes it wait for them.
+The host computes the next step while it hands out the last one; to read the tokens, as a grammar has to, makes it wait
+for them.
 
 Tested in tests/hosts/test_local.py, with the package and a model of random weights where it is installed.
 """
@@ -19,7 +21,9 @@ from .sequences.one_sequence import OneSequence
 class GrammarProcessor:
     """Sets the logits of forbidden tokens to -inf; for one generation at a time, see `sequences.one_sequence`."""
 
-    def __init__(self, constraint: Constraint, prompt_length: int | None = None, max_new_tokens: int | None = None) -> None:
+    def __init__(
+        self, constraint: Constraint, prompt_length: int | None = None, max_new_tokens: int | None = None
+    ) -> None:
         self._sequence = OneSequence(constraint, prompt_length, max_new_tokens)
 
     def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
@@ -32,6 +36,10 @@ class GrammarProcessor:
         self._sequence.reset()
 
 
-def logits_processor(constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None) -> Any:
-    """Return a processor for a constraint; max_new_tokens: every text ends as a word within so many tokens, and a stop token."""
+def logits_processor(
+    constraint: Constraint, *, prompt_length: int | None = None, max_new_tokens: int | None = None
+) -> Any:
+    """Return a processor for a constraint; max_new_tokens: every text ends as a word within so many tokens, and a stop
+    token.
+    """
     return GrammarProcessor(constraint, prompt_length, max_new_tokens)

@@ -1,10 +1,13 @@
-"""Outlines: ``outlines.Generator(model, processor=processor(constraint, model))``, and its output types as our grammars.
+"""Outlines: ``outlines.Generator(model, processor=processor(constraint, model))``, and its output types as our
+grammars.
 
-Its own backends answer one row's question with another row's state where rows change places (version 1.3.3, three beams: text outside the
-grammar); the processors here go by what a row says.  `generator` does all at once: ``generator(model, list[int])("Numbers:", max_new_tokens=40)``.
+Its own backends answer one row's question with another row's state where rows change places (version 1.3.3, three
+beams: text outside the grammar); the processors here go by what a row says.  `generator` does all at once:
+``generator(model, list[int])("Numbers:", max_new_tokens=40)``.
 
-Types mean what they mean there: ``bool`` is True or False, ``int`` digits, classes and ``JsonSchema`` JSON on one line, ``CFG`` a Lark text, terms
-what they are made of.  Nothing is patched: Outlines has no registry of backends, so ``outlines.Generator(model, int)`` asks its own.
+Types mean what they mean there: ``bool`` is True or False, ``int`` digits, classes and ``JsonSchema`` JSON on one line,
+``CFG`` a Lark text, terms what they are made of.  Nothing is patched: Outlines has no registry of backends, so
+``outlines.Generator(model, int)`` asks its own.
 
 Tested in tests/hosts/test_outlines.py.
 """
@@ -49,7 +52,11 @@ def _of_term(term: Any) -> Grammar:
         return reduce(lambda one, two: one + two, map(_of_term, term.terms))
     bounds = _bounds(term)
     if bounds is None:
-        raise GrammarError(f"no grammar for {type(term).__name__}", because="it is a term of Outlines that is not known here", instead="Grammar.from_lark")
+        raise GrammarError(
+            f"no grammar for {type(term).__name__}",
+            because="it is a term of Outlines that is not known here",
+            instead="Grammar.from_lark",
+        )
     return _of_term(term.term).repeat(*bounds)
 
 
@@ -93,7 +100,9 @@ def processor(constraint: Constraint, model: Any, *, max_new_tokens: int | None 
         from . import mlx_lm
 
         return mlx_lm.logits_processor(constraint, max_new_tokens=max_new_tokens)
-    raise ConstrainedError(f"no processor for {kind}", because="Outlines hands processors to Transformers, LlamaCpp and MLXLM only")
+    raise ConstrainedError(
+        f"no processor for {kind}", because="Outlines hands processors to Transformers, LlamaCpp and MLXLM only"
+    )
 
 
 def vocabulary_of_model(model: Any) -> Vocabulary:
@@ -116,5 +125,7 @@ def generator(model: Any, output_type: Any, *, max_new_tokens: int | None = None
     if isinstance(output_type, Constraint):
         constraint = output_type
     else:
-        constraint = compile(output_type if isinstance(output_type, Grammar) else grammar_of(output_type), vocabulary_of_model(model))
+        constraint = compile(
+            output_type if isinstance(output_type, Grammar) else grammar_of(output_type), vocabulary_of_model(model)
+        )
     return Generator(model, processor=processor(constraint, model, max_new_tokens=max_new_tokens))

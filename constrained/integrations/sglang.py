@@ -1,12 +1,13 @@
 """SGLang: a grammar backend, ``--grammar-backend constrained``.
 
-The entry point ``sglang.srt.plugins`` (see pyproject.toml) calls `register` in every process of the server.  Requests say ``json_schema``,
-``regex`` or ``ebnf``; the last is a Lark text here, as it is with the server's llguidance backend where that begins with a rule ``start:``.
-Schemas are read practically, see `schema.profiles`.  Texts that a model thinks before its answer are the server's business only where it wraps
-the backend, which it does not do for registered ones: say ``think, then answer`` in the grammar.
+The entry point ``sglang.srt.plugins`` (see pyproject.toml) calls `register` in every process of the server.  Requests
+say ``json_schema``, ``regex`` or ``ebnf``; the last is a Lark text here, as it is with the server's llguidance backend
+where that begins with a rule ``start:``. Schemas are read practically, see `schema.profiles`.  Texts that a model
+thinks before its answer are the server's business only where it wraps the backend, which it does not do for registered
+ones: say ``think, then answer`` in the grammar.
 
-Tested in tests/hosts/test_sglang.py, against the package's own base classes and registry where it is installed (no server), else against its
-published interface.
+Tested in tests/hosts/test_sglang.py, against the package's own base classes and registry where it is installed (no
+server), else against its published interface.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ class RequestGrammar(BaseGrammarObject):  # type: ignore[misc]  # a host's class
 
     def jump_and_retokenize(self, old_output_ids: list[int], new_output_ids: list[int], next_state: int) -> None:
         """Go on behind other tokens for the same text."""
-        same = next((at for at, (old, new) in enumerate(zip(old_output_ids, new_output_ids)) if old != new), min(len(old_output_ids), len(new_output_ids)))
+        same = next(
+            (at for at, (old, new) in enumerate(zip(old_output_ids, new_output_ids)) if old != new),
+            min(len(old_output_ids), len(new_output_ids)),
+        )
         self.rollback(len(old_output_ids) - same)
         for token in new_output_ids[same:]:
             self.accept_token(token)
@@ -144,6 +148,9 @@ def register() -> None:
     """Make the backend known to the server, under the name "constrained"."""
     from sglang.srt.arg_groups import choices
 
-    register_grammar_backend(NAME, lambda server_args, tokenizer, vocab_size, eos_token_ids: GrammarBackend(tokenizer, vocab_size, eos_token_ids))
+    register_grammar_backend(
+        NAME,
+        lambda server_args, tokenizer, vocab_size, eos_token_ids: GrammarBackend(tokenizer, vocab_size, eos_token_ids),
+    )
     if NAME not in choices.GRAMMAR_BACKEND_CHOICES:
         choices.add_grammar_backend_choices([NAME])

@@ -1,15 +1,17 @@
 """A constraint ↔ a file that may come from a stranger.
 
-What is written is not what was computed but what was asked for: the calls that made the grammar (`Grammar.recipe`), as JSON.  To load is to
-make these calls again, each of which checks its arguments as it would those of any caller, and to compare: the grammar and the vocabulary
-must have the fingerprints that the file names.  So a file runs no code, opens no other file and cannot make a mask allow what the grammar
-does not; the worst it can do is ask for much work, which is bounded by the loader's bounds and not by the file's.
+What is written is not what was computed but what was asked for: the calls that made the grammar (`Grammar.recipe`), as
+JSON.  To load is to make these calls again, each of which checks its arguments as it would those of any caller, and to
+compare: the grammar and the vocabulary must have the fingerprints that the file names.  So a file runs no code, opens
+no other file and cannot make a mask allow what the grammar does not; the worst it can do is ask for much work, which is
+bounded by the loader's bounds and not by the file's.
 
-The places that `Constraint.warm` has visited are written as paths of tokens, and visited again after loading.  Refused: tables of states
-and masks, mapped into memory.  They would load faster, but a mask that a stranger wrote would have to be believed.
+The places that `Constraint.warm` has visited are written as paths of tokens, and visited again after loading.  Refused:
+tables of states and masks, mapped into memory.  They would load faster, but a mask that a stranger wrote would have to
+be believed.
 
-Left out: grammars whose rules were put together by hand or changed afterwards, formats that were respelled, Lark files that import others.
-Tested in tests/test_stored.py.
+Left out: grammars whose rules were put together by hand or changed afterwards, formats that were respelled, Lark files
+that import others. Tested in tests/test_stored.py.
 """
 
 from __future__ import annotations
@@ -36,22 +38,41 @@ MOST_PARTS = 100_000
 _BOUNDS = ("kernel", "cache_bytes", "max_configurations", "max_work", "deadline", "cancelled")
 # What `ChatFormat.grammar` names its content by, in this order.
 _FORMAT_ARGUMENTS = (
-    "tools", "tool_choice", "parallel_tool_calls", "max_calls", "options", "whitespace", "property_order", "closed", "unsupported", "formats", "thinking")
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_calls",
+    "options",
+    "whitespace",
+    "property_order",
+    "closed",
+    "unsupported",
+    "formats",
+    "thinking",
+)
 
 
 def save(constraint: Constraint, path: str | os.PathLike[str], formats: Mapping[str, ChatFormat] | None = None) -> None:
     """Write a constraint into a file; see `Constraint.save`."""
     grammar = constraint.grammar
     parts = _parts(grammar)
-    _compare(grammar, made(parts, formats), "the grammar cannot be saved", "it was changed after it was made, or made of files of its own")
+    _compare(
+        grammar,
+        made(parts, formats),
+        "the grammar cannot be saved",
+        "it was changed after it was made, or made of files of its own",
+    )
     content = {
         "constrained": FORMAT, "grammar": {"fingerprint": grammar.fingerprint, "parts": parts},
         "vocabulary": {"fingerprint": constraint.vocabulary.fingerprint, "size": constraint.vocabulary.size},
         "spell_missing": constraint.options.spell_missing, "visited": constraint.visited()}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if len(data := text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise ConstrainedError("the constraint is too large to save", because=f"it takes {len(data):,} bytes, the limit is {MOST_BYTES:,}")
-    beside = Path(f"{os.fspath(path)}.{os.getpid()}.part")  # whoever reads at the same time sees the old file or the new one
+        raise ConstrainedError(
+            "the constraint is too large to save", because=f"it takes {len(data):,} bytes, the limit is {MOST_BYTES:,}"
+        )
+    # whoever reads at the same time sees the old file or the new one
+    beside = Path(f"{os.fspath(path)}.{os.getpid()}.part")
     try:
         beside.write_bytes(data)
         beside.replace(path)
@@ -59,7 +80,13 @@ def save(constraint: Constraint, path: str | os.PathLike[str], formats: Mapping[
         beside.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike[str], vocabulary: Any, *, formats: Mapping[str, ChatFormat] | None, options: Mapping[str, Any]) -> Constraint:
+def load(
+    path: str | os.PathLike[str],
+    vocabulary: Any,
+    *,
+    formats: Mapping[str, ChatFormat] | None,
+    options: Mapping[str, Any],
+) -> Constraint:
     """Return the constraint that a file describes; see `Constraint.load`."""
     unknown = sorted(options.keys() - set(_BOUNDS))
     if unknown:
@@ -69,9 +96,14 @@ def load(path: str | os.PathLike[str], vocabulary: Any, *, formats: Mapping[str,
     found, wanted = table.fingerprint, content["vocabulary"]["fingerprint"]
     if found != wanted:
         raise VocabularyError(
-            "the file is for another vocabulary", where=str(path),
-            because=f"its fingerprint is {found:.12}…, the file's {shown(wanted, 16)}, of size {shown(content['vocabulary'].get('size'))}",
-            instead="the vocabulary that it was saved with, or compile again")
+            "the file is for another vocabulary",
+            where=str(path),
+            because=(
+                f"its fingerprint is {found:.12}…, the file's {shown(wanted, 16)}, of size "
+                f"{shown(content['vocabulary'].get('size'))}"
+            ),
+            instead="the vocabulary that it was saved with, or compile again",
+        )
     try:
         grammar = made(content["grammar"]["parts"], formats or {})
     except ConstrainedError:
@@ -97,9 +129,15 @@ def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, TypeError, ValueError) as error:
-        raise ConstrainedError("cannot read the constraint", where=shown(path, 200), because=str(error)[:200]) from error
+        raise ConstrainedError(
+            "cannot read the constraint", where=shown(path, 200), because=str(error)[:200]
+        ) from error
     if len(data) > MOST_BYTES:
-        raise ConstrainedError("the file is too large for a constraint", where=shown(path, 200), because=f"the limit is {MOST_BYTES:,} bytes")
+        raise ConstrainedError(
+            "the file is too large for a constraint",
+            where=shown(path, 200),
+            because=f"the limit is {MOST_BYTES:,} bytes",
+        )
     try:
         content = json.loads(data.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -119,14 +157,20 @@ def _no_constant(name: str) -> float:
 
 
 def _damaged(path: object, because: str) -> ConstrainedError:
-    return ConstrainedError("not a saved constraint", where=shown(path, 200), because=because, instead="a file that Constraint.save has written")
+    return ConstrainedError(
+        "not a saved constraint",
+        where=shown(path, 200),
+        because=because,
+        instead="a file that Constraint.save has written",
+    )
 
 
-# -- grammars ---------------------------------------------------------------------------------------------------------------
+# -- grammars ----------------------------------------------------------------------------------------------------------
 
 
 def _parts(grammar: Grammar) -> list[list[Any]]:
-    """Return the calls that make a grammar, those of its parts before its own; a grammar is named by its place in the list.
+    """Return the calls that make a grammar, those of its parts before its own; a grammar is named by its place in the
+    list.
 
     Raises: GrammarError: one of them is not known, or has arguments that JSON cannot hold.
     """
@@ -166,17 +210,26 @@ def _part(grammar: Grammar, places: Mapping[int, int]) -> list[Any]:
         arguments = [schema, documents, options]
     elif kind == "format":
         if arguments[1] is None:
-            raise GrammarError("the format's grammar cannot be saved", because="its tools are not plain JSON, or too many", instead="tools as dicts")
+            raise GrammarError(
+                "the format's grammar cannot be saved",
+                because="its tools are not plain JSON, or too many",
+                instead="tools as dicts",
+            )
         arguments = [arguments[0], dict(zip(_FORMAT_ARGUMENTS, values_of(arguments[1]), strict=True))]
     elif kind == "lark":
         define = arguments[4]
-        arguments = [*arguments[:4], None if define is None else {name: places[id(part)] for name, part in define.items()}]
+        arguments = [
+            *arguments[:4],
+            None if define is None else {name: places[id(part)] for name, part in define.items()},
+        ]
     else:
         arguments = [places[id(value)] if isinstance(value, Grammar) else value for value in arguments]
     try:
         return [kind, *_as_json(arguments)]
     except (TypeError, ValueError, RecursionError) as error:
-        raise GrammarError("the grammar cannot be saved", because=f"JSON does not hold all of it: {str(error)[:200]}") from error
+        raise GrammarError(
+            "the grammar cannot be saved", because=f"JSON does not hold all of it: {str(error)[:200]}"
+        ) from error
 
 
 def _as_json(value: Any) -> Any:
@@ -215,7 +268,13 @@ def made(parts: list[Any], formats: Mapping[str, ChatFormat] | None = None) -> G
 
 
 def _lark(known: list[Grammar], text: str, start: str, specials: Any, declare: Any, define: Any) -> Grammar:
-    return Grammar.from_lark(text, start, specials, declare, None if define is None else {name: _at(known, at) for name, at in define.items()})
+    return Grammar.from_lark(
+        text,
+        start,
+        specials,
+        declare,
+        None if define is None else {name: _at(known, at) for name, at in define.items()},
+    )
 
 
 def _schema(known: list[Grammar], schema: Any, documents: Any, options: Mapping[str, Any]) -> Grammar:
@@ -237,7 +296,9 @@ def _format(name: str, arguments: Mapping[str, Any], *, formats: Mapping[str, Ch
                 instead='Constraint.load(path, vocabulary, formats={"name": ChatFormat.load("mine.toml")})')
         found = ChatFormat.load(name)
     given = {key: value for key, value in arguments.items() if key not in ("options", "thinking")}
-    thinking = {("response_schema" if key == "response" else key): value for key, value in arguments["thinking"].items()}
+    thinking = {
+        ("response_schema" if key == "response" else key): value for key, value in arguments["thinking"].items()
+    }
     return found.grammar(**given, **thinking, **arguments["options"])
 
 
@@ -264,5 +325,12 @@ _MAKERS: dict[str, Callable[..., Grammar]] = {
 
 def _compare(grammar: Grammar, again: Grammar, what: str, because: str) -> None:
     """Refuse a grammar that its own calls do not make again."""
-    if again.fingerprint != grammar.fingerprint or (again.widened, again.narrowed) != (grammar.widened, grammar.narrowed):
-        raise GrammarError(what, because=because, instead="one Lark text, a schema, a shipped format; formats of your own: see `Constraint.load`")
+    if again.fingerprint != grammar.fingerprint or (again.widened, again.narrowed) != (
+        grammar.widened,
+        grammar.narrowed,
+    ):
+        raise GrammarError(
+            what,
+            because=because,
+            instead="one Lark text, a schema, a shipped format; formats of your own: see `Constraint.load`",
+        )

@@ -1,19 +1,22 @@
 """Constraints → a `transformers.LogitsProcessor`, and drafts of what the grammar dictates.
 
-`generate` calls a processor with whole sequences, in whatever order suits it; `rows` finds the matcher of each by what it says.  Nothing
-is changed in place, because hosts reuse the tensors that they pass (prompt lookup did 7 forward passes instead of 3 over a processor
-that writes into its argument).
+`generate` calls a processor with whole sequences, in whatever order suits it; `rows` finds the matcher of each by what
+it says.  Nothing is changed in place, because hosts reuse the tensors that they pass (prompt lookup did 7 forward
+passes instead of 3 over a processor that writes into its argument).
 
 **Where the prompt ends** is never told.  The rule:
 
 1. ``prompt_length=n`` says it, for callers who know.
-2. Otherwise: `generate` makes one `LogitsProcessorList` per call, and this list is what calls the processor.  A list seen for the first
-   time is a new generation; its prompt is the first call's input.  This is exact for every prompt, also one that continues an
-   earlier output, for batches, beams and several threads, and the state dies with the list.
-3. A list seen for the first time *inside* another `generate` (an assistant model drafts with the same processor) joins the generation
+2. Otherwise: `generate` makes one `LogitsProcessorList` per call, and this list is what calls the processor.  A list
+seen for the first
+   time is a new generation; its prompt is the first call's input.  This is exact for every prompt, also one that
+   continues an earlier output, for batches, beams and several threads, and the state dies with the list.
+3. A list seen for the first time *inside* another `generate` (an assistant model drafts with the same processor) joins
+the generation
    that it drafts for, if every row continues one of its rows by at most a token, as drafts do.
 4. Called by something other than such a list, the processor goes by content alone, as in 3.  This cannot tell "the same
-   prompt and one token more" from a step of the generation: a host with its own loop calls `reset` or gives `prompt_length`.
+   prompt and one token more" from a step of the generation: a host with its own loop calls `reset` or gives
+   `prompt_length`.
 
 "The shape shrank, so it is new" was refused: with an assistant the lengths go 1, 2, 3, 4, 5, 1, 2, ….
 
@@ -49,17 +52,20 @@ MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | Non
 
 
 def logits_processor(
-    constraints: Constraint | Sequence[Constraint | None], *, prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
+    constraints: Constraint | Sequence[Constraint | None],
+    *,
+    prompt_length: int | None = None,
+    max_new_tokens: MaxNewTokens = None,
 ) -> GrammarProcessor:
     """Return the processor that keeps `model.generate(…, logits_processor=[processor])` inside its constraints.
 
-    constraints: one for all rows, or one for each prompt of the batch (None: a row that may say anything); beams and repeated samples
-    of a prompt share its constraint.  A row ends with the first stop token that completes a word, whatever `generate` takes for its
-    eos; with `Constraint.generation_kwargs` it knows these tokens itself.
+    constraints: one for all rows, or one for each prompt of the batch (None: a row that may say anything); beams and
+    repeated samples of a prompt share its constraint.  A row ends with the first stop token that completes a word,
+    whatever `generate` takes for its eos; with `Constraint.generation_kwargs` it knows these tokens itself.
 
-    prompt_length: ids before the first generated one, padding included, where the caller knows better than the rule above.
-    max_new_tokens: every row ends as a word within so many tokens, see `Constraint.matcher(budget=…)`; one number, one for each
-    constraint, or "generate": as many as `generate` was told, which has to be enough for a word.
+    prompt_length: ids before the first generated one, padding included, where the caller knows better than the rule
+    above. max_new_tokens: every row ends as a word within so many tokens, see `Constraint.matcher(budget=…)`; one
+    number, one for each constraint, or "generate": as many as `generate` was told, which has to be enough for a word.
     Raises: LimitExceeded: so few tokens are not enough.
     """
     return GrammarProcessor(constraints, prompt_length, max_new_tokens)
@@ -68,17 +74,27 @@ def logits_processor(
 class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     """Sets the logits of forbidden tokens to -inf; may be used again, with other prompts, and by several threads.
 
-    Rows whose ids are not in the language (a rejected draft, a beam of score -inf) are returned as they are; rows that have ended may
-    only go on with padding and what `generate` stops at.  Put it last among custom processors: what another one writes after it is not checked.
+    Rows whose ids are not in the language (a rejected draft, a beam of score -inf) are returned as they are; rows that
+    have ended may only go on with padding and what `generate` stops at.  Put it last among custom processors: what
+    another one writes after it is not checked.
     """
 
     supports_continuous_batching = False  # that mode passes the last token only, without history
 
     def __init__(
-        self, constraints: Constraint | Sequence[Constraint | None], prompt_length: int | None = None, max_new_tokens: MaxNewTokens = None
+        self,
+        constraints: Constraint | Sequence[Constraint | None],
+        prompt_length: int | None = None,
+        max_new_tokens: MaxNewTokens = None,
     ) -> None:
-        if prompt_length is not None and (isinstance(prompt_length, bool) or not isinstance(prompt_length, int) or prompt_length < 0):
-            raise ConstrainedError("prompt_length is a number of tokens", because=f"got {prompt_length!r:.50}", instead="input_ids.shape[1]")
+        if prompt_length is not None and (
+            isinstance(prompt_length, bool) or not isinstance(prompt_length, int) or prompt_length < 0
+        ):
+            raise ConstrainedError(
+                "prompt_length is a number of tokens",
+                because=f"got {prompt_length!r:.50}",
+                instead="input_ids.shape[1]",
+            )
         self.constraints, self.prompt_length, self.max_new_tokens = _listed(constraints), prompt_length, max_new_tokens
         self._budgets = budgets_of(self.constraints, None if max_new_tokens == "generate" else max_new_tokens)
         self.vocabulary = next(constraint.vocabulary for constraint in self.constraints if constraint is not None)
@@ -88,10 +104,11 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return new scores, with -inf for every token that may not come next.
 
-        Shapes: input_ids (rows, length), scores (rows, width) of any floating type, on any device; width may exceed the vocabulary.
+        Shapes: input_ids (rows, length), scores (rows, width) of any floating type, on any device; width may exceed the
+        vocabulary.
         Cost: one mask a row, one copy of the ids to the CPU and one of the packed masks to the device.
-        Raises: NothingAllowed: no allowed token has a finite logit in some row (on an accelerator one step later: to look at once would
-        make the host wait).  LimitExceeded: see `compile`.
+        Raises: NothingAllowed: no allowed token has a finite logit in some row (on an accelerator one step later: to
+        look at once would make the host wait).  LimitExceeded: see `compile`.
         """
         ids = self._checked(input_ids, scores)
         generation = self._generation(ids, sys._getframe(1))
@@ -119,7 +136,9 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         self._register(processors, self._started(input_ids.detach().cpu().numpy(), processors, sys._getframe(1)))
 
     def matcher_of(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> Matcher | None:
-        """Return the matcher after one sequence of the generation of `processors`; None where it is not in the language."""
+        """Return the matcher after one sequence of the generation of `processors`; None where it is not in the
+        language.
+        """
         generation: _Generation = processors.__dict__[_SLOT][id(self)]
         (row,) = generation.rows(input_ids.detach().cpu().numpy())
         return None if row.left else row.matcher
@@ -132,7 +151,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     def __reduce__(self) -> tuple[Any, ...]:
         return GrammarProcessor, (self.constraints, self.prompt_length, self.max_new_tokens)
 
-    # -- which generation ---------------------------------------------------------------------------------------------------
+    # -- which generation ----------------------------------------------------------------------------------------------
 
     def _generation(self, ids: Ids, frame: FrameType | None) -> _Generation:
         """Return the generation that a call belongs to, by the rule at the head of this module."""
@@ -158,7 +177,9 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         return _Generation(self.constraints, budgets, ids, length, processors)
 
     def _look_at_ends(self, generation: _Generation, frame: FrameType | None) -> None:
-        """Note what `generate` writes behind an end; where it does not know all ends, end rows in its place and warn once."""
+        """Note what `generate` writes behind an end; where it does not know all ends, end rows in its place and warn
+        once.
+        """
         config = generation_config(frame)
         if config is None:
             return
@@ -175,7 +196,10 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             names = ", ".join(self.vocabulary.names.get(token, str(token)) for token in sorted(missing))
             what = "the processor ends rows there" if stops is not None else "ended rows are filled up with padding"
             warnings.warn(
-                f"the eos_token_id of generate lacks {names}: {what}; call model.generate(…, **constraint.generation_kwargs())", stacklevel=5)
+                f"the eos_token_id of generate lacks {names}: {what}; call model.generate(…, "
+                f"**constraint.generation_kwargs())",
+                stacklevel=5,
+            )
 
     def _register(self, processors: LogitsProcessorList | None, generation: _Generation) -> None:
         self._thread.latest = generation
@@ -183,7 +207,9 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             processors.__dict__.setdefault(_SLOT, {})[id(self)] = generation
 
     def _checked(self, input_ids: torch.Tensor, scores: torch.Tensor) -> Ids:
-        """Return the ids on the CPU, or raise where the shapes are not those of `generate` with a model of this vocabulary."""
+        """Return the ids on the CPU, or raise where the shapes are not those of `generate` with a model of this
+        vocabulary.
+        """
         if input_ids.dim() != 2 or scores.dim() != 2 or len(input_ids) != len(scores):
             raise ConstrainedError(
                 "a processor takes ids (rows, length) and scores (rows, width)",
@@ -192,18 +218,20 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             )
         if scores.shape[1] < self.vocabulary.used:
             raise VocabularyError(
-                f"logits of width {scores.shape[1]} are too narrow", because=f"the vocabulary has ids up to {self.vocabulary.used - 1}",
+                f"logits of width {scores.shape[1]} are too narrow",
+                because=f"the vocabulary has ids up to {self.vocabulary.used - 1}",
                 instead="the vocabulary of this model's own tokenizer",
             )
         if scores.shape[1] > self.vocabulary.size + max(_PADDED, self.vocabulary.size // 8):
             raise VocabularyError(
-                f"logits of width {scores.shape[1]:,} are too wide", because=f"the vocabulary has {self.vocabulary.size:,} ids, far fewer than the model",
+                f"logits of width {scores.shape[1]:,} are too wide",
+                because=f"the vocabulary has {self.vocabulary.size:,} ids, far fewer than the model",
                 instead="the vocabulary of this model's own tokenizer, or Vocabulary(…, size=the model's)",
             )
         ids: Ids = input_ids.detach().cpu().numpy()
         return ids
 
-    # -- masks ----------------------------------------------------------------------------------------------------------------
+    # -- masks ---------------------------------------------------------------------------------------------------------
 
     def _allowed(self, rows: Sequence[Row], behind: Collection[int]) -> torch.Tensor:
         """Return the packed masks of the rows, (rows, words) int32 on the host: 16 KB a row for 128,000 tokens."""
@@ -242,9 +270,14 @@ def _nothing_allowed(row: int, matcher: Matcher, read: int) -> NothingAllowed:
     count = int(np.bitwise_count(_filled([matcher], matcher.constraint.vocabulary.words).view(np.uint32)).sum())
     if count:
         because = f"the grammar allows {count} tokens here, and the logits of all of them are -inf"
-        instead = "look for what forbids them: bad_words_ids, suppress_tokens, min_length, forced tokens, another processor"
+        instead = (
+            "look for what forbids them: bad_words_ids, suppress_tokens, min_length, forced tokens, another processor"
+        )
     elif matcher.is_accepting():
-        because, instead = "the text is complete, and the vocabulary has no stop token", "Vocabulary.from_tokenizer(…, stop=[…])"
+        because, instead = (
+            "the text is complete, and the vocabulary has no stop token",
+            "Vocabulary.from_tokenizer(…, stop=[…])",
+        )
     else:
         because = "no token of the vocabulary spells what the grammar wants here"
         instead = "a tokenizer with a token for every byte and for the grammar's special tokens"
@@ -271,14 +304,24 @@ def _listed(constraints: Constraint | Sequence[Constraint | None]) -> tuple[Cons
 
     Raises: ConstrainedError: there is none.  VocabularyError: they are for different vocabularies.
     """
-    listed = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints) if isinstance(constraints, Sequence) else ()
+    listed = (
+        (constraints,)
+        if isinstance(constraints, Constraint)
+        else tuple(constraints)
+        if isinstance(constraints, Sequence)
+        else ()
+    )
     given = [constraint for constraint in listed if constraint is not None]
     if not given or not all(isinstance(constraint, Constraint) for constraint in given):
         raise ConstrainedError(
-            "a processor needs constraints", because=f"got {type(constraints).__name__}", instead="compile(grammar, vocabulary), or a list of such"
+            "a processor needs constraints",
+            because=f"got {type(constraints).__name__}",
+            instead="compile(grammar, vocabulary), or a list of such",
         )
     if len({(constraint.vocabulary.size, constraint.vocabulary.fingerprint) for constraint in given}) > 1:
-        raise VocabularyError("the constraints are for different vocabularies", instead="the vocabulary of the model for all of them")
+        raise VocabularyError(
+            "the constraints are for different vocabularies", instead="the vocabulary of the model for all of them"
+        )
     return listed
 
 
@@ -298,7 +341,9 @@ class _Generation:
     ) -> None:
         self.length = length
         self.prompts = {row.tobytes() for row in prompts[:, : self.length]}
-        self.stop = frozenset(token for constraint in constraints if constraint is not None for token in constraint.stop)
+        self.stop = frozenset(
+            token for constraint in constraints if constraint is not None for token in constraint.stop
+        )
         self.behind: Collection[int] = self.stop  # ids that may come behind the end
         self.unchecked: _Emptiness | None = None
         self._list = None if processors is None else weakref.ref(processors)
@@ -318,7 +363,8 @@ class _Generation:
         """Return the state of every row."""
         if ids.shape[1] < self.length:
             raise ConstrainedError(
-                f"a sequence of {ids.shape[1]} tokens is shorter than its prompt", because=f"prompt_length is {self.length}",
+                f"a sequence of {ids.shape[1]} tokens is shorter than its prompt",
+                because=f"prompt_length is {self.length}",
                 instead="count padding, leave out what comes after the prompt",
             )
         return self._rows.see(ids[:, self.length :])
@@ -338,31 +384,45 @@ class WordEnd(StoppingCriteria):  # type: ignore[misc]  # a host's class
         return torch.from_numpy(ended).to(input_ids.device)
 
 
-_SLOT = "_constrained"  # attribute of a LogitsProcessorList: identity of a processor → the generation that the list is for
+# attribute of a LogitsProcessorList: identity of a processor → the generation that the list is for
+_SLOT = "_constrained"
 
 
-# --- drafts ------------------------------------------------------------------------------------------------------------------
+# --- drafts
+# ------------------------------------------------------------------------------------------------------------------
 
 
-def grammar_candidates(model: Any, input_ids: torch.Tensor, logits_processor: LogitsProcessorList, **options: Any) -> Any:
-    """Generate with the tokens that the grammar dictates as drafts: ``model.generate(…, custom_generate=grammar_candidates)``.
+def grammar_candidates(
+    model: Any, input_ids: torch.Tensor, logits_processor: LogitsProcessorList, **options: Any
+) -> Any:
+    """Generate with the tokens that the grammar dictates as drafts: ``model.generate(…,
+    custom_generate=grammar_candidates)``.
 
-    What has to come (`Matcher.forced_tokens`) is proposed to the model, which checks a whole draft in one forward pass.  The output is
-    the same as without, greedy or sampled; a tool call of 15 tokens took 6 passes instead of 15.  One sequence at a time, with a
+    What has to come (`Matcher.forced_tokens`) is proposed to the model, which checks a whole draft in one forward pass.
+     The output is the same as without, greedy or sampled; a tool call of 15 tokens took 6 passes instead of 15.  One
+     sequence at a time, with a
     dynamic cache, as in all assisted decoding.
 
-    A generation mode with a candidate generator of one's own is private to transformers: a shallow copy of the model gets one, so
-    the model itself stays as it is and other threads may use it.
-    Raises: ConstrainedError: no grammar among the processors; a batch; a version of transformers without the two private methods.
+    A generation mode with a candidate generator of one's own is private to transformers: a shallow copy of the model
+    gets one, so the model itself stays as it is and other threads may use it.
+    Raises: ConstrainedError: no grammar among the processors; a batch; a version of transformers without the two
+    private methods.
     """
     processor = next((each for each in logits_processor if isinstance(each, GrammarProcessor)), None)
     if processor is None:
-        raise ConstrainedError("no grammar to draft from", instead="generate(…, logits_processor=[constraint.logits_processor()])")
+        raise ConstrainedError(
+            "no grammar to draft from", instead="generate(…, logits_processor=[constraint.logits_processor()])"
+        )
     if len(input_ids) != 1:
-        raise ConstrainedError("drafts are for one sequence", because=f"the batch has {len(input_ids)}", instead="generate without custom_generate")
+        raise ConstrainedError(
+            "drafts are for one sequence",
+            because=f"the batch has {len(input_ids)}",
+            instead="generate without custom_generate",
+        )
     if not all(hasattr(GenerationMixin, name) for name in ("_assisted_decoding", "_get_candidate_generator")):
         raise ConstrainedError(
-            "drafts need another version of transformers", because="assisted decoding is organised differently in the installed one",
+            "drafts need another version of transformers",
+            because="assisted decoding is organised differently in the installed one",
             instead="generate without custom_generate, or transformers 5.16 to 5.23",
         )
     processor.begin(input_ids, logits_processor)
@@ -379,7 +439,11 @@ class _Dictated(CandidateGenerator):  # type: ignore[misc]  # a host's class
 
     def get_candidates(self, input_ids: torch.Tensor, **_: Any) -> tuple[torch.Tensor, None]:
         matcher = self._processor.matcher_of(input_ids, self._processors)
-        forced = [] if matcher is None else [token for token in matcher.forced_tokens() if token not in matcher.constraint.stop]
+        forced = (
+            []
+            if matcher is None
+            else [token for token in matcher.forced_tokens() if token not in matcher.constraint.stop]
+        )
         return torch.cat([input_ids, input_ids.new_tensor([forced])], dim=-1) if forced else input_ids, None
 
     def update_candidate_strategy(self, input_ids: torch.Tensor, scores: torch.Tensor, num_matches: int) -> None:

@@ -1,8 +1,8 @@
 """A model, a prompt and what is wanted → the value: one call that masks, generates and reads back.
 
-What is wanted is a Python type, a JSON Schema, texts to choose from, a compiled pattern, a grammar, a constraint or a chat format; each
-stands for a grammar and for a way to read its words.  Types are read by pydantic, which this module needs for all but the types of JSON
-itself; everything else by the standard library or the format's own parser.
+What is wanted is a Python type, a JSON Schema, texts to choose from, a compiled pattern, a grammar, a constraint or a
+chat format; each stands for a grammar and for a way to read its words.  Types are read by pydantic, which this module
+needs for all but the types of JSON itself; everything else by the standard library or the format's own parser.
 
 Left out: batches and beams (`Constraint.logits_processor` has them), and prompts that are not text or messages.
 Tested in `tests/hosts/test_generate.py`.
@@ -44,9 +44,9 @@ def generate(
     """Let a transformers model answer a prompt, and return the answer as a Python value.
 
     prompt: text, or messages for the tokenizer's chat template.
-    wanted: a Python type (the result is an instance of it; objects have no keys but its own, in its order), a callable with hints, a JSON
-    Schema or its text (the result is the JSON value), a list of texts or a compiled pattern (a text), a `Grammar` or `Constraint` (a text),
-    or a `ChatFormat`, with `tools` (a `Message`).
+    wanted: a Python type (the result is an instance of it; objects have no keys but its own, in its order), a callable
+    with hints, a JSON Schema or its text (the result is the JSON value), a list of texts or a compiled pattern (a
+    text), a `Grammar` or `Constraint` (a text), or a `ChatFormat`, with `tools` (a `Message`).
     tool_choice, parallel_tool_calls: see `ChatFormat.grammar`.
     vocabulary: made of the tokenizer where it is not given, once per tokenizer.
     options: of `model.generate`; ``do_sample``, ``temperature`` and so on.
@@ -69,19 +69,28 @@ def generate(
     with torch.no_grad():
         output = model.generate(**inputs, **constraint.generation_kwargs(), max_new_tokens=max_new_tokens, **options)
     if output.shape[0] != 1:
-        raise ConstrainedError(f"{output.shape[0]} answers", because="one prompt has one answer here", instead="Constraint.logits_processor for batches")
+        raise ConstrainedError(
+            f"{output.shape[0]} answers",
+            because="one prompt has one answer here",
+            instead="Constraint.logits_processor for batches",
+        )
     ids = output[0, length:].tolist()
     end = next((at for at, token in enumerate(ids) if token in constraint.stop), None)
     if end is None:
         raise LimitExceeded(
-            "no whole answer", because=f"it was cut after max_new_tokens={max_new_tokens}", instead="more tokens, or a grammar of shorter words"
+            "no whole answer",
+            because=f"it was cut after max_new_tokens={max_new_tokens}",
+            instead="more tokens, or a grammar of shorter words",
         )
-    own = constraint.vocabulary.names.get(ids[end]) in constraint.grammar.stops  # a format's own stop is a part of the turn
+    # a format's own stop is a part of the turn
+    own = constraint.vocabulary.names.get(ids[end]) in constraint.grammar.stops
     kept = ids[: end + own]
     return found.read(constraint.vocabulary.decode(kept).decode())
 
 
-def wanted_of(wanted: Any, tools: Any = None, tool_choice: Any = "auto", parallel_tool_calls: bool | None = None) -> Wanted:
+def wanted_of(
+    wanted: Any, tools: Any = None, tool_choice: Any = "auto", parallel_tool_calls: bool | None = None
+) -> Wanted:
     """Return the grammar that something stands for, and how its words are read; see `generate`.
 
     Raises: GrammarError, SchemaError: it cannot be read.  ConstrainedError: nobody knows what it stands for.
@@ -108,7 +117,9 @@ def _reader(kind: Any) -> Callable[[str], Any]:
         from pydantic import PydanticUserError, TypeAdapter
     except ImportError as error:
         raise ConstrainedError(
-            f"cannot make a {kind!r:.100}", because="pydantic is not installed, which makes instances of types", instead="pip install pydantic"
+            f"cannot make a {kind!r:.100}",
+            because="pydantic is not installed, which makes instances of types",
+            instead="pip install pydantic",
         ) from error
     try:
         return TypeAdapter(kind).validate_json
@@ -121,7 +132,9 @@ def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], tools: A
     if isinstance(prompt, str):
         return tokenizer(prompt or tokenizer.bos_token, return_tensors="pt")
     if not getattr(tokenizer, "chat_template", None):
-        raise ConstrainedError("messages without a chat template", because="the tokenizer has none", instead="the prompt as text")
+        raise ConstrainedError(
+            "messages without a chat template", because="the tokenizer has none", instead="the prompt as text"
+        )
     return tokenizer.apply_chat_template(
         list(prompt), tools=tools, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
     )

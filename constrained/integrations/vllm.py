@@ -1,18 +1,20 @@
 """vLLM: a logits processor for both of its interfaces, and its structured-output objects.
 
-**The processor**, named when the engine starts: ``--logits-processors constrained.integrations.vllm:GrammarProcessor``, or the class in
-``LLM(…, logits_processors=[…])``.  Requests then say what they want in ``SamplingParams(extra_args={"constrained_json": schema})``, over HTTP
-in ``vllm_xargs``; see `servers.requests`.  ``constrained_budget: true`` ends every answer as a whole one within its ``max_tokens``.
-No entry point registers it: the engine's present runner refuses to start where an installed package registers one of the older interface.
+**The processor**, named when the engine starts: ``--logits-processors constrained.integrations.vllm:GrammarProcessor``,
+or the class in ``LLM(…, logits_processors=[…])``.  Requests then say what they want in
+``SamplingParams(extra_args={"constrained_json": schema})``, over HTTP in ``vllm_xargs``; see `servers.requests`.
+``constrained_budget: true`` ends every answer as a whole one within its ``max_tokens``. No entry point registers it:
+the engine's present runner refuses to start where an installed package registers one of the older interface.
 
-vLLM has two runners.  The older one tells a processor which requests come, go and change places, and lends it the lists of their tokens; the
-newer one keeps tokens on the device, so each step copies those of the constrained requests to the host.  One class serves both.
+vLLM has two runners.  The older one tells a processor which requests come, go and change places, and lends it the lists
+of their tokens; the newer one keeps tokens on the device, so each step copies those of the constrained requests to the
+host.  One class serves both.
 
-**Structured outputs** (`GrammarBackend`): the objects that its manager asks for.  It has no registry of backends, so `install` puts this one
-in the place of "guidance", for whoever wants that.
+**Structured outputs** (`GrammarBackend`): the objects that its manager asks for.  It has no registry of backends, so
+`install` puts this one in the place of "guidance", for whoever wants that.
 
-Tested in tests/hosts/test_vllm.py, against the package where it is installed (its loaders, its manager; no engine), else against its published
-interface.
+Tested in tests/hosts/test_vllm.py, against the package where it is installed (its loaders, its manager; no engine),
+else against its published interface.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ from typing import Any
 import torch
 from vllm.v1.sample.logits_processor import LogitsProcessor as StepInterface
 from vllm.v1.sample.logits_processor import MoveDirectionality
-from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar, StructuredOutputOptions
+from vllm.v1.structured_output.backend_types import (
+    StructuredOutputBackend,
+    StructuredOutputGrammar,
+    StructuredOutputOptions,
+)
 from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SlotInterface
 
 from ..engine.tokens.vocabulary import Vocabulary
@@ -46,7 +52,9 @@ def vocabulary_of_engine(vllm_config: Any) -> Vocabulary:
 
 
 class _Request:
-    """A constrained request: its cursor, the tokens that the engine has of it, and how many of them were read; None: it left the language."""
+    """A constrained request: its cursor, the tokens that the engine has of it, and how many of them were read; None: it
+    left the language.
+    """
 
     __slots__ = ("cursor", "output", "read")
 
@@ -62,18 +70,24 @@ class _Request:
         if known < self.read:
             self.cursor.rollback(self.read - known)
         elif not self.cursor.accept(output[self.read : known]):
-            _log.error("a request has left its grammar, so it goes on without: another processor or a setting overrules the masks")
+            _log.error(
+                "a request has left its grammar, so it goes on without: another processor or a setting overrules the "
+                "masks"
+            )
             self.cursor = None
         self.read = known
         return self.cursor
 
 
 class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a host's classes
-    """Keeps each request that asks for a grammar inside it; `StepInterface` is that of the older runner, `SlotInterface` of the newer."""
+    """Keeps each request that asks for a grammar inside it; `StepInterface` is that of the older runner,
+    `SlotInterface` of the newer.
+    """
 
     def __init__(self, vllm_config: Any, second: Any, is_pin_memory: bool | None = None) -> None:
         self._requests = Requests(vocabulary_of_engine(vllm_config))
-        self._slots = None if is_pin_memory is not None else second  # the newer runner hands over its tables here, the older one a device
+        # the newer runner hands over its tables here, the older one a device
+        self._slots = None if is_pin_memory is not None else second
         self._running: dict[int, _Request] = {}
 
     @classmethod
@@ -100,12 +114,13 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
         budget = sampling_params.max_tokens if asked.get("budget") is True else asked.get("budget") or None
         try:
             matcher = self._requests.constraint(asked).matcher(budget=budget)
-        except ConstrainedError as error:  # it was read when it was admitted; what is missing now is a token, or room: others are served on
+        # it was read when it was admitted; what is missing now is a token, or room: others are served on
+        except ConstrainedError as error:
             _log.error("a request is ended at once: %s", error)
             matcher = self._requests.constraint({"choice": '[""]'}).matcher()
         return Cursor(matcher, _stops(sampling_params))
 
-    # -- the older runner -----------------------------------------------------------------------------------------------------
+    # -- the older runner ----------------------------------------------------------------------------------------------
 
     def update_state(self, batch_update: Any) -> None:
         """Note which requests came, went and changed places."""
@@ -134,7 +149,7 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
         constrain(logits, rows, self._requests.vocabulary.words)
         return logits
 
-    # -- the newer runner -----------------------------------------------------------------------------------------------------
+    # -- the newer runner ----------------------------------------------------------------------------------------------
 
     def add_request(self, req_idx: int, sampling_params: Any) -> bool:
         """Begin a request in a slot, whatever was in it; say whether it is constrained."""
@@ -149,7 +164,9 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
         if not self._running.keys() & set(ctx.idx_mapping_np.tolist()):
             return []
         assert self._slots is not None
-        slots, offsets, fed, ends = (tensor.tolist() for tensor in (ctx.expanded_idx_mapping, ctx.expanded_local_pos, ctx.input_ids, ctx.pos))
+        slots, offsets, fed, ends = (
+            tensor.tolist() for tensor in (ctx.expanded_idx_mapping, ctx.expanded_local_pos, ctx.input_ids, ctx.pos)
+        )
         starts, found = self._slots.prompt_len.np, []
         cursor: Cursor | None = None
         for row, (slot, offset) in enumerate(zip(slots, offsets)):
@@ -161,14 +178,17 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
                 cursor = request.catch_up(output)
             elif cursor is not None:
                 cursor = cursor.copy()
-                cursor = cursor if cursor.accept([fed[row]]) else None  # the engine drops what follows a draft that it refuses
+                # the engine drops what follows a draft that it refuses
+                cursor = cursor if cursor.accept([fed[row]]) else None
             if cursor is not None:
                 found.append((row, cursor))
         return found
 
 
 def _stops(sampling_params: Any) -> Collection[int]:
-    return getattr(sampling_params, "all_stop_token_ids", None) or getattr(sampling_params, "stop_token_ids", None) or ()
+    return (
+        getattr(sampling_params, "all_stop_token_ids", None) or getattr(sampling_params, "stop_token_ids", None) or ()
+    )
 
 
 class RequestGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # a host's class
@@ -211,7 +231,9 @@ class GrammarBackend(StructuredOutputBackend):  # type: ignore[misc]  # a host's
         given = getattr(vllm_config, "structured_outputs_config", None)
         self._exact = not getattr(given, "disable_any_whitespace", False)
 
-    def compile_grammar(self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None) -> RequestGrammar:
+    def compile_grammar(
+        self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
+    ) -> RequestGrammar:
         """Return the grammar of a request.
 
         Raises: ValueError: it cannot be read, as the engine asks for.
@@ -231,7 +253,11 @@ class GrammarBackend(StructuredOutputBackend):  # type: ignore[misc]  # a host's
             return {"json": '{"type": "object"}', "profile": "exact"}
         kinds = {options.REGEX: "regex", options.CHOICE: "choice", options.GRAMMAR: "lark"}
         if request_type not in kinds:
-            raise ConstrainedError(f"cannot enforce {request_type}", because="it is XGrammar's own notation", instead="the grammar as Lark, or a chat format")
+            raise ConstrainedError(
+                f"cannot enforce {request_type}",
+                because="it is XGrammar's own notation",
+                instead="the grammar as Lark, or a chat format",
+            )
         return {kinds[request_type]: spec}
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """What watches a generation of transformers: events of a chat format as they come, and an end at the first whole word.
 
     streamer = EventStreamer(chat, vocabulary, tools)
-    Thread(target=model.generate, kwargs={**inputs, **constraint.generation_kwargs(max_new_tokens=200), "streamer": streamer}).start()
-    for event in streamer: ...          # TextDelta, CallStarted, ArgumentDelta, CallFinished, …
+    Thread(target=model.generate, kwargs={**inputs, **constraint.generation_kwargs(max_new_tokens=200), "streamer":
+    streamer}).start() for event in streamer: ...          # TextDelta, CallStarted, ArgumentDelta, CallFinished, …
     streamer.message                    # the whole turn
 
 Tested in tests/hosts/test_watching.py.
@@ -29,12 +29,19 @@ class EventStreamer(BaseStreamer):  # type: ignore[misc]  # a host's class
     """Tells a turn of a chat format in events, to whoever iterates or to `on_event`; one sequence at a time, no beams.
 
     on_event: called with each event, in the thread that generates; then there is nothing to iterate over.
-    prompt, options: as `ChatFormat.stream_parser` takes them.  `message`: the turn, as far as it came, once the generation has ended.
+    prompt, options: as `ChatFormat.stream_parser` takes them.  `message`: the turn, as far as it came, once the
+    generation has ended.
     """
 
     def __init__(
-        self, chat_format: ChatFormat, vocabulary: Vocabulary, tools: Any = None, *, on_event: Callable[[Any], Any] | None = None,
-        prompt: str | None = None, **options: Any,
+        self,
+        chat_format: ChatFormat,
+        vocabulary: Vocabulary,
+        tools: Any = None,
+        *,
+        on_event: Callable[[Any], Any] | None = None,
+        prompt: str | None = None,
+        **options: Any,
     ) -> None:
         self._make: Callable[[], Any] = lambda: chat_format.stream_parser(tools, vocabulary, prompt=prompt, **options)
         self._stop = frozenset(vocabulary.stop)
@@ -50,7 +57,11 @@ class EventStreamer(BaseStreamer):  # type: ignore[misc]  # a host's class
         Raises: ConstrainedError: of more than one sequence.
         """
         if value.dim() > 1 and len(value) > 1:
-            raise ConstrainedError("a streamer is for one sequence", because=f"the batch has {len(value)}", instead="one generation for each prompt")
+            raise ConstrainedError(
+                "a streamer is for one sequence",
+                because=f"the batch has {len(value)}",
+                instead="one generation for each prompt",
+            )
         if self._parser is None:
             self._parser, self.message, self.error = self._make(), None, None
             return

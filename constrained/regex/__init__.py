@@ -1,8 +1,10 @@
 """Regular expressions: two syntaxes in, one algebra of lazily derived automata out.
 
-    pattern ── syntax.python | syntax.ecma ──► syntax.assertions ──► algebra, boolean (nodes) ──► derive, liveness (edges) ──► engine
+    pattern ── syntax.python | syntax.ecma ──► syntax.assertions ──► algebra, boolean (nodes)
+    nodes ── derive, liveness ──► edges ──► engine
 
-`expr` is the node, `charset` and `syntax.properties` are its characters, `saturate` makes the keys of masks, `show` prints.
+`expr` is the node, `charset` and `syntax.properties` are its characters, `saturate` makes the keys of masks, `show`
+prints.
 """
 
 from constrained.regex.syntax.ecma import parse_ecma
@@ -18,12 +20,41 @@ from .markers import Markers, markers_of, without
 from .saturate import saturated
 from .show import pattern_text, short_text
 
-RULES.update({
-    "raw edges": raw_edges, "live edges": live_edges, "edges": public_edges, "saturated": saturated, "lasting": lasting, "text": pattern_text,
-    "short text": short_text,
-})
+RULES.update(
+    {
+        "raw edges": raw_edges,
+        "live edges": live_edges,
+        "edges": public_edges,
+        "saturated": saturated,
+        "lasting": lasting,
+        "text": pattern_text,
+        "short text": short_text,
+    }
+)
 
 __all__ = [
-    "ANY", "ANY_TEXT", "EPSILON", "NEVER", "Expr", "Markers", "char_class", "complement", "concat", "example", "intersect", "is_empty",
-    "is_finite", "literal", "literals", "markers_of", "matches", "may_use", "optional", "parse_ecma", "parse_python", "repeat", "union", "without",
+    "ANY",
+    "ANY_TEXT",
+    "EPSILON",
+    "NEVER",
+    "Expr",
+    "Markers",
+    "char_class",
+    "complement",
+    "concat",
+    "example",
+    "intersect",
+    "is_empty",
+    "is_finite",
+    "literal",
+    "literals",
+    "markers_of",
+    "matches",
+    "may_use",
+    "optional",
+    "parse_ecma",
+    "parse_python",
+    "repeat",
+    "union",
+    "without",
 ]

@@ -1,9 +1,9 @@
 """The constructors of expressions up to union, and the laws they apply; `boolean` has intersection and complement.
 
-Every constructor returns a normal form: what the laws identify is one node.  How many laws there are decides how many states the
-automaton has.  Sufficient for a finite automaton are associativity, commutativity and idempotence of union; those that pay beyond
-that are the counter laws (``r{a,b}·t | r{c,d}·t = r{a,d}·t`` where the intervals touch) and the absorption of ``ANY_TEXT``.
-`tests/test_regex.py` compares the number of states with minimal automata.
+Every constructor returns a normal form: what the laws identify is one node.  How many laws there are decides how many
+states the automaton has.  Sufficient for a finite automaton are associativity, commutativity and idempotence of union;
+those that pay beyond that are the counter laws (``r{a,b}·t | r{c,d}·t = r{a,d}·t`` where the intervals touch) and the
+absorption of ``ANY_TEXT``. `tests/test_regex.py` compares the number of states with minimal automata.
 
 Not applied, on purpose: laws that search (inclusion of arbitrary expressions); the cost of an edge is what a mask pays.
 """
@@ -81,7 +81,11 @@ def literals(texts: Iterable[str]) -> Expr:
     """
     texts = list(texts)
     spend(len(texts))
-    found = tuple(sorted([text for text in set(texts) if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)]))
+    found = tuple(
+        sorted(
+            [text for text in set(texts) if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)]
+        )
+    )
     if not found:
         return NEVER
     return literal(found[0]) if len(found) == 1 else of_literal_set(LiteralSet(found))
@@ -116,7 +120,9 @@ class Lazy(Protocol):
 
 
 def lazy(state: Lazy) -> Expr:
-    """Return the language of a state that says where it leads when it is reached, for languages too large to write out."""
+    """Return the language of a state that says where it leads when it is reached, for languages too large to write
+    out.
+    """
     return node(LAZY, state)
 
 
@@ -261,7 +267,9 @@ def _has_member(expr: Expr, members: dict[Expr, None]) -> bool:
 
 
 def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
-    """Merge r{a,b}·t with r{c,d}·t, with r·t and with t where the counts leave no gap; let C*·t absorb what it contains."""
+    """Merge r{a,b}·t with r{c,d}·t, with r·t and with t where the counts leave no gap; let C*·t absorb what it
+    contains.
+    """
     if not any((expr.args[0] if expr.kind == CONCAT else expr).kind == REPEAT for expr in members):
         return list(members)
     groups: dict[tuple[Expr, Expr], list[tuple[int, int, Expr]]] = {}
@@ -274,7 +282,9 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
     changed = False
     bases: set[Expr] = set()
     for (body, tail), counts in groups.items():
-        based = (empty if tail is EPSILON else tail in members or _has_member(tail, members)) and any(c[1] > 1 for c in counts)
+        based = (empty if tail is EPSILON else tail in members or _has_member(tail, members)) and any(
+            c[1] > 1 for c in counts
+        )
         if len(counts) == 1 and not (based and counts[0][0] <= 1):
             found.append(counts[0][2])
             continue
@@ -300,7 +310,8 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
 
 
 def _widest(members: list[Expr]) -> list[Expr]:
-    """Drop members that differ from another in counts only, all of which are within the other's: r{1,2}·s{3} beside r{0,9}·s{1,}.
+    """Drop members that differ from another in counts only, all of which are within the other's: r{1,2}·s{3} beside
+    r{0,9}·s{1,}.
 
     Without it, nested repeats have as many members as there are ways to share a text among them.
     """
@@ -328,7 +339,8 @@ def _widest(members: list[Expr]) -> list[Expr]:
 
 
 def _shape(expr: Expr) -> tuple[tuple[Expr, ...], list[int]]:
-    """Return the bodies of the first factors of a concatenation and what follows them; and of each factor -least and most.
+    """Return the bodies of the first factors of a concatenation and what follows them; and of each factor -least and
+    most.
 
     Nothing is returned where nothing is counted: there are no alike ones then.
     """

@@ -1,8 +1,9 @@
 """Intersection and complement, and the laws they apply.
 
-Counters meet without a product: C{m,n} ∩ D{a,b} is one repeat, and a bound on the length moves past the parts of fixed length, so that
-a pattern with ``minLength`` and ``maxLength`` is most often a plain expression again.  At most one complement remains in an
-intersection.  Where look-around states take part, intersections are kept in disjunctive normal form, of which there are finitely many.
+Counters meet without a product: C{m,n} ∩ D{a,b} is one repeat, and a bound on the length moves past the parts of fixed
+length, so that a pattern with ``minLength`` and ``maxLength`` is most often a plain expression again.  At most one
+complement remains in an intersection.  Where look-around states take part, intersections are kept in disjunctive normal
+form, of which there are finitely many.
 """
 
 from __future__ import annotations
@@ -48,9 +49,14 @@ def intersect(*exprs: Expr) -> Expr:
             return first
         if first is ANY_TEXT or second is NEVER:
             return second
-        if CONCAT in (first.kind, second.kind) and REPEAT in (first.kind, second.kind):  # PERF: most of them bound a length
+        # PERF: most of them bound a length
+        if CONCAT in (first.kind, second.kind) and REPEAT in (first.kind, second.kind):
             short = _meet_length(first, second)
-            return short if short is not None else node(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
+            return (
+                short
+                if short is not None
+                else node(INTERSECT, *(exprs if first.serial < second.serial else (second, first)))
+            )
     members: dict[Expr, None] = {}
     excluded: list[Expr] = []
     stack = list(reversed(exprs))
@@ -78,7 +84,9 @@ def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
     _meet_counted(members)
     small = next((e for e in members if e.kind in (NEVER_KIND, EPSILON_KIND, CLASS, LITERAL) or _small_set(e)), None)
     if small is not None:
-        others = [expr for expr in members if expr is not small] + ([complement(outside)] if outside is not NEVER else [])
+        others = [expr for expr in members if expr is not small] + (
+            [complement(outside)] if outside is not NEVER else []
+        )
         if small is NEVER or not any(expr.looks for expr in others):  # the edges of a STEP intersect in turn
             return _filter(small, others)
     if any(expr.kind == UNION for expr in members):
@@ -127,11 +135,15 @@ def _filter(small: Expr, others: list[Expr]) -> Expr:
     if small.kind == CLASS:
         ranges = small.args[0]
         for other in others:
-            ranges = charset.intersect(ranges, charset.normal((low, high) for low, high, target in RULES["raw edges"](other) if target.accepts))
+            ranges = charset.intersect(
+                ranges, charset.normal((low, high) for low, high, target in RULES["raw edges"](other) if target.accepts)
+            )
         return of_ranges(ranges)
     if small.kind == SET:
         source = small.args[0]
-        texts = [source.texts[at][source.depth :] for at in range(source.low, source.high) if not source.excluded >> at & 1]
+        texts = [
+            source.texts[at][source.depth :] for at in range(source.low, source.high) if not source.excluded >> at & 1
+        ]
         spend(sum(map(len, texts)) * len(others))
         kept = [text for text in texts if all(matches(other, text) for other in others)]
         return small if len(kept) == len(texts) else literals(kept)
@@ -140,7 +152,9 @@ def _filter(small: Expr, others: list[Expr]) -> Expr:
 
 
 def _meet_length(left: Expr, right: Expr) -> Expr | None:
-    """Push a bound on the length into a concatenation past its parts of fixed length; None where that does not apply."""
+    """Push a bound on the length into a concatenation past its parts of fixed length; None where that does not
+    apply.
+    """
     bound = length_bound(left, right)
     if bound is None:
         return None
@@ -188,6 +202,10 @@ def complement(expr: Expr) -> Expr:
         return union(below, repeat(ANY, most + 1) if most < INFINITE else NEVER)
     if expr.looks and expr.kind == INTERSECT:
         return union(*(complement(part) for part in expr.args))
-    if expr.looks and expr.kind == UNION and any(part.kind in (INTERSECT, COMPLEMENT) and part.looks for part in expr.args):
+    if (
+        expr.looks
+        and expr.kind == UNION
+        and any(part.kind in (INTERSECT, COMPLEMENT) and part.looks for part in expr.args)
+    ):
         return intersect(*(complement(part) for part in expr.args))
     return node(COMPLEMENT, expr)

@@ -1,12 +1,12 @@
 """Sets of code points as sorted ranges, and the sets that regular expression dialects name.
 
-A set is a tuple of inclusive ``(low, high)`` pairs, sorted, disjoint and not adjacent; equal sets are equal tuples.  Surrogates are
-no characters.  Were they holes, every class and every complement would be split around them; here they are *glued* to U+D7FF: a set
-holds all of U+D800..U+DFFF if it holds U+D7FF, else none.  Sets of characters and glued sets correspond one to one, union,
-intersection and complement agree, and `Expr.edges` cuts the surrogates out again.
+A set is a tuple of inclusive ``(low, high)`` pairs, sorted, disjoint and not adjacent; equal sets are equal tuples.
+Surrogates are no characters.  Were they holes, every class and every complement would be split around them; here they
+are *glued* to U+D7FF: a set holds all of U+D800..U+DFFF if it holds U+D7FF, else none.  Sets of characters and glued
+sets correspond one to one, union, intersection and complement agree, and `Expr.edges` cuts the surrogates out again.
 
-Python's own classes (``\\d \\w \\s``, IGNORECASE) are read off the running `re`, so they cannot differ from it.  Refused: tables
-generated ahead of time, which would be right for one version of Unicode only.
+Python's own classes (``\\d \\w \\s``, IGNORECASE) are read off the running `re`, so they cannot differ from it.
+Refused: tables generated ahead of time, which would be right for one version of Unicode only.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def matched_by_re(char_class: str, flags: int = 0) -> Ranges:
 @lru_cache(maxsize=1)
 def _cased() -> str:
     """Return the characters that case can touch, as one string."""
-    points = (chr(point) for point in range(0x20000) if not _LOW <= point <= _HIGH)  # a test asserts that none lies above
+    # a test asserts that none lies above
+    points = (chr(point) for point in range(0x20000) if not _LOW <= point <= _HIGH)
     return "".join(c for c in points if not c.lower() == c.upper() == c.casefold() == c)
 
 

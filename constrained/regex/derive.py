@@ -1,8 +1,9 @@
 """Edges of an expression: all its derivatives at once, with the partition of the alphabet that they share.
 
-Owens, Reppy and Turon first compute classes of characters with equal derivatives, then one derivative per class.  Here a node's edges
-come straight from its parts' edges (which are cached): concatenation maps the targets of its head, union and intersection overlay the
-edges of their members, complement fills the gaps.  Ranges that lead to the same node are merged.
+Owens, Reppy and Turon first compute classes of characters with equal derivatives, then one derivative per class.  Here
+a node's edges come straight from its parts' edges (which are cached): concatenation maps the targets of its head, union
+and intersection overlay the edges of their members, complement fills the gaps.  Ranges that lead to the same node are
+merged.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
         return lists[0]
     if len(lists) == 2:
         return _overlay_two(lists[0], lists[1], combine, both=all_of == 2)
-    alike: dict[tuple[tuple[int, int], ...], list[list[Expr]]] = {}  # lists that one class has made have the same ranges
+    # lists that one class has made have the same ranges
+    alike: dict[tuple[tuple[int, int], ...], list[list[Expr]]] = {}
     for edges in lists:
         spend(len(edges) >> 3)
         alike.setdefault(tuple([edge[:2] for edge in edges]), []).append([edge[2] for edge in edges])
@@ -198,7 +200,9 @@ def overlay(edge_lists: Sequence[RawEdges], combine: _Combine, all_of: int = 1) 
 
 
 def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bool) -> RawEdges:
-    """Overlay two lists by merging them: several times quicker where classes have hundreds of ranges, as Unicode's have."""
+    """Overlay two lists by merging them: several times quicker where classes have hundreds of ranges, as Unicode's
+    have.
+    """
     spend(1 + ((len(left) + len(right)) >> 1))
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, Expr], Expr] = {}

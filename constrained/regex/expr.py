@@ -1,14 +1,15 @@
 """Regular expressions as values: hash-consed nodes that are also the states of their own automaton.
 
-An `Expr` denotes a set of texts.  Its derivative by a character is again an `Expr`, the set of what may follow; so an expression is a
-lazily built deterministic automaton, closed under intersection and complement (`derive` computes the edges, `algebra` builds and
-simplifies the nodes).  Equal nodes are one object, which makes loops of the automaton close.
+An `Expr` denotes a set of texts.  Its derivative by a character is again an `Expr`, the set of what may follow; so an
+expression is a lazily built deterministic automaton, closed under intersection and complement (`derive` computes the
+edges, `algebra` builds and simplifies the nodes).  Equal nodes are one object, which makes loops of the automaton
+close.
 
-Refused: position automata and subset construction.  They are quicker for plain expressions, but have no complement, and a bounded
-repeat ``{1,256}`` costs them 256 states before the first character; here it is one node with two counters.
+Refused: position automata and subset construction.  They are quicker for plain expressions, but have no complement, and
+a bounded repeat ``{1,256}`` costs them 256 states before the first character; here it is one node with two counters.
 
-Source: J. Brzozowski, Derivatives of Regular Expressions (1964); S. Owens, J. Reppy, A. Turon, Regular-expression derivatives
-re-examined (2009).
+Source: J. Brzozowski, Derivatives of Regular Expressions (1964); S. Owens, J. Reppy, A. Turon, Regular-expression
+derivatives re-examined (2009).
 """
 
 from __future__ import annotations
@@ -38,18 +39,21 @@ LAZY = 11  # (state,): edges that are written down only when somebody asks; see 
 
 OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
 _EVERY_ROOM = OPEN | LASTING | AMPLE
-WITNESSES = dict.fromkeys('\0\n !"\'/<\u2028\U0010FFFF').keys()  # characters that classes of names, words and lines leave out
+# characters that classes of names, words and lines leave out
+WITNESSES = dict.fromkeys('\0\n !"\'/<\u2028\U0010FFFF').keys()
 _ALL_WITNESSES = (1 << len(WITNESSES)) - 1
 _MOST_SETS = 4096
 _texts_used: dict[int, tuple[tuple[str, ...], int]] = {}
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
-DEPTH_LIMIT = 200  # expressions inside each other, a chain of factors not counted: what recursion over an expression may cost
+# expressions inside each other, a chain of factors not counted: what recursion over an expression may cost
+DEPTH_LIMIT = 200
 
 RawEdges = tuple[tuple[int, int, "Expr"], ...]
 
-# What an expression does is spread over modules that build on this one; the package enters their functions here when it is imported.
+# What an expression does is spread over modules that build on this one; the package enters their functions here when it
+# is imported.
 # PERF: an import inside a method costs 1 µs a call, as much as half of an edge.
 RULES: dict[str, Callable[..., Any]] = {}
 
@@ -60,15 +64,30 @@ class Expr:
     Build with the functions of `algebra`; the constructor is for them.  Compared and hashed by identity.
 
     `looks`: a STEP is inside.
-    `everlasting`: every text can be continued to a text of the language, so that no character is ever forbidden; only where a text may end
-    is left to ask.  Sufficient, read off the structure: unanchored patterns (``.*P.*``), complements of patterns that do without some
-    character, their derivatives and conjunctions have it.
-    Invariants: short <= len(t) <= long for every text t of the language; with `plain` (no INTERSECT, COMPLEMENT or STEP inside) the
-    language is empty only for NEVER and, but for LAZY parts, both bounds are attained.
+    `everlasting`: every text can be continued to a text of the language, so that no character is ever forbidden; only
+    where a text may end is left to ask.  Sufficient, read off the structure: unanchored patterns (``.*P.*``),
+    complements of patterns that do without some character, their derivatives and conjunctions have it.
+    Invariants: short <= len(t) <= long for every text t of the language; with `plain` (no INTERSECT, COMPLEMENT or STEP
+    inside) the language is empty only for NEVER and, but for LAZY parts, both bounds are attained.
     """
 
     __slots__ = (
-        "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args", "everlasting", "kind", "long", "looks", "plain", "serial", "shape",
+        "_depth",
+        "_key",
+        "_live",
+        "_public",
+        "_raw",
+        "_room",
+        "_uses",
+        "accepts",
+        "args",
+        "everlasting",
+        "kind",
+        "long",
+        "looks",
+        "plain",
+        "serial",
+        "shape",
         "short",
     )
 
@@ -89,7 +108,8 @@ class Expr:
             self._live = self.accepts or self.everlasting or _certainly_live(kind, args) or None
         self._key: tuple[int, Hashable] | None = None
         self._depth = _depth(kind, args) if kind >= CONCAT else 0
-        self.shape: tuple[tuple[Expr, ...], list[int]] | None = None  # see `algebra._shape`; () where there are no counts
+        # see `algebra._shape`; () where there are no counts
+        self.shape: tuple[tuple[Expr, ...], list[int]] | None = None
 
     def edges(self) -> RawEdges:
         """Return (low, high, next): disjoint ranges of code points, sorted; what follows is never empty.
@@ -107,7 +127,9 @@ class Expr:
 
     @property
     def lasting(self) -> Expr | None:
-        """A class C where every text over C, and no other, is the start of a text of the language; None where that is not seen."""
+        """A class C where every text over C, and no other, is the start of a text of the language; None where that is
+        not seen.
+        """
         return RULES["lasting"](self)  # type: ignore[no-any-return]
 
     def mask_key(self, horizon: int) -> Hashable:
@@ -166,9 +188,10 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
     return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None
 
 
-# PERF: strong references; a weak table costs 0.5 µs per node built instead of 0.1.  When the process's caches are emptied, the table becomes
-# the old one, in which nodes are still found, and the old one goes: what a computation under way meets again and again stays one object, else
-# its loops would not close.  Equal expressions that nobody asked for in between may exist twice, which costs sharing, never correctness.
+# PERF: strong references; a weak table costs 0.5 µs per node built instead of 0.1.  When the process's caches are
+# emptied, the table becomes the old one, in which nodes are still found, and the old one goes: what a computation under
+# way meets again and again stays one object, else its loops would not close.  Equal expressions that nobody asked for
+# in between may exist twice, which costs sharing, never correctness.
 _table: dict[tuple[Any, ...], Expr] = {}
 _old: dict[tuple[Any, ...], Expr] = {}
 _NODE, _EDGE = 800, 160  # bytes, estimated: of a node with its place in the table, of one of its edges in both lists
@@ -210,7 +233,9 @@ def _is_plain(kind: int, args: tuple[Any, ...]) -> bool:
 
 
 def _depth(kind: int, args: tuple[Any, ...]) -> int:
-    """Return how deep recursion over an expression goes.  A chain of factors is one level: whoever follows it does so in a loop."""
+    """Return how deep recursion over an expression goes.  A chain of factors is one level: whoever follows it does so
+    in a loop.
+    """
     if kind == CONCAT:
         depth = max(args[0]._depth + 1, args[1]._depth if args[1].kind == CONCAT else args[1]._depth + 1)
     elif kind in (LAZY, STEP):
@@ -219,7 +244,9 @@ def _depth(kind: int, args: tuple[Any, ...]) -> int:
         depth = 1 + max([part._depth for part in (args[:1] if kind == REPEAT else args)])
     if depth > DEPTH_LIMIT:
         raise LimitExceeded(
-            f"a regular expression holds more than {DEPTH_LIMIT} others inside each other", where=place(), instead="fewer groups inside each other",
+            f"a regular expression holds more than {DEPTH_LIMIT} others inside each other",
+            where=place(),
+            instead="fewer groups inside each other",
         )
     return int(depth)
 
@@ -231,10 +258,12 @@ def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
 
 
 def _room(kind: int, args: tuple[Any, ...]) -> int:
-    """Return what is certain about how many texts lead into a language: `OPEN`, `LASTING` (everlasting), `AMPLE`; each as a bit.
+    """Return what is certain about how many texts lead into a language: `OPEN`, `LASTING` (everlasting), `AMPLE`; each
+    as a bit.
 
-    Open: it holds u·ANY* for some u.  Ample: every text goes on to such a u.  So an everlasting language meets ample ones in an
-    everlasting one: any text goes on into the first ample one for good, then into the next, and at last into the other.
+    Open: it holds u·ANY* for some u.  Ample: every text goes on to such a u.  So an everlasting language meets ample
+    ones in an everlasting one: any text goes on into the first ample one for good, then into the next, and at last into
+    the other.
     """
     if kind == CONCAT:
         head, tail = args
@@ -264,7 +293,9 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
 
 @cached(4096)
 def _class_uses(ranges: Ranges) -> int:
-    return sum([1 << bit for bit, char in enumerate(WITNESSES) if any(low <= ord(char) <= high for low, high in ranges)])
+    return sum(
+        [1 << bit for bit, char in enumerate(WITNESSES) if any(low <= ord(char) <= high for low, high in ranges)]
+    )
 
 
 def _uses(kind: int, args: tuple[Any, ...]) -> int:
@@ -294,7 +325,9 @@ def _uses(kind: int, args: tuple[Any, ...]) -> int:
 
 
 def _texts_use(texts: tuple[str, ...]) -> int:
-    """As `_uses`, for all texts of a set; every state of the set asks, so the answer is kept by the identity of the tuple."""
+    """As `_uses`, for all texts of a set; every state of the set asks, so the answer is kept by the identity of the
+    tuple.
+    """
     known = _texts_used.get(id(texts))
     if known is None or known[0] is not texts:
         if len(_texts_used) >= _MOST_SETS:
@@ -341,7 +374,9 @@ def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, i
     if kind == SET:
         texts = args[0]
         spend((texts.high - texts.low) >> 2)
-        rest = [len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1]
+        rest = [
+            len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1
+        ]
         return min(rest), max(rest)
     if kind == LAZY:
         return args[0].short, args[0].long

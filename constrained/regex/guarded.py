@@ -1,12 +1,14 @@
 """Languages of texts that are spelled so that no marker stands in them: what `machine.MarkerSafe` means to a kernel.
 
-Which character has to be escaped depends on those before it as they are spelled, not on the text.  So the language reads an alphabet twice
-as large: a character as it stands is its code point, an escaped one is `ESCAPED` more.  A kernel adds this number for each escape that it
-reads on a spelling that is `guarded`, and knows nothing else about markers.
+Which character has to be escaped depends on those before it as they are spelled, not on the text.  So the language
+reads an alphabet twice as large: a character as it stands is its code point, an escaped one is `ESCAPED` more.  A
+kernel adds this number for each escape that it reads on a spelling that is `guarded`, and knows nothing else about
+markers.
 
     "<" ──► 1 ──"|"──► 2 ── … ──"d"──► 6        (after "<|end" a ">" has no edge as it stands, but one as "\\u003e")
 
-A character is escaped where it would complete a marker, and where the surface cannot write it otherwise: each text has one spelling.
+A character is escaped where it would complete a marker, and where the surface cannot write it otherwise: each text has
+one spelling.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """What may follow in a text of `language`, if what stands before it leads the markers to `state`; `raw`: what need not be escaped.
+    """What may follow in a text of `language`, if what stands before it leads the markers to `state`; `raw`: what need
+    not be escaped.
 
-    Invariant: between two characters of the text that is read; a marker can always be avoided, so there are no dead ends.
+    Invariant: between two characters of the text that is read; a marker can always be avoided, so there are no dead
+    ends.
     """
 
     language: Language
@@ -92,14 +96,17 @@ class Guarded:
 
     @property
     def counted(self) -> tuple[Endless, int, int | None] | None:
-        """As of expressions: the repeated class of characters and its bounds; None: the language is not of this kind."""
+        """As of expressions: the repeated class of characters and its bounds; None: the language is not of this
+        kind.
+        """
         found = self.language.counted if isinstance(self.language, Expr) and not self.state else None
         return None if found is None else (Endless(found[0], self.markers, self.raw), found[1], found[2])
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """The texts of a language of finitely many states that hold no marker, and do not end with a beginning of one among `ends`.
+    """The texts of a language of finitely many states that hold no marker, and do not end with a beginning of one among
+    `ends`.
 
     For languages that are no expressions, which `intersect` knows.  Invariant: some text is left.
     """

@@ -1,9 +1,12 @@
-r"""Languages that forbid no character of a class: every text over C goes on to a text of the language, which holds no other characters.
+r"""Languages that forbid no character of a class: every text over C goes on to a text of the language, which holds no
+other characters.
 
-A mask of such a language is the mask of C*, only the ends differ, so that no token has to be read.  ``^(?=.*a)(?=.*b).*$`` is one: its
-states are as many as there are sets of letters, and a vocabulary meets most of them.  With C = ANY it is `Expr.everlasting`.
+A mask of such a language is the mask of C*, only the ends differ, so that no token has to be read.
+``^(?=.*a)(?=.*b).*$`` is one: its states are as many as there are sets of letters, and a vocabulary meets most of them.
+ With C = ANY it is `Expr.everlasting`.
 
-Sufficient, read off the structure; nothing is searched.  Tested against the definition on short texts (`tests/test_regex_bounds.py`).
+Sufficient, read off the structure; nothing is searched.  Tested against the definition on short texts
+(`tests/test_regex_bounds.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +14,23 @@ from __future__ import annotations
 from ..work import spend
 from . import charset
 from .charset import Ranges
-from .expr import ANY, ANY_TEXT, CLASS, COMPLEMENT, CONCAT, EPSILON, INFINITE, INTERSECT, LITERAL, REPEAT, UNION, WITNESSES, Expr, parts, single
+from .expr import (
+    ANY,
+    ANY_TEXT,
+    CLASS,
+    COMPLEMENT,
+    CONCAT,
+    EPSILON,
+    INFINITE,
+    INTERSECT,
+    LITERAL,
+    REPEAT,
+    UNION,
+    WITNESSES,
+    Expr,
+    parts,
+    single,
+)
 
 
 def may_use(expr: Expr, witness: str) -> bool:
@@ -25,7 +44,8 @@ def may_use(expr: Expr, witness: str) -> bool:
 
 
 def lasting(expr: Expr) -> Expr | None:
-    """Return a class C of characters with: the texts are over C, and every text over C goes on to one of them.  None: none was seen.
+    """Return a class C of characters with: the texts are over C, and every text over C goes on to one of them.  None:
+    none was seen.
 
     >>> from constrained.regex import parse_ecma
     >>> lasting(parse_ecma("^(?=.*[0-9])[a-z0-9]*$"))
@@ -38,10 +58,16 @@ def lasting(expr: Expr) -> Expr | None:
         return expr.args[0] if expr.args[1:] == (0, INFINITE) and single(expr.args[0]) is not None else None
     if expr.kind == CONCAT:
         body, rest = lasting(expr.args[0]), expr.args[1]
-        return body if body is not None and _has_text(rest, ranges := single(body) or ()) and _is_over(rest, ranges) else None
+        return (
+            body
+            if body is not None and _has_text(rest, ranges := single(body) or ()) and _is_over(rest, ranges)
+            else None
+        )
     if expr.kind == UNION:
         found = next((found for found in map(lasting, expr.args) if found is not None), None)
-        return found if found is not None and all(_is_over(member, single(found) or ()) for member in expr.args) else None
+        return (
+            found if found is not None and all(_is_over(member, single(found) or ()) for member in expr.args) else None
+        )
     if expr.kind == INTERSECT:
         for member in expr.args:
             found = lasting(member)
@@ -62,13 +88,19 @@ def _is_loop(expr: Expr, ranges: Ranges) -> bool:
 
 
 def _is_ample(expr: Expr, ranges: Ranges) -> bool:
-    """Say whether every text over a class goes on, over it, to one from which on every text over it is in the language."""
+    """Say whether every text over a class goes on, over it, to one from which on every text over it is in the
+    language.
+    """
     spend(1)
     if _is_loop(expr, ranges):
         return True
     if expr.kind == CONCAT:
         factors = parts(expr)
-        return _is_loop(factors[0], ranges) and _is_loop(factors[-1], ranges) and all(_has_text(factor, ranges) for factor in factors[1:-1])
+        return (
+            _is_loop(factors[0], ranges)
+            and _is_loop(factors[-1], ranges)
+            and all(_has_text(factor, ranges) for factor in factors[1:-1])
+        )
     if expr.kind == UNION:
         return any(_is_ample(member, ranges) for member in expr.args)
     if expr.kind == INTERSECT:

@@ -49,7 +49,11 @@ def public_edges(expr: Expr) -> RawEdges:
     try:
         edges = live_edges(expr)
     except RecursionError:
-        raise LimitExceeded("a regular expression nests too deep", where=place() or f"pattern {expr!r}", instead="fewer groups inside each other") from None
+        raise LimitExceeded(
+            "a regular expression nests too deep",
+            where=place() or f"pattern {expr!r}",
+            instead="fewer groups inside each other",
+        ) from None
     except LimitExceeded as error:
         raise _placed(error, expr) from None
     if not any(low <= 0xDFFF <= high for low, high, _ in edges):
@@ -92,8 +96,8 @@ def pruned(expr: Expr) -> Expr:
 def is_empty(expr: Expr) -> bool:
     """Return whether the language holds no text, exactly.
 
-    Best first by a guess of the remaining length; every node on the way to an accepting one is remembered as live, every node
-    of a fruitless search as dead.
+    Best first by a guess of the remaining length; every node on the way to an accepting one is remembered as live,
+    every node of a fruitless search as dead.
 
     Raises: LimitExceeded: the thread's budget is spent, or, without one, a budget of its own.
 
@@ -132,10 +136,17 @@ def is_empty(expr: Expr) -> bool:
 
 
 def _without_least(expr: Expr) -> Expr | None:
-    """Return an intersection with a class repeated m times or more as if m were 0; None if there is none with a large m."""
+    """Return an intersection with a class repeated m times or more as if m were 0; None if there is none with a large
+    m.
+    """
     if expr.kind == INTERSECT:
         for member in expr.args:
-            if member.kind == REPEAT and member.args[1] > _MANY and member.args[2] == INFINITE and single(member.args[0]) is not None:
+            if (
+                member.kind == REPEAT
+                and member.args[1] > _MANY
+                and member.args[2] == INFINITE
+                and single(member.args[0]) is not None
+            ):
                 return intersect(repeat(member.args[0]), *(other for other in expr.args if other is not member))
     return None
 
@@ -156,7 +167,9 @@ def _has_loop(expr: Expr) -> bool:
 
 
 def _unbounded(expr: Expr) -> Expr:
-    """Return a larger language without upper bounds of repeats: a conflict that they do not cause is found once, not once per count."""
+    """Return a larger language without upper bounds of repeats: a conflict that they do not cause is found once, not
+    once per count.
+    """
     if expr.kind == REPEAT:
         body, least, most = expr.args
         return expr if most in (1, INFINITE) else repeat(_unbounded(body), least)
@@ -175,7 +188,9 @@ def _unbounded(expr: Expr) -> Expr:
 
 
 def _hint(expr: Expr) -> int:
-    """Return a guess of how much is left to read: of a conjunction, what all its members ask for, so that each step forward counts."""
+    """Return a guess of how much is left to read: of a conjunction, what all its members ask for, so that each step
+    forward counts.
+    """
     return sum([member.short for member in expr.args]) if expr.kind == INTERSECT else expr.short
 
 

@@ -1,7 +1,9 @@
-"""Texts that nothing but a format's own structure may spell → an automaton that finds them, and the language of texts without them.
+"""Texts that nothing but a format's own structure may spell → an automaton that finds them, and the language of texts
+without them.
 
-A reader of a finished text looks for special tokens and tags by their spelling.  Free text must not spell one (`without`); a string with
-escapes may hold one, if the character that would complete its spelling is escaped (`Markers.step`).
+A reader of a finished text looks for special tokens and tags by their spelling.  Free text must not spell one
+(`without`); a string with escapes may hold one, if the character that would complete its spelling is escaped
+(`Markers.step`).
 
 Source: Aho and Corasick 1975, Efficient string matching.
 """
@@ -45,7 +47,9 @@ class Markers:
         steps: dict[int, int | None] = {}
         for char in {text[len(end)] for end in ends for text in self.texts if text.startswith(end)}:
             longer = [end + char for end in ends]
-            steps[ord(char)] = None if any(end in self.texts for end in longer) else next(known[end] for end in longer if end in known)
+            steps[ord(char)] = (
+                None if any(end in self.texts for end in longer) else next(known[end] for end in longer if end in known)
+            )
         return steps
 
     def steps(self, state: int) -> dict[int, int | None]:
@@ -61,7 +65,8 @@ class Markers:
         return frozenset(state for state, read in enumerate(self._beginnings) if read.endswith(ends))
 
     def escaped(self, spelled: str, escape: Callable[[str], str]) -> str:
-        r"""Return the spelling of a text, between its quotes, in which no marker stands; escapes in it begin with a backslash.
+        r"""Return the spelling of a text, between its quotes, in which no marker stands; escapes in it begin with a
+        backslash.
 
         >>> markers_of(["<|end|>"]).escaped(r"\n<|end|>", lambda char: f"\\u{ord(char):04x}")
         '\\n<|end|\\u003e'
@@ -77,7 +82,9 @@ class Markers:
 def markers_of(texts: Iterable[str]) -> Markers:
     """Return the automaton of some markers, the same for the same ones."""
     every = set(texts)
-    return _markers(tuple(sorted(text for text in every if text and not any(other in text for other in every - {text, ""}))))
+    return _markers(
+        tuple(sorted(text for text in every if text and not any(other in text for other in every - {text, ""})))
+    )
 
 
 @lru_cache(maxsize=256)

@@ -1,8 +1,9 @@
 """What a bounded look ahead can tell apart: counters saturate, lengths become intervals.
 
-A mask looks no further than the longest token.  Two expressions whose counters are both beyond that horizon allow the same tokens; they
-share a key, and so a mask.  Also here: a sufficient test for the lengths of a language's texts, which saves counting up to
-``minLength: 10000`` one character at a time to see that a length bound and a pattern are compatible.
+A mask looks no further than the longest token.  Two expressions whose counters are both beyond that horizon allow the
+same tokens; they share a key, and so a mask.  Also here: a sufficient test for the lengths of a language's texts, which
+saves counting up to ``minLength: 10000`` one character at a time to see that a length bound and a pattern are
+compatible.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from .expr import CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, length
 def saturated(expr: Expr, horizon: int) -> Expr:
     """Return an expression with the same continuations of up to `horizon` characters, the same for as many as possible.
 
-    Inside intersections and complements a count may decide liveness beyond the horizon: there only a bound on the length saturates, where
-    any text that one token leads to can end in time.
+    Inside intersections and complements a count may decide liveness beyond the horizon: there only a bound on the
+    length saturates, where any text that one token leads to can end in time.
 
     >>> from constrained.regex import parse_python
     >>> saturated(parse_python("[a-z]{100,200}"), 30) is saturated(parse_python("[a-z]{99,}"), 30)
@@ -69,7 +70,8 @@ def farthest(expr: Expr) -> int:
 
 @cached(4096)
 def lengths(expr: Expr) -> tuple[int, int, int]:
-    """Return (low, high, stride): a plain expression has texts of all the lengths low, low + stride, … high (and maybe others).
+    """Return (low, high, stride): a plain expression has texts of all the lengths low, low + stride, … high (and maybe
+    others).
 
     A low of INFINITE: nothing is known.
     """
@@ -81,7 +83,9 @@ def lengths(expr: Expr) -> tuple[int, int, int]:
             expr = expr.args[1]
         return _sum((low, high, stride), lengths(expr))
     if expr.kind == UNION:
-        return max((lengths(member) for member in expr.args), key=lambda found: (found[1] - found[0]) // max(found[2], 1))
+        return max(
+            (lengths(member) for member in expr.args), key=lambda found: (found[1] - found[0]) // max(found[2], 1)
+        )
     if expr.kind == REPEAT:
         body, least, most = expr.args
         low, high, stride = lengths(body)
@@ -96,7 +100,9 @@ def lengths(expr: Expr) -> tuple[int, int, int]:
 
 
 def _sum(left: tuple[int, int, int], right: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return lengths of concatenations: exact where one side is a point or strides fit, else with one side held at its least."""
+    """Return lengths of concatenations: exact where one side is a point or strides fit, else with one side held at its
+    least.
+    """
     if left[0] == left[1] or right[0] == right[1]:
         return left[0] + right[0], min(INFINITE, left[1] + right[1]), max(left[2], right[2])
     small, large = sorted((left, right), key=lambda found: found[2])
@@ -108,7 +114,9 @@ def _sum(left: tuple[int, int, int], right: tuple[int, int, int]) -> tuple[int, 
 
 
 def has_length(left: Expr, right: Expr) -> bool:
-    """Return True if one side is a bound on the length, ANY{m,n}, and the other certainly has a text of such a length."""
+    """Return True if one side is a bound on the length, ANY{m,n}, and the other certainly has a text of such a
+    length.
+    """
     bound = length_bound(left, right)
     if bound is None or not bound[2].plain:
         return False

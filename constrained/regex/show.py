@@ -56,7 +56,9 @@ def short_text(expr: Expr, limit: int = 200) -> str:
 
 
 def _pieces(expr: Expr) -> Iterator[str]:
-    """Yield the text piece by piece: shared parts are written once for each use, so that a small expression may have a long text."""
+    """Yield the text piece by piece: shared parts are written once for each use, so that a small expression may have a
+    long text.
+    """
     if expr.kind == NEVER_KIND:
         yield "(?!)"
     elif expr.kind == LITERAL:

@@ -1,11 +1,13 @@
-"""About how large the machine of an expression may become: read off its structure, so that only what looks large is tried beforehand.
+"""About how large the machine of an expression may become: read off its structure, so that only what looks large is
+tried beforehand.
 
 >>> from constrained.regex import parse_ecma
 >>> [size(parse_ecma(pattern)) for pattern in ("^[a-z]{1,63}$", r"^(?:\\d{1,3}\\.){3}", "^(?=.*a)(?=.*b)(?=.*c)")]
 [8, 6, 27]
 
-States are multiplied where expressions are read side by side (conjunctions) or inside each other (counts), and added elsewhere; a state counts for
-more where its class has many ranges.  Most of them no text ever meets: the figure says nothing but "look" or "no need to look".
+States are multiplied where expressions are read side by side (conjunctions) or inside each other (counts), and added
+elsewhere; a state counts for more where its class has many ranges.  Most of them no text ever meets: the figure says
+nothing but "look" or "no need to look".
 """
 
 from __future__ import annotations

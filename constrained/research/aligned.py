@@ -1,15 +1,19 @@
 """ASAp: sampling that comes ever closer to what the model itself would write, given that it stays in the language.
 
-A hard mask renormalises at every step, so it favours prefixes behind which the model would hardly have found a way out.  The remedy:
-weigh each token by the probability that a continuation after it stays in the language.  That is unknown, but at most 1, and every draw
-makes it better known: along its path the probability of the allowed tokens, each times what is known behind it, is summed up and handed on.
-What the draws have met is kept as a tree; a draw costs one call of the model per prefix that nobody has met.
+A hard mask renormalises at every step, so it favours prefixes behind which the model would hardly have found a way out.
+ The remedy: weigh each token by the probability that a continuation after it stays in the language.  That is unknown,
+ but at most 1, and every draw
+makes it better known: along its path the probability of the allowed tokens, each times what is known behind it, is
+summed up and handed on. What the draws have met is kept as a tree; a draw costs one call of the model per prefix that
+nobody has met.
 
-Invariant: a node's `behind[i]` is at least the probability that the model, after that token, ends as a word; so draws approach the exact
-conditional from the hard mask's side.  A budget, as in `Constraint.matcher`, says which words count: those of at most so many tokens.
+Invariant: a node's `behind[i]` is at least the probability that the model, after that token, ends as a word; so draws
+approach the exact conditional from the hard mask's side.  A budget, as in `Constraint.matcher`, says which words count:
+those of at most so many tokens.
 
 Tests: tests/test_research.py (KL to the exact conditional on a model small enough to enumerate); notebooks/05.
-Source: Park, Wang, Berg-Kirkpatrick, Polikarpova, D'Antoni, Grammar-Aligned Decoding, NeurIPS 2024, https://arxiv.org/abs/2405.21047.
+Source: Park, Wang, Berg-Kirkpatrick, Polikarpova, D'Antoni, Grammar-Aligned Decoding, NeurIPS 2024,
+https://arxiv.org/abs/2405.21047.
 """
 
 from __future__ import annotations
@@ -42,7 +46,15 @@ class Node:
 class Aligned:
     """Draws for one prompt; every draw improves the next."""
 
-    def __init__(self, constraint: Constraint, next_token: NextToken, prompt: Sequence[int], *, max_new_tokens: int, seed: int = 0) -> None:
+    def __init__(
+        self,
+        constraint: Constraint,
+        next_token: NextToken,
+        prompt: Sequence[int],
+        *,
+        max_new_tokens: int,
+        seed: int = 0,
+    ) -> None:
         self._constraint, self._next_token, self._prompt = constraint, next_token, list(prompt)
         self._budget, self._chance = max_new_tokens, np.random.default_rng(seed)
         self._nodes: dict[tuple[int, ...], Node] = {}
@@ -57,7 +69,11 @@ class Aligned:
             node = self._node(matcher)
             weights = node.probability * node.behind
             if not (total := weights.sum()) > 0:
-                raise NothingAllowed("no token is left to generate", where=f"after {len(path)} tokens", because="the model gives them probability 0")
+                raise NothingAllowed(
+                    "no token is left to generate",
+                    where=f"after {len(path)} tokens",
+                    because="the model gives them probability 0",
+                )
             chosen = int(self._chance.choice(len(weights), p=weights / total))
             path.append((node, chosen))
             matcher.advance(int(node.tokens[chosen]))
@@ -81,7 +97,12 @@ class Aligned:
         return self._constraint.matcher(budget=self._budget)
 
     def _ended(self, matcher: Matcher) -> bool:
-        return matcher.is_finished() or not self._constraint.stop and matcher.is_accepting() and not len(self._node(matcher).tokens)
+        return (
+            matcher.is_finished()
+            or not self._constraint.stop
+            and matcher.is_accepting()
+            and not len(self._node(matcher).tokens)
+        )
 
     def _node(self, matcher: Matcher) -> Node:
         known = self._nodes.get(matcher.tokens)

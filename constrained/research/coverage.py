@@ -3,13 +3,14 @@
     covered = rule_coverage(grammar, texts)       # rule → what its alternatives are, and how many texts need each
     covered.unused()                              # what no text has shown
 
-**Rules.**  A text *needs* an alternative if it is no word of the grammar without it.  So the question is put to the engine, not to a parse tree:
-one constraint for each alternative, each reads all texts.  Where a text can be derived in two ways it needs neither; those that
-some derivation could have used are not told from those that none could.  Rules that readers made for repeats and options count under the
-rule that they stand in.
+**Rules.**  A text *needs* an alternative if it is no word of the grammar without it.  So the question is put to the
+engine, not to a parse tree: one constraint for each alternative, each reads all texts.  Where a text can be derived in
+two ways it needs neither; those that some derivation could have used are not told from those that none could.  Rules
+that readers made for repeats and options count under the rule that they stand in.
 
-**Schemas.**  An instance is walked beside its schema: properties given and left out, values of an enum, alternatives of ``anyOf`` and
-``oneOf`` that hold, types among several, empty and filled arrays, each by its JSON pointer.  Whether a branch holds, `jsonschema` says.
+**Schemas.**  An instance is walked beside its schema: properties given and left out, values of an enum, alternatives of
+``anyOf`` and ``oneOf`` that hold, types among several, empty and filled arrays, each by its JSON pointer.  Whether a
+branch holds, `jsonschema` says.
 
 Tests: tests/test_coverage.py.
 """
@@ -57,8 +58,16 @@ class Coverage:
 
     def table(self) -> str:
         """Return a line for each alternative, those that nothing has used first."""
-        lines = [f"{entry.used:>6}  {entry.where}: {entry.what}" for entry in sorted(self.entries, key=lambda entry: entry.used > 0)]
-        return "\n".join([f"{self.share:.0%} of {len(self.entries)} alternatives, {self.texts} texts, {self.rejected} rejected", *lines])
+        lines = [
+            f"{entry.used:>6}  {entry.where}: {entry.what}"
+            for entry in sorted(self.entries, key=lambda entry: entry.used > 0)
+        ]
+        return "\n".join(
+            [
+                f"{self.share:.0%} of {len(self.entries)} alternatives, {self.texts} texts, {self.rejected} rejected",
+                *lines,
+            ]
+        )
 
 
 def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vocabulary | None = None) -> Coverage:
@@ -68,7 +77,12 @@ def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vo
     """
     special = sorted(set(grammar.specials) | (set(vocabulary.special) if vocabulary is not None else set()))
     read = [_symbols(text if isinstance(text, bytes) else text.encode(), special) for text in texts]
-    letters = Vocabulary([bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(special)}, stop=[], size=256 + len(special))
+    letters = Vocabulary(
+        [bytes([byte]) for byte in range(256)],
+        special={name: 256 + at for at, name in enumerate(special)},
+        stop=[],
+        size=256 + len(special),
+    )
     words = [word for word in read if _reads(compile(grammar, letters), word, letters)]
     entries = []
     for name, rule in grammar.rules.items():
@@ -122,8 +136,9 @@ def _shown(part: Part) -> str:
 def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
     """Return how many instances used each branch of a schema.
 
-    Branches: a declared property, given or left out; a value of an enum; a member of ``anyOf`` or ``oneOf``; one of several types; ``if``, then
-    or else; an array, empty or not.  Followed are properties, items, ``prefixItems``, ``allOf`` and references within the document.
+    Branches: a declared property, given or left out; a value of an enum; a member of ``anyOf`` or ``oneOf``; one of
+    several types; ``if``, then or else; an array, empty or not.  Followed are properties, items, ``prefixItems``,
+    ``allOf`` and references within the document.
     """
     listed = list(instances)
     used: Counter[tuple[str, str]] = Counter()
@@ -136,8 +151,12 @@ def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
     return Coverage(entries, len(listed))
 
 
-def _branches(root: Any, schema: Any, values: list[Any], where: str, depth: int, above: set[str]) -> Iterator[tuple[tuple[str, str], bool]]:
-    """Yield the branches of a schema, and whether one of the values that stand here used each; without values, all that are declared."""
+def _branches(
+    root: Any, schema: Any, values: list[Any], where: str, depth: int, above: set[str]
+) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Yield the branches of a schema, and whether one of the values that stand here used each; without values, all that
+    are declared.
+    """
     if not isinstance(schema, dict) or depth > MOST_DEPTH:
         return
     target = schema.get("$ref")
@@ -152,7 +171,9 @@ def _branches(root: Any, schema: Any, values: list[Any], where: str, depth: int,
     yield from _members(root, schema, values, where, depth, above)
 
 
-def _alternatives(root: Any, schema: dict[str, Any], values: list[Any], where: str, depth: int, above: set[str]) -> Iterator[tuple[tuple[str, str], bool]]:
+def _alternatives(
+    root: Any, schema: dict[str, Any], values: list[Any], where: str, depth: int, above: set[str]
+) -> Iterator[tuple[tuple[str, str], bool]]:
     for keyword in ("anyOf", "oneOf", "allOf"):
         for at, branch in enumerate(schema.get(keyword, ())):
             fitting = [value for value in values if keyword == "allOf" or _holds(root, branch, value)]
@@ -168,8 +189,13 @@ def _alternatives(root: Any, schema: dict[str, Any], values: list[Any], where: s
                 yield from _branches(root, schema.get(keyword), fitting, f"{where}/{keyword}", depth + 1, above)
 
 
-def _members(root: Any, schema: dict[str, Any], values: list[Any], where: str, depth: int, above: set[str]) -> Iterator[tuple[tuple[str, str], bool]]:
-    objects, arrays = [value for value in values if isinstance(value, dict)], [value for value in values if isinstance(value, list)]
+def _members(
+    root: Any, schema: dict[str, Any], values: list[Any], where: str, depth: int, above: set[str]
+) -> Iterator[tuple[tuple[str, str], bool]]:
+    objects, arrays = (
+        [value for value in values if isinstance(value, dict)],
+        [value for value in values if isinstance(value, list)],
+    )
     for name, inner in (schema.get("properties") or {}).items():
         place = f"{where}/properties/{str(name).replace('~', '~0').replace('/', '~1')}"
         given = [value[name] for value in objects if name in value]
@@ -180,7 +206,14 @@ def _members(root: Any, schema: dict[str, Any], values: list[Any], where: str, d
             yield from _branches(root, inner, given, place, depth + 1, above)
     prefix = schema.get("prefixItems", ())
     for at, inner in enumerate(prefix):
-        yield from _branches(root, inner, [value[at] for value in arrays if len(value) > at], f"{where}/prefixItems/{at}", depth + 1, above)
+        yield from _branches(
+            root,
+            inner,
+            [value[at] for value in arrays if len(value) > at],
+            f"{where}/prefixItems/{at}",
+            depth + 1,
+            above,
+        )
     if "items" in schema:
         inside = [item for value in arrays for item in value[len(prefix) :]]
         yield (f"{where}/items", "filled"), bool(inside)
@@ -193,9 +226,15 @@ def _holds(root: Any, schema: Any, value: Any) -> bool:
     """Say whether a value is valid; references of the branch are those of the whole document."""
     import jsonschema
 
-    defined = {keyword: root[keyword] for keyword in ("$defs", "definitions", "$schema") if isinstance(root, dict) and keyword in root}
+    defined = {
+        keyword: root[keyword]
+        for keyword in ("$defs", "definitions", "$schema")
+        if isinstance(root, dict) and keyword in root
+    }
     whole = {**defined, **schema} if isinstance(schema, dict) else schema
-    return bool(jsonschema.validators.validator_for(whole, default=jsonschema.Draft202012Validator)(whole).is_valid(value))
+    return bool(
+        jsonschema.validators.validator_for(whole, default=jsonschema.Draft202012Validator)(whole).is_valid(value)
+    )
 
 
 def _same(one: Any, two: Any) -> bool:

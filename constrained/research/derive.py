@@ -1,7 +1,8 @@
 """A word drawn by the rules' weights: a probabilistic grammar over the rules of a constraint.
 
-Of each rule an alternative is drawn by its weight, equal ones where none are given; what a pattern or a schema derives is drawn by length
-first, then uniformly among the words of that length.  A derivation that grows beyond `up_to` symbols is drawn again.
+Of each rule an alternative is drawn by its weight, equal ones where none are given; what a pattern or a schema derives
+is drawn by length first, then uniformly among the words of that length.  A derivation that grows beyond `up_to` symbols
+is drawn again.
 """
 
 from __future__ import annotations
@@ -32,19 +33,28 @@ def derive(constraint: Constraint, rng: random.Random, up_to: int, weights: Mapp
         known = grammar.rules.get(rule)
         if known is None or len(known.alternatives) != len(given) or min(given, default=0) < 0 or not any(given):
             raise GrammarError(
-                f"these are no weights of rule '{rule}'", because=f"it has {0 if known is None else len(known.alternatives)} alternatives",
-                instead="one number, 0 or more, for each alternative in grammar.rules[rule]")
+                f"these are no weights of rule '{rule}'",
+                because=f"it has {0 if known is None else len(known.alternatives)} alternatives",
+                instead="one number, 0 or more, for each alternative in grammar.rules[rule]",
+            )
     terminals: dict[Part, Automaton] = {}
     for _ in range(TRIES):
         with metered(constraint.options.budget()):
             word = _drawn(constraint, rng, up_to, weights, terminals)
         if word is not None:
             return spelled(word)
-    raise GrammarError(f"no derivation of at most {up_to} symbols in {TRIES} draws", instead="a larger up_to, or smaller weights for what recurs")
+    raise GrammarError(
+        f"no derivation of at most {up_to} symbols in {TRIES} draws",
+        instead="a larger up_to, or smaller weights for what recurs",
+    )
 
 
 def _drawn(
-    constraint: Constraint, rng: random.Random, up_to: int, weights: Mapping[str, Sequence[float]], terminals: dict[Part, Automaton],
+    constraint: Constraint,
+    rng: random.Random,
+    up_to: int,
+    weights: Mapping[str, Sequence[float]],
+    terminals: dict[Part, Automaton],
 ) -> list[Symbol] | None:
     """Return one derivation's word; None: it has grown too long."""
     grammar, word, steps = constraint.grammar, list[Symbol](), 0
@@ -54,7 +64,12 @@ def _drawn(
         if isinstance(part, Ref):
             alternatives = grammar.rules[part.rule].alternatives
             pending += reversed(rng.choices(alternatives, weights.get(part.rule))[0])
-        elif isinstance(part, Special) or isinstance(part, Literal) and part.text in constraint.vocabulary.special and part.text in grammar.specials:
+        elif (
+            isinstance(part, Special)
+            or isinstance(part, Literal)
+            and part.text in constraint.vocabulary.special
+            and part.text in grammar.specials
+        ):
             word.append(part.name if isinstance(part, Special) else part.text)
         elif isinstance(part, Literal):
             word += part.text.encode()
@@ -72,7 +87,11 @@ def _drawn(
 
 def _alone(constraint: Constraint, part: Part) -> Constraint:
     """Return the constraint of a single pattern or schema."""
-    return type(constraint)(Grammar({"start": Rule("start", ((part,),))}, adopts=constraint.grammar.adopts), constraint.vocabulary, constraint.options)
+    return type(constraint)(
+        Grammar({"start": Rule("start", ((part,),))}, adopts=constraint.grammar.adopts),
+        constraint.vocabulary,
+        constraint.options,
+    )
 
 
 def _of_some_length(automaton: Automaton, rng: random.Random, most: int) -> list[Symbol] | None:
@@ -82,6 +101,8 @@ def _of_some_length(automaton: Automaton, rng: random.Random, most: int) -> list
     state, word = automaton.start, list[Symbol]()
     for left in range(rng.choice(lengths), 0, -1):
         moves = automaton.moves(state)
-        symbols, state = rng.choices(moves, [len(symbols) * automaton.count(after, left - 1) for symbols, after in moves])[0]
+        symbols, state = rng.choices(
+            moves, [len(symbols) * automaton.count(after, left - 1) for symbols, after in moves]
+        )[0]
         word.append(rng.choice(symbols))
     return word

@@ -31,7 +31,9 @@ class Distributions:
     kept: float  # probability that the model writes one of them
 
 
-def distributions(constraint: Constraint, next_token: NextToken, prompt: Sequence[int], *, max_new_tokens: int) -> Distributions:
+def distributions(
+    constraint: Constraint, next_token: NextToken, prompt: Sequence[int], *, max_new_tokens: int
+) -> Distributions:
     """Return both distributions, exactly.
 
     Raises: LimitExceeded: more than 100,000 sequences, or none.
@@ -55,7 +57,9 @@ def distributions(constraint: Constraint, next_token: NextToken, prompt: Sequenc
         matcher.fill_mask(bitmask)
         allowed = unpacked(bitmask, len(logs)) & np.isfinite(logs)
         renormalised = normalised(np.where(allowed, logs, -np.inf)) if allowed.any() else logs
-        pending += [((*tokens, int(token)), own + logs[token], held + renormalised[token]) for token in np.flatnonzero(allowed)]
+        pending += [
+            ((*tokens, int(token)), own + logs[token], held + renormalised[token]) for token in np.flatnonzero(allowed)
+        ]
     kept = sum(model.values())
     if not kept:
         raise LimitExceeded("no sequence ends as a word", instead="more tokens")

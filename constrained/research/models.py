@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ..errors import ConstrainedError, shown
 
 Floats = npt.NDArray[np.float64]
-NextToken = Callable[[Sequence[int]], Floats]  # ids so far → (width,) natural logarithms, which sum to 1 as probabilities
+# ids so far → (width,) natural logarithms, which sum to 1 as probabilities
+NextToken = Callable[[Sequence[int]], Floats]
 
 
 class Reader:
@@ -46,7 +47,11 @@ def next_token_of(model: Any, temperature: float = 1.0) -> NextToken:
     if hasattr(model, "config") and hasattr(model, "forward"):
         return Reader(model, temperature)
     if not callable(model):
-        raise ConstrainedError("not a model", because=f"it is {shown(model)}", instead="a causal model of transformers, or a function ids → log-probabilities")
+        raise ConstrainedError(
+            "not a model",
+            because=f"it is {shown(model)}",
+            instead="a causal model of transformers, or a function ids → log-probabilities",
+        )
     return lambda ids: normalised(np.asarray(model(ids), np.float64) / temperature)
 
 
@@ -57,7 +62,9 @@ def prompt_ids(prompt: Any, tokenizer: Any = None) -> list[int]:
     """
     if isinstance(prompt, str):
         if tokenizer is None:
-            raise ConstrainedError("a prompt in words needs its tokenizer", instead="trace(model, prompt, tokenizer=tokenizer), or ids")
+            raise ConstrainedError(
+                "a prompt in words needs its tokenizer", instead="trace(model, prompt, tokenizer=tokenizer), or ids"
+            )
         return list(tokenizer(prompt, add_special_tokens=False)["input_ids"])
     return [int(token) for token in np.asarray(prompt).reshape(-1)]
 

@@ -1,7 +1,8 @@
 """A trace as HTML: a fragment for notebooks, and a page of its own.
 
-Everything that comes from a model is escaped, in the markup and in the JSON that the page's script reads; the page loads nothing and
-its policy forbids it to.  Without a script, in notebooks and readers, each token's tooltip says the same.
+Everything that comes from a model is escaped, in the markup and in the JSON that the page's script reads; the page
+loads nothing and its policy forbids it to.  Without a script, in notebooks and readers, each token's tooltip says the
+same.
 
 Tests: tests/test_trace_page.py, with an HTML parser, and in headless Chromium where that is installed.
 """
@@ -16,14 +17,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .trace import Step, Trace
 
-KINDS = (("forced", "the grammar allows this token only"), ("nearly", "the mask removed more than half of the probability"), ("free", "the model chose"))
+KINDS = (
+    ("forced", "the grammar allows this token only"),
+    ("nearly", "the mask removed more than half of the probability"),
+    ("free", "the model chose"),
+)
 BLANKS = {"\n": "↵\n", "\t": "⇥", " ": "\u00b7"}
 SHOWN = 12  # characters of a token in the chart's labels
 
 
 def fragment(trace: Trace) -> str:
     """Return the text with its tokens coloured, and a line of figures."""
-    return f'<div class="constrained-trace"><style>{_file("trace.css")}</style>{_legend()}{_text(trace)}<p class="figures">{escape(figures(trace))}</p></div>'
+    style, said = _file("trace.css"), escape(figures(trace))
+    body = f'{_legend()}{_text(trace)}<p class="figures">{said}</p>'
+    return f'<div class="constrained-trace"><style>{style}</style>{body}</div>'
 
 
 def page(trace: Trace) -> str:
@@ -36,7 +43,8 @@ def page(trace: Trace) -> str:
 <title>A constrained generation</title><style>{_file("trace.css")}</style></head>
 <body class="constrained-trace"><h1>A constrained generation</h1>
 <pre class="prompt">{escape(trace.prompt)}</pre>{_legend()}{_text(trace)}<p class="figures">{escape(figures(trace))}</p>
-{_chart(trace)}<section id="panel" aria-live="polite"><p>Move over a token, or step through them with the arrow keys.</p></section>
+{_chart(trace)}
+<section id="panel" aria-live="polite"><p>Move over a token, or step through them with the arrow keys.</p></section>
 <script type="application/json" id="steps">{data}</script><script>{_file("trace.js")}</script></body></html>
 """
 
@@ -48,27 +56,35 @@ def figures(trace: Trace) -> str:
         return "no token"
     times = sorted(step.seconds for step in steps)
     return (
-        f"{len(steps)} tokens, {sum(step.forced for step in steps)} forced; the mask removed {sum(step.removed for step in steps) / len(steps):.1%} of the "
-        f"probability on average; mask {times[len(times) // 2] * 1e6:.1f} µs in the median, {times[-1] * 1e6:.0f} µs at most; "
+        f"{len(steps)} tokens, {sum(step.forced for step in steps)} forced; the mask removed "
+        f"{sum(step.removed for step in steps) / len(steps):.1%} of the "
+        f"probability on average; mask {times[len(times) // 2] * 1e6:.1f} µs in the median, {times[-1] * 1e6:.0f} µs "
+        f"at most; "
         f"{'finished' if trace.finished else 'not finished'}"
     )
 
 
 def _text(trace: Trace) -> str:
     tokens = "".join(
-        f'<span class="token {step.kind}" tabindex="0" data-step="{at}" title="{escape(_tooltip(step), quote=True)}">{escape(_visible(step.text))}</span>'
+        f'<span class="token {step.kind}" tabindex="0" data-step="{at}" '
+        f'title="{escape(_tooltip(step), quote=True)}">{escape(_visible(step.text))}</span>'
         for at, step in enumerate(trace.steps)
     )
     return f'<pre class="text">{tokens}</pre>'
 
 
 def _legend() -> str:
-    return '<p class="legend">' + " ".join(f'<span class="token {kind}">{kind}</span> {escape(about)}' for kind, about in KINDS) + "</p>"
+    return (
+        '<p class="legend">'
+        + " ".join(f'<span class="token {kind}">{kind}</span> {escape(about)}' for kind, about in KINDS)
+        + "</p>"
+    )
 
 
 def _tooltip(step: Step) -> str:
     likely = ", ".join(f"{text!r} {probability:.0%}" for text, probability in step.likely[:5])
-    return f"{step.allowed} allowed: {likely}\nremoved {step.removed:.1%}, entropy {step.entropy_before:.2f} → {step.entropy_after:.2f} bits"
+    entropy = f"entropy {step.entropy_before:.2f} → {step.entropy_after:.2f} bits"
+    return f"{step.allowed} allowed: {likely}\nremoved {step.removed:.1%}, {entropy}"
 
 
 def _visible(text: str) -> str:
@@ -78,9 +94,17 @@ def _visible(text: str) -> str:
 def _data(step: Step) -> dict[str, object]:
     """Return what the panel shows of a step."""
     return {
-        "text": step.text, "token": step.token, "kind": step.kind, "allowed": step.allowed, "removed": step.removed,
-        "before": step.entropy_before, "after": step.entropy_after, "probability": step.probability, "us": step.seconds * 1e6,
-        "likely": step.likely, "forbidden": [[each.text or str(each.token), each.probability, each.why] for each in step.forbidden],
+        "text": step.text,
+        "token": step.token,
+        "kind": step.kind,
+        "allowed": step.allowed,
+        "removed": step.removed,
+        "before": step.entropy_before,
+        "after": step.entropy_after,
+        "probability": step.probability,
+        "us": step.seconds * 1e6,
+        "likely": step.likely,
+        "forbidden": [[each.text or str(each.token), each.probability, each.why] for each in step.forbidden],
     }
 
 
@@ -92,18 +116,25 @@ def _chart(trace: Trace) -> str:
     wide = max(4, min(18, 1100 // len(steps)))
     most = max(1.0, *(step.entropy_before for step in steps))
     bars = "".join(
-        f'<rect class="bar {step.kind}" data-step="{at}" x="{at * wide}" y="{high * (1 - step.removed):.1f}" width="{wide - 1}" '
+        f'<rect class="bar {step.kind}" data-step="{at}" x="{at * wide}" y="{high * (1 - step.removed):.1f}" '
+        f'width="{wide - 1}" '
         f'height="{high * step.removed:.1f}"/>'
         for at, step in enumerate(steps)
     )
     lines = "".join(
-        f'<polyline class="{name}" points="' + " ".join(
-            f"{at * wide + wide / 2:.1f},{high * (1 - value / most):.1f}" for at, value in enumerate(values)) + '"/>'
-        for name, values in (("before", [step.entropy_before for step in steps]), ("after", [step.entropy_after for step in steps]))
+        f'<polyline class="{name}" points="'
+        + " ".join(f"{at * wide + wide / 2:.1f},{high * (1 - value / most):.1f}" for at, value in enumerate(values))
+        + '"/>'
+        for name, values in (
+            ("before", [step.entropy_before for step in steps]),
+            ("after", [step.entropy_after for step in steps]),
+        )
     )
     return (
-        f'<figure><svg viewBox="0 0 {wide * len(steps)} {high}" width="{wide * len(steps)}" height="{high}" role="img" aria-label="removed probability and '
-        f'entropy by step">{bars}{lines}</svg><figcaption>bars: probability that the mask removed, 0 to 1; lines: entropy before (dashed) and after '
+        f'<figure><svg viewBox="0 0 {wide * len(steps)} {high}" width="{wide * len(steps)}" height="{high}" '
+        f'role="img" aria-label="removed probability and '
+        f'entropy by step">{bars}{lines}</svg><figcaption>bars: probability that the mask removed, 0 to 1; lines: '
+        f'entropy before (dashed) and after '
         f"the mask, 0 to {most:.1f} bits</figcaption></figure>"
     )
 

@@ -1,18 +1,21 @@
-"""AWRS: draws from the model itself, rejects what the grammar does not allow, and weighs what it draws, without computing a mask.
+"""AWRS: draws from the model itself, rejects what the grammar does not allow, and weighs what it draws, without
+computing a mask.
 
-At a step tokens are drawn from the model's distribution, without replacement, until one is allowed.  That token has the distribution of a
-masked draw; the probability that the mask would have kept is what the particle's weight is multiplied by, and is estimated from the draws
-alone.  Several particles are drawn side by side and resampled by their weights; with more of them the draws approach the model's own
-distribution over words.  Only tokens that the model wants are ever checked: one or two a step where it knows the format.
+At a step tokens are drawn from the model's distribution, without replacement, until one is allowed.  That token has the
+distribution of a masked draw; the probability that the mask would have kept is what the particle's weight is multiplied
+by, and is estimated from the draws alone.  Several particles are drawn side by side and resampled by their weights;
+with more of them the draws approach the model's own distribution over words.  Only tokens that the model wants are ever
+checked: one or two a step where it knows the format.
 
-The estimate.  Rejected tokens leave the pool; let M_j be the probability of what is left after j rejections.  Draw on until a *second* token
-is allowed, n rejections in all.  Given the rejections, the first acceptance came after j of them with probability proportional to
-1 / M_j, and "after none" has probability Z, the allowed mass: so 1 / sum(1 / M_j, j = 0 … n) has expectation Z.  Without
-removal all M_j are 1, and it is the known 1 / (draws - 1).  It is never 0, and its cost is the draws that it takes.
+The estimate.  Rejected tokens leave the pool; let M_j be the probability of what is left after j rejections.  Draw on
+until a *second* token is allowed, n rejections in all.  Given the rejections, the first acceptance came after j of them
+with probability proportional to 1 / M_j, and "after none" has probability Z, the allowed mass: so 1 / sum(1 / M_j, j =
+0 … n) has expectation Z.  Without removal all M_j are 1, and it is the known 1 / (draws - 1).  It is never 0, and its
+cost is the draws that it takes.
 
 Tests: tests/test_research.py (unbiased; KL on a model small enough to enumerate); notebooks/05.
-Source: Lipkin, LeBrun et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling, 2025,
-https://arxiv.org/abs/2504.05410; the estimate in this form is ours (Rao-Blackwell).
+Source: Lipkin, LeBrun et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection
+Sampling, 2025, https://arxiv.org/abs/2504.05410; the estimate in this form is ours (Rao-Blackwell).
 """
 
 from __future__ import annotations
@@ -58,7 +61,9 @@ def allowed_draw(logs: Floats, accepts: Callable[[int], bool], chance: np.random
     while accepted < 2:
         mass = left.sum()
         if mass <= 1e-12:
-            raise NothingAllowed("no token is left to generate", because="the model gives what the grammar allows no probability")
+            raise NothingAllowed(
+                "no token is left to generate", because="the model gives what the grammar allows no probability"
+            )
         drawn = int(chance.choice(len(left), p=left / mass))
         if drawn not in known:
             known[drawn] = accepts(drawn)
@@ -71,20 +76,30 @@ def allowed_draw(logs: Floats, accepts: Callable[[int], bool], chance: np.random
 
 
 def particles(
-    constraint: Constraint, next_token: NextToken, prompt: Sequence[int], *, max_new_tokens: int, count: int = 16, seed: int = 0
+    constraint: Constraint,
+    next_token: NextToken,
+    prompt: Sequence[int],
+    *,
+    max_new_tokens: int,
+    count: int = 16,
+    seed: int = 0,
 ) -> list[Particle]:
     """Return words of at most `max_new_tokens` tokens with their weights.
 
     Raises: LimitExceeded: no word has so few tokens.  NothingAllowed: the model gives all of them probability 0.
     """
     if count < 1:
-        raise ConstrainedError("a sampler needs particles", because=f"count is {shown(count)}", instead="for instance 16")
+        raise ConstrainedError(
+            "a sampler needs particles", because=f"count is {shown(count)}", instead="for instance 16"
+        )
     chance = np.random.default_rng(seed)
     drawn = [Particle(constraint.matcher(budget=max_new_tokens)) for _ in range(count)]
     while moving := [particle for particle in drawn if not particle.matcher.is_finished()]:
         for particle in moving:
             logs = next_token([*prompt, *particle.matcher.tokens])
-            token, estimate, checked = allowed_draw(logs, _accepted_by(particle.matcher, constraint.vocabulary.size), chance)
+            token, estimate, checked = allowed_draw(
+                logs, _accepted_by(particle.matcher, constraint.vocabulary.size), chance
+            )
             particle.matcher.advance(token)
             particle.log_weight += float(np.log(estimate))
             particle.checked += checked
@@ -102,7 +117,13 @@ def shares(drawn: Sequence[Particle]) -> Floats:
 
 
 def draw(
-    constraint: Constraint, next_token: NextToken, prompt: Sequence[int], *, max_new_tokens: int, count: int = 16, seed: int = 0
+    constraint: Constraint,
+    next_token: NextToken,
+    prompt: Sequence[int],
+    *,
+    max_new_tokens: int,
+    count: int = 16,
+    seed: int = 0,
 ) -> list[int]:
     """Return one word as tokens: a particle, drawn by weight."""
     drawn = particles(constraint, next_token, prompt, max_new_tokens=max_new_tokens, count=count, seed=seed)

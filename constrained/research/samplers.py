@@ -1,8 +1,9 @@
-"""The corrected samplers as decoding methods of transformers: ``model.generate(**inputs, custom_generate=asap(constraint))``.
+"""The corrected samplers as decoding methods of transformers: ``model.generate(**inputs,
+custom_generate=asap(constraint))``.
 
-Both are for sampling: greedy decoding has no distribution to correct.  `max_new_tokens`, `temperature` and `num_return_sequences` are those of
-`generate`; every row ends as a word within so many tokens.  Processors and other warpers of `generate` are left out: a top-k would
-change the distribution that is being aligned to.
+Both are for sampling: greedy decoding has no distribution to correct.  `max_new_tokens`, `temperature` and
+`num_return_sequences` are those of `generate`; every row ends as a word within so many tokens.  Processors and other
+warpers of `generate` are left out: a top-k would change the distribution that is being aligned to.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Draw = Callable[[list[int], int, int], list[int]]  # prompt, most tokens, number
 
 
 def asap(constraint: Constraint, *, rounds: int = 32, seed: int = 0) -> CustomGenerate:
-    """Return grammar-aligned decoding: of each prompt, `rounds` draws to learn from, then one for each row; see `aligned`."""
+    """Return grammar-aligned decoding: of each prompt, `rounds` draws to learn from, then one for each row; see
+    `aligned`.
+    """
 
     def method(model: Any, input_ids: Any, generation_config: Any = None, **_: Any) -> Any:
         known: dict[tuple[int, ...], Aligned] = {}
@@ -32,7 +35,9 @@ def asap(constraint: Constraint, *, rounds: int = 32, seed: int = 0) -> CustomGe
         def drawn(prompt: list[int], most: int, row: int) -> list[int]:
             if tuple(prompt) not in known:
                 reader = Reader(model, _temperature(generation_config))
-                known[tuple(prompt)] = sampler = Aligned(constraint, reader, prompt, max_new_tokens=most, seed=seed + row)
+                known[tuple(prompt)] = sampler = Aligned(
+                    constraint, reader, prompt, max_new_tokens=most, seed=seed + row
+                )
                 for _round in range(rounds):
                     sampler.draw()
             return known[tuple(prompt)].draw()
@@ -43,7 +48,9 @@ def asap(constraint: Constraint, *, rounds: int = 32, seed: int = 0) -> CustomGe
 
 
 def awrs(constraint: Constraint, *, particles: int = 16, seed: int = 0) -> CustomGenerate:
-    """Return adaptive weighted rejection sampling: each row is drawn by weight from its own particles; see `rejection`."""
+    """Return adaptive weighted rejection sampling: each row is drawn by weight from its own particles; see
+    `rejection`.
+    """
 
     def method(model: Any, input_ids: Any, generation_config: Any = None, **_: Any) -> Any:
         reader = Reader(model, _temperature(generation_config))
@@ -59,7 +66,9 @@ def awrs(constraint: Constraint, *, particles: int = 16, seed: int = 0) -> Custo
 def _temperature(generation_config: Any) -> float:
     """Return the temperature to sample at.  Raises: ConstrainedError: `generate` was not asked to sample."""
     if not getattr(generation_config, "do_sample", False):
-        raise ConstrainedError("corrected samplers sample", because="do_sample is off", instead="generate(…, do_sample=True)")
+        raise ConstrainedError(
+            "corrected samplers sample", because="do_sample is off", instead="generate(…, do_sample=True)"
+        )
     return float(getattr(generation_config, "temperature", None) or 1.0)
 
 
@@ -69,8 +78,15 @@ def _rows(constraint: Constraint, input_ids: Any, generation_config: Any, drawn:
 
     most = int(generation_config.max_length) - int(input_ids.shape[1])
     pad = generation_config.pad_token_id
-    fill = int(pad) if pad is not None and not hasattr(pad, "shape") else int(torch.as_tensor(pad).flatten()[0]) if pad is not None else min(constraint.stop)
-    prompts = [list(dropwhile(lambda token: token == fill, row)) for row in input_ids.tolist()]  # padding stands on the left
+    fill = (
+        int(pad)
+        if pad is not None and not hasattr(pad, "shape")
+        else int(torch.as_tensor(pad).flatten()[0])
+        if pad is not None
+        else min(constraint.stop)
+    )
+    # padding stands on the left
+    prompts = [list(dropwhile(lambda token: token == fill, row)) for row in input_ids.tolist()]
     behind = [drawn(prompt, most, row) for row, prompt in enumerate(prompts)]
     longest = max(map(len, behind))
     filled = [tokens + [fill] * (longest - len(tokens)) for tokens in behind]

@@ -2,8 +2,8 @@
 
     constraint.trace(model, "Will it rain?", tokenizer=tokenizer) -> Trace
 
-Its own loop instead of a `LogitsProcessor`, because a processor sees neither the choice nor the end.  Time is that of the mask alone,
-as a generation meets it: the first visit of a state computes it, later ones copy it.
+Its own loop instead of a `LogitsProcessor`, because a processor sees neither the choice nor the end.  Time is that of
+the mask alone, as a generation meets it: the first visit of a state computes it, later ones copy it.
 
 Tests: tests/test_research.py.
 """
@@ -94,7 +94,10 @@ class Trace:
         return [{**asdict(step), "forced": step.forced, "kind": step.kind} for step in self.steps]
 
     def to_json(self) -> str:
-        return json.dumps({"prompt": self.prompt, "text": self.text, "finished": self.finished, "steps": self.rows()}, ensure_ascii=False)
+        return json.dumps(
+            {"prompt": self.prompt, "text": self.text, "finished": self.finished, "steps": self.rows()},
+            ensure_ascii=False,
+        )
 
     def html(self) -> str:
         """Return one self-contained page: nothing is loaded, nothing in a token is read as markup."""
@@ -113,18 +116,30 @@ class Trace:
 
 
 def trace(
-    constraint: Constraint, model: Any, prompt: Any = "", *, tokenizer: Any = None, max_new_tokens: int = 200, temperature: float = 1.0,
-    seed: int = 0, budget: int | None = None, soft_close: int = 0, shown_tokens: int = 8,
+    constraint: Constraint,
+    model: Any,
+    prompt: Any = "",
+    *,
+    tokenizer: Any = None,
+    max_new_tokens: int = 200,
+    temperature: float = 1.0,
+    seed: int = 0,
+    budget: int | None = None,
+    soft_close: int = 0,
+    shown_tokens: int = 8,
 ) -> Trace:
     """Let a model write under a constraint and note every step.
 
-    model: a causal model of transformers, or a function ids → log-probabilities.  prompt: ids, or a text with its tokenizer.
-    temperature: 0 takes the likeliest token.  budget, soft_close: as in `Constraint.matcher`.  shown_tokens: kept of each step's
-    likeliest allowed and forbidden tokens.
+    model: a causal model of transformers, or a function ids → log-probabilities.  prompt: ids, or a text with its
+    tokenizer. temperature: 0 takes the likeliest token.  budget, soft_close: as in `Constraint.matcher`.  shown_tokens:
+    kept of each step's likeliest allowed and forbidden tokens.
     Raises: NothingAllowed: no token is left.  LimitExceeded: see `compile`.
     """
     if temperature < 0 or max_new_tokens < 0:
-        raise ConstrainedError("temperature and max_new_tokens are not negative", because=f"they are {shown((temperature, max_new_tokens))}")
+        raise ConstrainedError(
+            "temperature and max_new_tokens are not negative",
+            because=f"they are {shown((temperature, max_new_tokens))}",
+        )
     vocabulary, ids = constraint.vocabulary, prompt_ids(prompt, tokenizer)
     start = ids or [min(constraint.stop, default=0)]  # a model needs something to go on from
     shown_prompt = prompt if isinstance(prompt, str) else vocabulary.decode(ids).decode(errors="replace")
@@ -139,7 +154,13 @@ def trace(
 
 
 def _steps(
-    matcher: Matcher, vocabulary: Vocabulary, next_token: Any, start: list[int], chance: np.random.Generator, greedy: bool, most: int,
+    matcher: Matcher,
+    vocabulary: Vocabulary,
+    next_token: Any,
+    start: list[int],
+    chance: np.random.Generator,
+    greedy: bool,
+    most: int,
 ) -> Iterator[Step]:
     """Yield steps until the word has ended."""
     bitmask = np.zeros((1, vocabulary.words), np.int32)
@@ -153,12 +174,22 @@ def _steps(
         if not np.isfinite(kept).any():
             if matcher.is_accepting():  # a vocabulary without a stop token
                 return
-            raise NothingAllowed("no token is left to generate", where=f"after {len(matcher.tokens)} tokens", because="all allowed logits are -inf")
+            raise NothingAllowed(
+                "no token is left to generate",
+                where=f"after {len(matcher.tokens)} tokens",
+                because="all allowed logits are -inf",
+            )
         masked = normalised(kept)
         token = int(masked.argmax()) if greedy else int(chance.choice(len(masked), p=probabilities(masked)))
         found = Step(
-            token, _text(vocabulary, token), int(allowed.sum()), min(float(np.exp(logs[~allowed]).sum()), 1.0), entropy(logs), entropy(masked),
-            float(np.exp(logs[token])), seconds,
+            token,
+            _text(vocabulary, token),
+            int(allowed.sum()),
+            min(float(np.exp(logs[~allowed]).sum()), 1.0),
+            entropy(logs),
+            entropy(masked),
+            float(np.exp(logs[token])),
+            seconds,
             tuple((_text(vocabulary, each), float(np.exp(masked[each]))) for each in likeliest(masked, most)),
             tuple(_forbidden(matcher, vocabulary, np.where(allowed, -np.inf, logs), most)),
         )
@@ -167,12 +198,20 @@ def _steps(
 
 
 def _forbidden(matcher: Matcher, vocabulary: Vocabulary, logs: Floats, most: int) -> Iterator[Forbidden]:
-    """Yield the likeliest forbidden tokens; the first line of an explanation names the token, the others say why not."""
+    """Yield the likeliest forbidden tokens; the first line of an explanation names the token, the others say why
+    not.
+    """
     for token in likeliest(logs, most):
         if (probability := float(np.exp(logs[token]))) < WORTH_SAYING:
             return
-        known = token < vocabulary.size and (token in vocabulary.names or token < len(vocabulary.tokens) and vocabulary.tokens[token] is not None)
-        lines = [line.strip() for line in matcher.explain(token).split("\n")[1:]] if known else ["no token of the vocabulary"]
+        known = token < vocabulary.size and (
+            token in vocabulary.names or token < len(vocabulary.tokens) and vocabulary.tokens[token] is not None
+        )
+        lines = (
+            [line.strip() for line in matcher.explain(token).split("\n")[1:]]
+            if known
+            else ["no token of the vocabulary"]
+        )
         why = "; ".join(line.removeprefix("because: ").removeprefix("instead: ") for line in lines)
         yield Forbidden(token, _text(vocabulary, token) if known else "", probability, why)
 

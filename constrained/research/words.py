@@ -1,8 +1,9 @@
-"""The words of a constraint: how many up to a length, which they are, one drawn at random, and whether two languages agree.
+"""The words of a constraint: how many up to a length, which they are, one drawn at random, and whether two languages
+agree.
 
-A word is a sequence of *symbols*: bytes, and special tokens, each of which counts one.  The engine's automaton is deterministic, so each
-word has one path, and a table "state → number of ways to its end in n symbols" counts words, not derivations.  Symbols with the same
-successor are kept together: a string's 90 printable letters are one entry.
+A word is a sequence of *symbols*: bytes, and special tokens, each of which counts one.  The engine's automaton is
+deterministic, so each word has one path, and a table "state → number of ways to its end in n symbols" counts words, not
+derivations.  Symbols with the same successor are kept together: a string's 90 printable letters are one entry.
 
 Refused: counting tokens.  A word has many tokenisations, and how many is a question about the vocabulary.
 
@@ -82,7 +83,9 @@ def count(constraint: Constraint, up_to: int) -> int:
 
 
 def enumerate_words(constraint: Constraint, up_to: int) -> Iterator[bytes]:
-    """Yield the words of at most `up_to` symbols, shorter ones first, equal ones in the order of their symbols; special tokens by name."""
+    """Yield the words of at most `up_to` symbols, shorter ones first, equal ones in the order of their symbols; special
+    tokens by name.
+    """
     automaton, most = Automaton(constraint), _length(up_to)
     for length in range(most + 1):
         yield from map(spelled, _of_length(constraint, automaton, length))
@@ -114,7 +117,12 @@ def _ordered(automaton: Automaton, state: int, left: int) -> Iterator[tuple[Symb
     """Return the symbols after which `left` - 1 more complete a word, bytes first."""
     if not left:
         return iter(())
-    live = [(symbol, after) for symbols, after in automaton.moves(state) if automaton.count(after, left - 1) for symbol in symbols]
+    live = [
+        (symbol, after)
+        for symbols, after in automaton.moves(state)
+        if automaton.count(after, left - 1)
+        for symbol in symbols
+    ]
     return iter(sorted(live, key=lambda move: (isinstance(move[0], str), move[0])))
 
 
@@ -127,7 +135,11 @@ def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
         automaton = Automaton(constraint)
         totals = [automaton.count(automaton.start, length) for length in range(_length(up_to) + 1)]
         if not any(totals):
-            raise GrammarError(f"no word has at most {up_to} symbols", because="symbols are bytes and special tokens", instead="a larger up_to")
+            raise GrammarError(
+                f"no word has at most {up_to} symbols",
+                because="symbols are bytes and special tokens",
+                instead="a larger up_to",
+            )
         place = rng.randrange(sum(totals))
         length = 0
         while place >= totals[length]:
@@ -149,8 +161,8 @@ def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
 class Comparison:
     """Whether two languages agree; true as a condition if they do.
 
-    `word` is a shortest word of one that is none of the other, and `first_has_it` says whose it is.  `complete`: the answer holds for
-    words of any length; else for those of at most `up_to` symbols.
+    `word` is a shortest word of one that is none of the other, and `first_has_it` says whose it is.  `complete`: the
+    answer holds for words of any length; else for those of at most `up_to` symbols.
     """
 
     equal: bool
@@ -165,10 +177,12 @@ class Comparison:
 
 
 def language_equal(first: Constraint, second: Constraint, up_to: int | None = None) -> Comparison:
-    """Compare the words of two constraints, of at most `up_to` symbols (None: of any length, where that comes to an end).
+    """Compare the words of two constraints, of at most `up_to` symbols (None: of any length, where that comes to an
+    end).
 
-    Pairs of states that the same symbols lead to are visited in the order of their distance; where one of a pair ends a word and the other
-    does not, the symbols are a separating word, and none is shorter.  Vocabularies play no part, but for the names of special tokens.
+    Pairs of states that the same symbols lead to are visited in the order of their distance; where one of a pair ends a
+    word and the other does not, the symbols are a separating word, and none is shorter.  Vocabularies play no part, but
+    for the names of special tokens.
     Cost: the pairs within `up_to` symbols; two regular languages have few, a nested one has ever more.
     Raises: LimitExceeded: see `compile`.  ConstrainedError: up_to is no length.
     """
@@ -180,7 +194,9 @@ def language_equal(first: Constraint, second: Constraint, up_to: int | None = No
         queue, cut = deque([(start, 0)]), False
         while queue:
             pair, length = queue.popleft()
-            ends = [state is not None and automaton.is_final(state) for automaton, state in ((one, pair[0]), (two, pair[1]))]
+            ends = [
+                state is not None and automaton.is_final(state) for automaton, state in ((one, pair[0]), (two, pair[1]))
+            ]
             if ends[0] != ends[1]:
                 return Comparison(False, True, most, len(back), _word(back, pair), ends[0])
             following = _paired(one, two, pair)
@@ -194,7 +210,9 @@ def language_equal(first: Constraint, second: Constraint, up_to: int | None = No
         return Comparison(True, not cut, most, len(back))
 
 
-def _paired(one: Automaton, two: Automaton, pair: tuple[int | None, int | None]) -> list[tuple[tuple[int | None, int | None], Symbol]]:
+def _paired(
+    one: Automaton, two: Automaton, pair: tuple[int | None, int | None]
+) -> list[tuple[tuple[int | None, int | None], Symbol]]:
     """Return the pairs that one symbol leads to, each once, with the first such symbol; None: nothing goes on so."""
     found: dict[Symbol, list[int | None]] = {}
     for side, (automaton, state) in enumerate(((one, pair[0]), (two, pair[1]))):
@@ -207,7 +225,10 @@ def _paired(one: Automaton, two: Automaton, pair: tuple[int | None, int | None])
     return list(first.items())
 
 
-def _word(back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Symbol] | None], pair: tuple[int | None, int | None]) -> bytes:
+def _word(
+    back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Symbol] | None],
+    pair: tuple[int | None, int | None],
+) -> bytes:
     found: list[Symbol] = []
     while (step := back[pair]) is not None:
         pair, symbol = step
@@ -222,5 +243,9 @@ def spelled(word: list[Symbol]) -> bytes:
 
 def _length(up_to: object) -> int:
     if isinstance(up_to, bool) or not isinstance(up_to, int) or up_to < 0:
-        raise ConstrainedError("up_to is a number of symbols", because=f"it is {shown(up_to)}", instead="for instance 20: bytes and special tokens")
+        raise ConstrainedError(
+            "up_to is a number of symbols",
+            because=f"it is {shown(up_to)}",
+            instead="for instance 20: bytes and special tokens",
+        )
     return up_to

@@ -1,10 +1,12 @@
 """Schemas by content: a request that brings the same tools as the last one gets the same machines.
 
-Schemas are mutable and belong to their callers.  So the key of a schema is its content as bytes, and what is kept is made from those
-bytes.  `marshal` (version 2, which has no back references) writes equal bytes exactly for equal values of equal types in equal order:
-1, 1.0 and true differ, which JSON text in Python does not guarantee for keys and subclasses.  Nobody reads the bytes but this process.
+Schemas are mutable and belong to their callers.  So the key of a schema is its content as bytes, and what is kept is
+made from those bytes.  `marshal` (version 2, which has no back references) writes equal bytes exactly for equal values
+of equal types in equal order: 1, 1.0 and true differ, which JSON text in Python does not guarantee for keys and
+subclasses.  Nobody reads the bytes but this process.
 
-Only values of Python's own types have a name, and not too many of them, as parts that occur in many places are written out in all of them.
+Only values of Python's own types have a name, and not too many of them, as parts that occur in many places are written
+out in all of them.
 """
 
 from __future__ import annotations
@@ -50,10 +52,10 @@ def values_of(key: bytes) -> Any:
 class Recent(Generic[Made]):
     """What was made of the contents that were asked for last.
 
-    What was asked for once is found as long as somebody else holds it; what is asked for again is held here.  So a stream of schemas that
-    never come back costs no memory, and leaves the collector nothing to walk.
-    Bounds: `most` entries, and `most_bytes` of names altogether; the entries that have not been asked for longest go.  A name that
-    would push out a quarter of the others is not kept.
+    What was asked for once is found as long as somebody else holds it; what is asked for again is held here.  So a
+    stream of schemas that never come back costs no memory, and leaves the collector nothing to walk.
+    Bounds: `most` entries, and `most_bytes` of names altogether; the entries that have not been asked for longest go.
+    A name that would push out a quarter of the others is not kept.
     Threads: any; two that make the same thing at once both keep what the first one made.
     """
 

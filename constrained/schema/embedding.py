@@ -2,8 +2,8 @@
 
     schema ── documents ──► Conj ── Values (surface) ──► State
 
-Compiling is lazy, but what cannot be compiled exactly must be reported now and not in the middle of a generation.  So a schema that
-uses a keyword which may be out of reach is walked once, without making machines (`unsupported`).
+Compiling is lazy, but what cannot be compiled exactly must be reported now and not in the middle of a generation.  So a
+schema that uses a keyword which may be out of reach is walked once, without making machines (`unsupported`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ from constrained.schema.surfaces.tagged import Members, Tags, check_names
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered, place
 
-Surface: TypeAlias = Callable[[str, str, int, tuple[str, ...]], Punctuation]  # of whitespace, spelling, the longest run of blanks, what to avoid
+# of whitespace, spelling, the longest run of blanks, what to avoid
+Surface: TypeAlias = Callable[[str, str, int, tuple[str, ...]], Punctuation]
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
 
 
 def _as_arguments(options: Options, values: Values, conj: Conj) -> State:
-    return values.object_written_as(arguments(options.whitespace, options.spelling, options.max_whitespace, options.avoid), conj)
+    return values.object_written_as(
+        arguments(options.whitespace, options.spelling, options.max_whitespace, options.avoid), conj
+    )
 
 
 def _between_tags(options: Options, values: Values, conj: Conj) -> State:
@@ -82,70 +85,111 @@ class Options:
 
     def __post_init__(self) -> None:
         allowed = {
-            "surface": tuple(SURFACES), "whitespace": WHITESPACES, "spelling": SPELLINGS, "property_order": ("any", "schema"),
-            "unsupported": ("raise", "widen"), "closed": (False, True), "formats": ("assert", "dialect", "annotate", "loadable"),
-            "numbers": ("any", "bounded")}
+            "surface": tuple(SURFACES),
+            "whitespace": WHITESPACES,
+            "spelling": SPELLINGS,
+            "property_order": ("any", "schema"),
+            "unsupported": ("raise", "widen"),
+            "closed": (False, True),
+            "formats": ("assert", "dialect", "annotate", "loadable"),
+            "numbers": ("any", "bounded"),
+        }
         for name, values in allowed.items():
             if getattr(self, name) not in values:
-                raise SchemaError(f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values)))
+                raise SchemaError(
+                    f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values))
+                )
         if type(self.max_whitespace) is not int or not 0 <= self.max_whitespace <= LONGEST_GAP:
             raise SchemaError(
-                f"max_whitespace is {shown(self.max_whitespace)}", because="it is how many blanks may stand in a row", instead=f"from 0 to {LONGEST_GAP}")
+                f"max_whitespace is {shown(self.max_whitespace)}",
+                because="it is how many blanks may stand in a row",
+                instead=f"from 0 to {LONGEST_GAP}",
+            )
         if (self.surface == "tagged") != (self.tags is not None):
-            raise SchemaError(f"surface {self.surface!r} with tags {self.tags!r}", instead="surface 'tagged' and its tags, or neither")
+            raise SchemaError(
+                f"surface {self.surface!r} with tags {self.tags!r}", instead="surface 'tagged' and its tags, or neither"
+            )
         if (self.surface == "quoted") != (self.quote is not None):
-            raise SchemaError(f"surface {self.surface!r} with quote {self.quote!r}", instead="surface 'quoted' and its quote, or neither")
+            raise SchemaError(
+                f"surface {self.surface!r} with quote {self.quote!r}",
+                instead="surface 'quoted' and its quote, or neither",
+            )
 
 
 _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
 
 
 def embed(
-    schema: Any, *, surface: str = "json", whitespace: str = "flexible", spelling: str = "any", property_order: str = "any",
-    unsupported: str = "raise", closed: bool = False, formats: str = "assert", documents: Mapping[str, Any] | None = None,
-    tags: Tags | None = None, quote: str | None = None, numbers: str = "any", max_whitespace: int = LONGEST_GAP, strict: bool = False,
+    schema: Any,
+    *,
+    surface: str = "json",
+    whitespace: str = "flexible",
+    spelling: str = "any",
+    property_order: str = "any",
+    unsupported: str = "raise",
+    closed: bool = False,
+    formats: str = "assert",
+    documents: Mapping[str, Any] | None = None,
+    tags: Tags | None = None,
+    quote: str | None = None,
+    numbers: str = "any",
+    max_whitespace: int = LONGEST_GAP,
+    strict: bool = False,
     avoid: tuple[str, ...] = (),
 ) -> EmbeddedSchema:
     """Return the machine of the texts whose values are valid against a schema.
 
-    surface: "json"; "python", literals as `ast.literal_eval` reads them; "arguments", an object as Python keyword arguments in
-    parentheses; "tagged", an object as raw text between `tags`; "quoted", bare keys and strings between the special token
-    `quote`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
-    spelling: "any" or "canonical", see the surfaces; avoid: texts that no canonical string spells.  property_order: "any", or "schema" for the order of
-    ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.  closed: objects have no keys but
-    those that are mentioned.  formats: "assert" all known ones, those of the schema's own
-    "dialect", "annotate" none, or assert all but what readers of dates and times refuse, "loadable".  numbers: "any", or "bounded", see
-    `practical`.  max_whitespace: blanks in a row, where whitespace is flexible.  strict: what `notes` would warn of is an error.
-    documents: by URI, what the schema may refer to.
+    surface: "json"; "python", literals as `ast.literal_eval` reads them; "arguments", an object as Python keyword
+    arguments in parentheses; "tagged", an object as raw text between `tags`; "quoted", bare keys and strings between
+    the special token `quote`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
+    spelling: "any" or "canonical", see the surfaces; avoid: texts that no canonical string spells.  property_order:
+    "any", or "schema" for the order of ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and
+    list it in `widened`.  closed: objects have no keys but those that are mentioned.  formats: "assert" all known ones,
+    those of the schema's own "dialect", "annotate" none, or assert all but what readers of dates and times refuse,
+    "loadable".  numbers: "any", or "bounded", see `practical`.  max_whitespace: blanks in a row, where whitespace is
+    flexible.  strict: what `notes` would warn of is an error. documents: by URI, what the schema may refer to.
 
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
     ['value: /0|-?[1-9][0-9]*/']
 
-    Cost: 2 µs per subschema; machines are made when a generation gets there.  A schema that comes again is found by content,
-    with all its machines, see `by_content`.
+    Cost: 2 µs per subschema; machines are made when a generation gets there.  A schema that comes again is found by
+    content, with all its machines, see `by_content`.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
     if documents is not None and not isinstance(documents, Mapping):
-        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead='documents={"https://…": {…}}')
+        raise SchemaError(
+            f"documents is {shown(documents)}",
+            because="it maps URIs to schemas",
+            instead='documents={"https://…": {…}}',
+        )
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
     key = content(schema, documents, *written, None if tags is None else tuple(tags), *further)
     try:
         with metered():
-            found = _recent.found(key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key))
+            found = _recent.found(
+                key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key)
+            )
     except RecursionError as error:
-        raise LimitExceeded("the schema nests too deeply", where=place() or "#", instead="flatten it, or use $ref") from error
+        raise LimitExceeded(
+            "the schema nests too deeply", where=place() or "#", instead="flatten it, or use $ref"
+        ) from error
     if found.notes:
         report(found.notes, strict=strict)
     return found
 
 
 class EmbeddedSchema:
-    """A schema on a surface: what `grammar.Embedded` holds.  Compared by content; picklable; states are made on demand."""
+    """A schema on a surface: what `grammar.Embedded` holds.  Compared by content; picklable; states are made on
+    demand.
+    """
 
-    def __init__(self, schema: Any, options: Options, documents: Mapping[str, Any] | None, key: bytes | None = None) -> None:
+    def __init__(
+        self, schema: Any, options: Options, documents: Mapping[str, Any] | None, key: bytes | None = None
+    ) -> None:
         self.options = options
-        self._source = (schema, documents) if key is None else key  # a name instead of the caller's objects, which may change
+        # a name instead of the caller's objects, which may change
+        self._source = (schema, documents) if key is None else key
         surface, self._outer = SURFACES[options.surface]
         ways = options.whitespace, options.spelling, options.max_whitespace, options.avoid
         inner = surface(*ways) if options.quote is None else quoted(options.quote, options.avoid)
@@ -153,7 +197,8 @@ class EmbeddedSchema:
         self._values = Values(inner, ordered=ordered, commons=common_values(inner, ordered=ordered))
         self.widened: tuple[Widened, ...] = ()
         self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
-        self.narrowed: tuple[Widened, ...] = ()  # where the texts are fewer than the specification's, and not because they were asked to be
+        # where the texts are fewer than the specification's, and not because they were asked to be
+        self.narrowed: tuple[Widened, ...] = ()
         with metered():
             try:
                 self._read(schema, documents)
@@ -241,10 +286,13 @@ class EmbeddedSchema:
     def describe(self) -> str:
         """Return what is enforced, for people: the normal form, and what `widened` left out."""
         left_out = [f"  {entry.pointer}\n    because: {entry.because}" for entry in self.widened]
-        return "\n".join([describe(self._conj), *(["not enforced, to be checked after generation:", *left_out] if left_out else [])])
+        return "\n".join(
+            [describe(self._conj), *(["not enforced, to be checked after generation:", *left_out] if left_out else [])]
+        )
 
     def to_lark(self, prefix: str) -> list[str]:
-        """Return the machine as Lark definitions; the first one defines the rule `prefix`, the others' names start with it and "_".
+        """Return the machine as Lark definitions; the first one defines the rule `prefix`, the others' names start with
+        it and "_".
 
         Strings may spell markers where it would take too many rules that they do not; a comment says so.
 
@@ -264,7 +312,11 @@ class EmbeddedSchema:
     def _with(self, **options: Any) -> EmbeddedSchema:
         """Return the same schema with other options."""
         schema, documents = self.source
-        return embed(schema, documents=documents, **{**{field.name: getattr(self.options, field.name) for field in fields(self.options)}, **options})
+        return embed(
+            schema,
+            documents=documents,
+            **{**{field.name: getattr(self.options, field.name) for field in fields(self.options)}, **options},
+        )
 
     @cached_property
     def fingerprint(self) -> str:

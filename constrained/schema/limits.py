@@ -1,13 +1,14 @@
 """What of a schema cannot be compiled: found before anything is generated, and, on request, taken out of it.
 
-Most schemas use no keyword that can be out of reach, and are not walked at all.  The walk visits each conjunction that a value can
-contain and that leads to such a keyword, and makes its normal form, no machines: also of what several conditions on one item or key make
-together, as machines split a part into the values that meet a condition and the others.
+Most schemas use no keyword that can be out of reach, and are not walked at all.  The walk visits each conjunction that
+a value can contain and that leads to such a keyword, and makes its normal form, no machines: also of what several
+conditions on one item or key make together, as machines split a part into the values that meet a condition and the
+others.
 
-Widening: the keyword that an `UnsupportedSchema` points at is removed from a copy of the document, until nothing is left to report.
-Removing a keyword widens a schema only where a wider part makes a wider whole.  Below ``not``, ``if``, ``oneOf`` and ``contains`` it may
-do the contrary; there the outermost of these keywords goes (of ``oneOf``, only that no second member may hold).  What was removed is
-listed, and left to a check after generation.
+Widening: the keyword that an `UnsupportedSchema` points at is removed from a copy of the document, until nothing is
+left to report. Removing a keyword widens a schema only where a wider part makes a wider whole.  Below ``not``, ``if``,
+``oneOf`` and ``contains`` it may do the contrary; there the outermost of these keywords goes (of ``oneOf``, only that
+no second member may hold).  What was removed is listed, and left to a check after generation.
 """
 
 from __future__ import annotations
@@ -46,12 +47,30 @@ _NOT_MONOTONE = named(lambda keyword: not keyword.monotone)
 _IN_PLACE = applying(Applies.AS_PART, Applies.AS_BRANCH) + applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
 _MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
 _CONDITIONAL = ("if", "then", "else")
-_SUSPECTS = ("uniqueItems", "oneOf", "unevaluatedItems", "unevaluatedProperties", "if", "not", "contains", "patternProperties",
-             "dependentSchemas", "dependencies", "anyOf", "allOf", "maxProperties", "maxItems", "pattern", "format")
+_SUSPECTS = (
+    "uniqueItems",
+    "oneOf",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "if",
+    "not",
+    "contains",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+    "anyOf",
+    "allOf",
+    "maxProperties",
+    "maxItems",
+    "pattern",
+    "format",
+)
 
 
 def needs_survey(conj: Conj) -> bool:
-    """Say whether some keyword of a document may be out of reach: a guess from the keywords alone that errs on the side of "yes"."""
+    """Say whether some keyword of a document may be out of reach: a guess from the keywords alone that errs on the side
+    of "yes".
+    """
     return any(literal.node.document.library.risky or _is_doubtful(literal.node.document.library) for literal in conj)
 
 
@@ -98,7 +117,9 @@ def _leading(library: Library) -> set[int]:
             continue
         seen.add(id(part))
         spend(1 + (len(part) >> 3))
-        below = [value for value in (part.values() if isinstance(part, dict) else part) if isinstance(value, (dict, list))]
+        below = [
+            value for value in (part.values() if isinstance(part, dict) else part) if isinstance(value, (dict, list))
+        ]
         for value in below:
             above.setdefault(id(value), []).append(id(part))
         todo.extend(below)
@@ -134,7 +155,9 @@ def survey(conj: Conj, values: Values) -> None:
                 try:
                     Distinct(values, shape)
                 except UnsupportedSchema as error:
-                    raise UnsupportedSchema(error.what, where=_place(current), because=error.because, instead=error.instead) from None
+                    raise UnsupportedSchema(
+                        error.what, where=_place(current), because=error.because, instead=error.instead
+                    ) from None
         for child in _children(value, leads, values):
             if child and child != NOTHING and child not in seen:
                 seen.add(child)
@@ -165,7 +188,9 @@ def _unique_in_place(schema: Any, pointer: str) -> Iterator[str]:
 
 
 def _children(value: Value, leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
-    """Yield what the parts of a value must be, with every combination of conditions on one part that a machine can come to."""
+    """Yield what the parts of a value must be, with every combination of conditions on one part that a machine can come
+    to.
+    """
     for array in value.arrays:
         yield from array.prefix
         yield array.rest
@@ -182,13 +207,26 @@ def _children(value: Value, leads: Callable[[Conj], bool], values: Values) -> It
 
 def _item_claims(array: ArrayShape) -> set[tuple[Conj, tuple[Conj, ...]]]:
     """Return each kind of position: what its item is, and what clauses can claim of it."""
-    parts = list(dict.fromkeys(part for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom))))
+    parts = list(
+        dict.fromkeys(part for clause in array.clauses for part in clause if isinstance(part, (ItemAt, ItemFrom)))
+    )
     parts.sort(key=_rank)
     found = set()
     for index in range(max([len(array.prefix), *(part.index + 1 for part in parts)]) + 1):
         spend(1 + len(parts))
         base = array.prefix[index] if index < len(array.prefix) else array.rest
-        found.add((base, tuple([part.item for part in parts if part.index == index or part.index < index and isinstance(part, ItemFrom)])))
+        found.add(
+            (
+                base,
+                tuple(
+                    [
+                        part.item
+                        for part in parts
+                        if part.index == index or part.index < index and isinstance(part, ItemFrom)
+                    ]
+                ),
+            )
+        )
     return found
 
 
@@ -206,23 +244,37 @@ def _member_claims(shape: ObjectShape) -> Iterator[tuple[Conj, tuple[Conj, ...]]
     bases = dict(shape.named)
     yield from ((bases[key], tuple(claims)) for key, claims in named.items())
     for language, conj in shape.cells if others else ():
-        claims = tuple([part.value for part in others if part.keys is ANY_TEXT or not is_empty(intersect(language, part.keys))])
+        claims = tuple(
+            [part.value for part in others if part.keys is ANY_TEXT or not is_empty(intersect(language, part.keys))]
+        )
         if claims:
             yield conj, claims
 
 
 def _rank(part: Obligation) -> tuple[int, ...]:
     """Return what orders obligations, so that work does not depend on hashes."""
-    conj = part.item if isinstance(part, (ItemAt, ItemFrom)) else part.value if isinstance(part, (HasNamed, HasOther)) else ALWAYS
+    conj = (
+        part.item
+        if isinstance(part, (ItemAt, ItemFrom))
+        else part.value
+        if isinstance(part, (HasNamed, HasOther))
+        else ALWAYS
+    )
     return tuple([literal.node.serial for literal in ordered(conj)])
 
 
-def _combined(base: Conj, claims: tuple[Conj, ...], counted: list[Conj], leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
-    """Yield what a part can have to be: each condition holds, or does not, or nothing is said of it; as machines split it, see `beyond`.
+def _combined(
+    base: Conj, claims: tuple[Conj, ...], counted: list[Conj], leads: Callable[[Conj], bool], values: Values
+) -> Iterator[Conj]:
+    """Yield what a part can have to be: each condition holds, or does not, or nothing is said of it; as machines split
+    it, see `beyond`.
 
-    Of more than `_MOST_COMBINED` conditions, each pair: what cannot be compiled is nearly always two keywords that meet.
+    Of more than `_MOST_COMBINED` conditions, each pair: what cannot be compiled is nearly always two keywords that
+    meet.
     """
-    conditions = [(condition, True) for condition in dict.fromkeys(counted)] + [(claim, False) for claim in dict.fromkeys(claims) if claim not in counted]
+    conditions = [(condition, True) for condition in dict.fromkeys(counted)] + [
+        (claim, False) for claim in dict.fromkeys(claims) if claim not in counted
+    ]
     if not any(leads(part) for part in (base, *(condition for condition, _ in conditions))):
         return
     found = {base: None}
@@ -287,7 +339,11 @@ def _remove(schema: Any, error: UnsupportedSchema) -> Widened | None:
     path = _steps(error.where or "#")
     at, place, parent = schema, "#", None
     for depth, step in enumerate(path):
-        if isinstance(at, dict) and step in _NOT_MONOTONE and (depth == 0 or path[depth - 1] not in ("properties", "$defs", "definitions")):
+        if (
+            isinstance(at, dict)
+            and step in _NOT_MONOTONE
+            and (depth == 0 or path[depth - 1] not in ("properties", "$defs", "definitions"))
+        ):
             return _removed(at, step, place, error)
         parent = at
         at = at[int(step)] if isinstance(at, list) else at.get(step) if isinstance(at, dict) else None

@@ -1,11 +1,13 @@
 """Profiles: a set of switches by one name, for those who want texts that are read without surprise.
 
     exact       the specification's whole language: any order of properties, any whitespace, any spelling, any number
-    practical   properties in the order of the schema (optional ones may be left out), objects closed unless the schema says otherwise,
-                one spelling on one line (`json.dumps`), numbers that load as int64 and float64, dates and times that readers take
+    practical   properties in the order of the schema (optional ones may be left out), objects closed unless the schema
+    says otherwise,
+                one spelling on one line (`json.dumps`), numbers that load as int64 and float64, dates and times that
+                readers take
 
-Each switch may be given beside a profile, and then counts.  Types and callables are read practically unless asked otherwise: whoever holds
-a class means its constructor's arguments.
+Each switch may be given beside a profile, and then counts.  Types and callables are read practically unless asked
+otherwise: whoever holds a class means its constructor's arguments.
 
 Tested against pydantic in tests/test_profiles.py.
 """
@@ -21,12 +23,19 @@ from constrained.schema.python_types import is_python_type, schema_of, schema_of
 PROFILES: dict[str, dict[str, Any]] = {
     "exact": {},
     "practical": {
-        "property_order": "schema", "closed": True, "spelling": "canonical", "whitespace": "canonical", "numbers": "bounded", "formats": "loadable"},
+        "property_order": "schema",
+        "closed": True,
+        "spelling": "canonical",
+        "whitespace": "canonical",
+        "numbers": "bounded",
+        "formats": "loadable",
+    },
 }
 
 
 def machine_of(schema: Any, profile: str | None, switches: dict[str, Any]) -> EmbeddedSchema:
-    """Return the machine of a schema, a Python type or a callable, under a profile and with the switches that were given.
+    """Return the machine of a schema, a Python type or a callable, under a profile and with the switches that were
+    given.
 
     Raises: SchemaError: no such profile; what `embed` raises.
     """

@@ -1,12 +1,12 @@
 """Python types and callables → JSON Schemas: what people already hold instead of a schema.
 
-Read here: ``None``, ``bool``, ``int``, ``float``, ``str``, ``list[…]``, ``tuple[…]``, ``set[…]``, ``dict[str, …]``, unions, ``Optional``,
-``Literal``, ``Enum``, ``Annotated``, ``TypedDict``, ``NamedTuple``, dataclasses, dates and times, ``UUID``, ``Decimal``, pydantic models
-(their own schema) and, for tools, callables with type hints.
+Read here: ``None``, ``bool``, ``int``, ``float``, ``str``, ``list[…]``, ``tuple[…]``, ``set[…]``, ``dict[str, …]``,
+unions, ``Optional``, ``Literal``, ``Enum``, ``Annotated``, ``TypedDict``, ``NamedTuple``, dataclasses, dates and times,
+``UUID``, ``Decimal``, pydantic models (their own schema) and, for tools, callables with type hints.
 
-A type that JSON has no values for raises with the place; nothing is read as "any value" but ``Any`` and ``object``.  Classes become
-``$defs`` entries that are referred to, so that recursive ones work.  Objects of classes are closed, as their constructors are.
-Left out: validators and serialisers, which only run in Python.
+A type that JSON has no values for raises with the place; nothing is read as "any value" but ``Any`` and ``object``.
+Classes become ``$defs`` entries that are referred to, so that recursive ones work.  Objects of classes are closed, as
+their constructors are. Left out: validators and serialisers, which only run in Python.
 """
 
 from __future__ import annotations
@@ -39,11 +39,26 @@ _SCALARS: dict[Any, Schema] = {
     list: {"type": "array"}, tuple: {"type": "array"}, set: {"type": "array", "uniqueItems": True},
     frozenset: {"type": "array", "uniqueItems": True}, dict: {"type": "object"},
 }  # fmt: skip
-_LISTS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection, collections.abc.MutableSequence)
+_LISTS = (
+    list,
+    collections.abc.Sequence,
+    collections.abc.Iterable,
+    collections.abc.Collection,
+    collections.abc.MutableSequence,
+)
 _SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
 _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum", "multiple_of": "multipleOf"}
-_LENGTHS = {"min_length": ("minLength", "minItems", "minProperties"), "max_length": ("maxLength", "maxItems", "maxProperties")}
+_BOUNDS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
+_LENGTHS = {
+    "min_length": ("minLength", "minItems", "minProperties"),
+    "max_length": ("maxLength", "maxItems", "maxProperties"),
+}
 _SIZED = {"string": 0, "array": 1, "object": 2}
 
 
@@ -55,7 +70,8 @@ def is_python_type(value: object) -> bool:
 
 
 def schema_of(kind: object, where: str = "#", *, practical: bool = False) -> Schema:
-    """Return the JSON Schema of a Python type; practical: what pydantic's own schemas leave out of their models' decimals is in it.
+    """Return the JSON Schema of a Python type; practical: what pydantic's own schemas leave out of their models'
+    decimals is in it.
 
     Raises: SchemaError: JSON has no values of the type, or its hints cannot be resolved.
 
@@ -70,8 +86,8 @@ def schema_of(kind: object, where: str = "#", *, practical: bool = False) -> Sch
 def schema_of_callable(function: Callable[..., Any]) -> tuple[str, str, Schema]:
     """Return the name, the description and the schema of the keyword arguments of a callable.
 
-    Descriptions come from the docstring: its first paragraph, and the entries of ``Args:`` as Google's style writes them.  Parameters
-    without a default are required; a parameter without a hint takes any value.
+    Descriptions come from the docstring: its first paragraph, and the entries of ``Args:`` as Google's style writes
+    them.  Parameters without a default are required; a parameter without a hint takes any value.
 
     Raises: SchemaError: it has positional-only parameters or ``*args``, or a hint is no type of JSON values.
     """
@@ -83,7 +99,10 @@ def schema_of_callable(function: Callable[..., Any]) -> tuple[str, str, Schema]:
     except (TypeError, ValueError, NameError, AttributeError) as error:
         because = str(error)[:300]
         raise SchemaError(
-            f"cannot read the parameters of {name!r}", where=where, because=because, instead="a function with type hints"
+            f"cannot read the parameters of {name!r}",
+            where=where,
+            because=because,
+            instead="a function with type hints",
         ) from error
     summary, notes = _docstring(inspect.getdoc(function) or "")
     reader, properties, required, closed = _Reader(), {}, [], True
@@ -93,7 +112,9 @@ def schema_of_callable(function: Callable[..., Any]) -> tuple[str, str, Schema]:
             continue
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise SchemaError(
-                f"cannot call {name!r} by keywords", where=f"{where} parameter {parameter.name!r}", because="it is only taken by position",
+                f"cannot call {name!r} by keywords",
+                where=f"{where} parameter {parameter.name!r}",
+                because="it is only taken by position",
                 instead="a parameter that has a name",
             )
         schema = dict(reader.read(hints.get(parameter.name, Any), f"{where} parameter {parameter.name!r}"))
@@ -184,7 +205,11 @@ class _Reader:
         schema: Schema = make(ref_template="#/$defs/{model}", **options)
         for name, definition in schema.pop("$defs", {}).items():
             if self.definitions.setdefault(name, definition) != definition:
-                raise SchemaError(f"two models named {name!r}", because="a reference would not say which one it means", instead="rename one")
+                raise SchemaError(
+                    f"two models named {name!r}",
+                    because="a reference would not say which one it means",
+                    instead="rename one",
+                )
         return schema
 
     def _free(self, name: str) -> str:
@@ -201,7 +226,9 @@ class _Reader:
 
 
 def _with_decimals(make: Callable[..., Any]) -> Any:
-    """Return the generator of schemas that pydantic's `make` uses, with decimals as numbers of so many digits as their model allows."""
+    """Return the generator of schemas that pydantic's `make` uses, with decimals as numbers of so many digits as their
+    model allows.
+    """
     generator: Any = inspect.signature(make).parameters["schema_generator"].default
 
     class WithDecimals(generator):  # type: ignore[misc]  # pydantic's class
@@ -249,7 +276,9 @@ def _fields(kind: type, where: str) -> list[tuple[str, Any, bool]]:
 
 
 def _is_typed_dict(kind: type) -> bool:
-    """Return whether a class is a TypedDict, those of typing_extensions included, which pydantic asks for before Python 3.12."""
+    """Return whether a class is a TypedDict, those of typing_extensions included, which pydantic asks for before Python
+    3.12.
+    """
     return typing.is_typeddict(kind) or (issubclass(kind, dict) and hasattr(kind, "__required_keys__"))
 
 
@@ -309,6 +338,11 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 def _unknown(kind: object, where: str, because: str = "JSON has no values of this type") -> SchemaError:
     shown = getattr(kind, "__name__", None) or repr(kind)
     return SchemaError(
-        f"cannot make a schema of the type {shown[:200]!r}", where=where, because=because,
-        instead="None, bool, int, float, str, list, tuple, dict, Literal, Enum, a dataclass, a TypedDict or a pydantic model",
+        f"cannot make a schema of the type {shown[:200]!r}",
+        where=where,
+        because=because,
+        instead=(
+            "None, bool, int, float, str, list, tuple, dict, Literal, Enum, a dataclass, a TypedDict or a "
+            "pydantic model"
+        ),
     )

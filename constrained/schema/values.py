@@ -1,12 +1,13 @@
 """The normal form of a schema: which values it allows, by JSON type, without a word about syntax.
 
-A `Conj` is a conjunction of signed subschemas; `normalise` turns one into a `Value`, a union of shapes per type whose children are again
-conjunctions.  Nothing below a value is looked at before somebody asks, so recursive schemas need no special treatment and a schema of
-5,000 definitions costs what is used of it.  Machines are built from these classes alone: no keyword is known past this point.
+A `Conj` is a conjunction of signed subschemas; `normalise` turns one into a `Value`, a union of shapes per type whose
+children are again conjunctions.  Nothing below a value is looked at before somebody asks, so recursive schemas need no
+special treatment and a schema of 5,000 definitions costs what is used of it.  Machines are built from these classes
+alone: no keyword is known past this point.
 
-Why shapes and not a boolean formula: a machine reads a value once, from left to right, and needs to know what may come next.  Why
-clauses inside the shapes: multiplying out "some item is …" and "a is absent or b is present" doubles the shapes each time, while a
-machine keeps track of a clause with one bit.
+Why shapes and not a boolean formula: a machine reads a value once, from left to right, and needs to know what may come
+next.  Why clauses inside the shapes: multiplying out "some item is …" and "a is absent or b is present" doubles the
+shapes each time, while a machine keeps track of a clause with one bit.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ ALWAYS: Conj = frozenset()  # every JSON value
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """The numbers x with low <= x <= high (< where open), x/m whole for m in `multiples`, x/m not whole for m in `not_multiples`.
+    """The numbers x with low <= x <= high (< where open), x/m whole for m in `multiples`, x/m not whole for m in
+    `not_multiples`.
 
     Invariant: some number lies in the range; all multiples are > 0.
     """
@@ -118,7 +120,9 @@ Clause: TypeAlias = frozenset[Obligation]  # at least one of them holds
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Between `min` and `max` items of the array belong to `item`.  Invariant: `item` has exactly one literal, see `negation`."""
+    """Between `min` and `max` items of the array belong to `item`.  Invariant: `item` has exactly one literal, see
+    `negation`.
+    """
 
     item: Conj
     min: int
@@ -129,8 +133,8 @@ class Count:
 class ArrayShape:
     """The arrays a with
 
-    a[i] in prefix[i] for i < len(prefix), a[i] in rest for the others, min <= len(a) <= max, every count and every clause holds,
-    and the items are pairwise different (unique = True), not pairwise different (False) or either (None).
+    a[i] in prefix[i] for i < len(prefix), a[i] in rest for the others, min <= len(a) <= max, every count and every
+    clause holds, and the items are pairwise different (unique = True), not pairwise different (False) or either (None).
 
     Invariants: some array has the shape; a clause of one obligation is an `ItemFrom`; max is None or >= len(prefix).
     """
@@ -146,14 +150,17 @@ class ArrayShape:
 
 @dataclass(frozen=True, slots=True)
 class ObjectShape:
-    """The objects whose named keys have values in their conjunction, and each of whose other keys lies in a cell with its value there.
+    """The objects whose named keys have values in their conjunction, and each of whose other keys lies in a cell with
+    its value there.
 
-    A key that is neither named nor in a cell is forbidden.  `named` is in the order in which the schema first names the keys; a named
-    key may be forbidden (its conjunction is empty, see `is_never`).  min <= number of keys <= max; every clause holds.
+    A key that is neither named nor in a cell is forbidden.  `named` is in the order in which the schema first names the
+    keys; a named key may be forbidden (its conjunction is empty, see `is_never`).  min <= number of keys <= max; every
+    clause holds.
 
-    Invariants: some object has the shape; required is a subset of named; each clause has two obligations or more; the cells' languages
-    are disjoint, may contain named keys (which do not belong to the cell), and hold some other key each; a cell with a finite
-    language has more other keys than `min` plus the number of clauses (smaller ones are spelled out as named keys).
+    Invariants: some object has the shape; required is a subset of named; each clause has two obligations or more; the
+    cells' languages are disjoint, may contain named keys (which do not belong to the cell), and hold some other key
+    each; a cell with a finite language has more other keys than `min` plus the number of clauses (smaller ones are
+    spelled out as named keys).
     """
 
     named: tuple[tuple[str, Conj], ...] = ()
@@ -166,7 +173,9 @@ class ObjectShape:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A set of JSON values; the tuples are unions, and their members may overlap.  Nothing at all: no value is allowed."""
+    """A set of JSON values; the tuples are unions, and their members may overlap.  Nothing at all: no value is
+    allowed.
+    """
 
     null: bool = False
     booleans: frozenset[bool] = frozenset()
@@ -177,7 +186,9 @@ class Value:
 
     def __bool__(self) -> bool:
         """Whether some value is allowed."""
-        return self.null or bool(self.booleans or self.numbers or self.arrays or self.objects) or self.strings is not NEVER
+        return (
+            self.null or bool(self.booleans or self.numbers or self.arrays or self.objects) or self.strings is not NEVER
+        )
 
 
 def negation(item: Conj) -> Conj:

@@ -59,7 +59,8 @@ def check(path: Path, entry: str, count: int, seed: int, samples: list[str] = []
 def _filled(source: str) -> str:
     """Return a file whose terminals cannot be empty, which the library wants: those that can may be left out instead."""
     for name, pattern in _STARRED.findall(source):
-        source = re.sub(rf"\b{name}\b(?!:)", f"{name}?", source.replace(f"{name}: /{pattern}*/", f"{name}: /{pattern}+/"))
+        if re.fullmatch(f"{pattern}*", ""):
+            source = re.sub(rf"\b{name}\b(?!:)", f"{name}?", source.replace(f"{name}: /{pattern}*/", f"{name}: /{pattern}+/"))
     return source
 
 

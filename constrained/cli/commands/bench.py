@@ -12,7 +12,10 @@ from constrained.cli.inputs import JsonOption
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="One repetition of the schemas only.")] = False,
-    record: Annotated[Path | None, typer.Option("--record", help="Folder for the dated record; default: benchmarks/record in a checkout.")] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", help="Folder for the dated record; default: benchmarks/record in a checkout."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure speed next to llguidance and XGrammar.

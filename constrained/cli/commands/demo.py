@@ -25,7 +25,9 @@ BRIEF = ("interpreter", "text_before_call")  # options that are off here: the qu
 
 
 def demo(
-    only: Annotated[list[str] | None, typer.Option("--format", help="Show this one only; may be given more than once.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--format", help="Show this one only; may be given more than once.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -35,12 +37,17 @@ def demo(
     """
     model, tokenizer = read_model(None)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.config.vocab_size)
-    rows = [_row(model, tokenizer, vocabulary, name, seed + number) for number, name in enumerate(only or ChatFormat.names())]
+    rows = [
+        _row(model, tokenizer, vocabulary, name, seed + number)
+        for number, name in enumerate(only or ChatFormat.names())
+    ]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     title = f"A model of a million weights is asked: {PROMPT}"
-    table = Table("format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=title)
+    table = Table(
+        "format", "without the grammar", "with the grammar, and what was called", show_lines=True, title=title
+    )
     for row in rows:
         figures = f"{row['name']}\n\nforced {row['forced']} of {row['tokens']}\nmask {row['mask_us']:.1f} µs"
         table.add_row(figures, _shortened(row["unconstrained"]), f"{_shortened(row['constrained'])}\n\n{_calls(row)}")
@@ -76,7 +83,10 @@ def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: in
 def _calls(row: dict[str, Any]) -> str:
     if not row["finished"]:
         return "(cut by the length limit: a beginning of a valid text)"
-    return "\n".join("→ " + _shortened(f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}") for call in row["calls"])
+    return "\n".join(
+        "→ " + _shortened(f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}")
+        for call in row["calls"]
+    )
 
 
 def _shortened(text: str) -> str:

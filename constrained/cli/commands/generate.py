@@ -12,7 +12,16 @@ import typer
 
 from constrained.cli.generation import Sampling, prompt_text
 from constrained.cli.generation import generate as run_model
-from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, OutOption, RayOption, SchemaOption, ToolsOption, read_model
+from constrained.cli.inputs import (
+    ChoiceOption,
+    FormatOption,
+    JsonOption,
+    OutOption,
+    RayOption,
+    SchemaOption,
+    ToolsOption,
+    read_model,
+)
 from constrained.cli.languages import (
     Language,
     LarkOption,
@@ -34,25 +43,56 @@ from constrained.integrations.servers.ray_data import results
 
 
 def generate(
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")] = None,
-    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
-    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
-    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")
+    ] = None,
+    format: FormatOption = None,
+    schema: SchemaOption = None,
+    regex: RegexOption = None,
+    lark: LarkOption = None,
+    choice: TextsOption = None,
+    tools: ToolsOption = None,
+    tool_choice: ChoiceOption = "auto",
+    parallel: ParallelOption = None,
+    profile: ProfileOption = Profile.PRACTICAL,
+    whitespace: WhitespaceOption = None,
+    property_order: OrderOption = None,
     unsupported: UnsupportedOption = Unsupported.RAISE,
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Generations, each with the next seed.")] = 1,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
-    top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Sample from the most likely tokens of this total probability.")] = 1.0,
+    top_p: Annotated[
+        float,
+        typer.Option("--top-p", min=0.0, max=1.0, help="Sample from the most likely tokens of this total probability."),
+    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the first generation.")] = 0,
     max_tokens: Annotated[int, typer.Option(min=1, help="Where a generation is cut.")] = 400,
-    jsonl: Annotated[str | None, typer.Option("--jsonl", help="File of prompts, one JSON object a line: prompt, and seed if wanted.")] = None,
-    ray: RayOption = 0, out: OutOption = None, as_json: JsonOption = False,
+    jsonl: Annotated[
+        str | None, typer.Option("--jsonl", help="File of prompts, one JSON object a line: prompt, and seed if wanted.")
+    ] = None,
+    ray: RayOption = 0,
+    out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Let a model write under a chat format or a schema.
 
-    Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one object each, in its order.
+    Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one
+    object each, in its order.
     """
-    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
+    asked = Language(
+        format,
+        schema,
+        regex,
+        lark,
+        choice,
+        tools,
+        tool_choice,
+        parallel,
+        profile,
+        whitespace,
+        property_order,
+        unsupported,
+    )
     grammar = asked.grammar()
     if jsonl is not None:
         rows = [{"prompt": prompt, "seed": seed + at, **row} for at, row in enumerate(_prompts(jsonl))]
@@ -66,9 +106,13 @@ def generate(
     stop = stop_ids(vocabulary, format)
     text = prompt_text(tokenizer, prompt, asked.definitions(), format) or tokenizer.bos_token
     for turn in range(n):
-        ids = run_model(language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint)
+        ids = run_model(
+            language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint
+        )
         row = _row(vocabulary, ids, stop, asked)
-        typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"] + ("" if row["finished"] else "  [cut]"))
+        typer.echo(
+            json.dumps(row, ensure_ascii=False) if as_json else row["text"] + ("" if row["finished"] else "  [cut]")
+        )
 
 
 def _prompts(path: str) -> list[dict[str, Any]]:
@@ -76,7 +120,9 @@ def _prompts(path: str) -> list[dict[str, Any]]:
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise ConstrainedError(f"cannot read {path}", because=str(error), instead="give the path of a UTF-8 file") from error
+        raise ConstrainedError(
+            f"cannot read {path}", because=str(error), instead="give the path of a UTF-8 file"
+        ) from error
     found = []
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -84,17 +130,26 @@ def _prompts(path: str) -> list[dict[str, Any]]:
                 row = json.loads(line)
             except ValueError as error:
                 raise ConstrainedError(f"{path} is not JSON", where=f"line {number}", because=str(error)) from error
-            if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or type(row.get("seed", 0)) is not int:
+            if (
+                not isinstance(row, dict)
+                or not isinstance(row.get("prompt"), str)
+                or type(row.get("seed", 0)) is not int
+            ):
                 raise ConstrainedError(f"{path} holds no prompt", where=f"line {number}", instead='{"prompt": …}')
             found.append(row)
     return found
 
 
-def writer(model: str | None, asked: dict[str, Any], settings: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what writes the text of a row; a worker of `servers.ray_data`, so each of its actors loads the model once."""
+def writer(
+    model: str | None, asked: dict[str, Any], settings: dict[str, Any]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what writes the text of a row; a worker of `servers.ray_data`, so each of its actors loads the model
+    once.
+    """
     import torch
 
-    torch.set_num_threads(1)  # sums in one order, however many actors share the machine: a row's text depends on the row alone
+    # sums in one order, however many actors share the machine: a row's text depends on the row alone
+    torch.set_num_threads(1)
     language = Language(**asked)
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
@@ -114,7 +169,9 @@ def stop_ids(vocabulary: Vocabulary, format: str | None) -> list[int]:
     names = [] if format is None else ChatFormat.load(format).stop
     ids = dict.fromkeys([*(vocabulary.special[name] for name in names if name in vocabulary.special), *vocabulary.stop])
     if not ids:
-        raise ConstrainedError("the tokenizer has no stop token", instead="give its end-of-sequence token in the tokenizer's configuration")
+        raise ConstrainedError(
+            "the tokenizer has no stop token", instead="give its end-of-sequence token in the tokenizer's configuration"
+        )
     return list(ids)
 
 

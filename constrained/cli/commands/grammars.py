@@ -49,7 +49,12 @@ def formats(as_json: JsonOption = False) -> None:
         return
     table = Table("format", "specification, special tokens, tokens that end a turn", show_lines=True)
     for row in rows:
-        lines = (row["title"], row["specification"], "tokens  " + " ".join(row["tokens"]), "stop    " + " ".join(row["stop"]))
+        lines = (
+            row["title"],
+            row["specification"],
+            "tokens  " + " ".join(row["tokens"]),
+            "stop    " + " ".join(row["stop"]),
+        )
         table.add_row(row["name"], "\n".join(lines))
     console().print(table)
 
@@ -60,17 +65,48 @@ def _describe(chat: ChatFormat) -> dict[str, Any]:
 
 
 def show(
-    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
-    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
-    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    format: FormatOption = None,
+    schema: SchemaOption = None,
+    regex: RegexOption = None,
+    lark: LarkOption = None,
+    choice: TextsOption = None,
+    tools: ToolsOption = None,
+    tool_choice: ChoiceOption = "auto",
+    parallel: ParallelOption = None,
+    profile: ProfileOption = Profile.PRACTICAL,
+    whitespace: WhitespaceOption = None,
+    property_order: OrderOption = None,
     unsupported: UnsupportedOption = Unsupported.RAISE,
-    to: Annotated[Target | None, typer.Option("--to", help=(
-        "lark: a grammar file (default of a format); llguidance, xgrammar, gbnf: for these engines; values: what is enforced (of a schema)."))] = None,
+    to: Annotated[
+        Target | None,
+        typer.Option(
+            "--to",
+            help=(
+                "lark: a grammar file (default of a format); llguidance, xgrammar, gbnf: for these engines; values: "
+                "what is enforced (of a schema)."
+            ),
+        ),
+    ] = None,
 ) -> None:
-    """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions are worked out."""
+    """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions
+    are worked out.
+    """
     if to is Target.VALUES and schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
-    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
+    asked = Language(
+        format,
+        schema,
+        regex,
+        lark,
+        choice,
+        tools,
+        tool_choice,
+        parallel,
+        profile,
+        whitespace,
+        property_order,
+        unsupported,
+    )
     grammar = asked.grammar()
     if to in (Target.LLGUIDANCE, Target.XGRAMMAR, Target.GBNF):
         text = export(grammar, to.value)

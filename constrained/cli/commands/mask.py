@@ -11,7 +11,15 @@ import typer
 from rich.columns import Columns
 
 from constrained.cli.console import console
-from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, TokenizerOption, ToolsOption, read_vocabulary
+from constrained.cli.inputs import (
+    ChoiceOption,
+    FormatOption,
+    JsonOption,
+    SchemaOption,
+    TokenizerOption,
+    ToolsOption,
+    read_vocabulary,
+)
 from constrained.cli.languages import (
     Language,
     LarkOption,
@@ -36,19 +44,42 @@ USUAL = ('"', "'", "{", "}", "[", "]", ",", ":", "a", "1", " ", "\n")  # texts w
 
 
 def mask(
-    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
-    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto", parallel: ParallelOption = None,
-    profile: ProfileOption = Profile.PRACTICAL, whitespace: WhitespaceOption = None, property_order: OrderOption = None,
+    format: FormatOption = None,
+    schema: SchemaOption = None,
+    regex: RegexOption = None,
+    lark: LarkOption = None,
+    choice: TextsOption = None,
+    tools: ToolsOption = None,
+    tool_choice: ChoiceOption = "auto",
+    parallel: ParallelOption = None,
+    profile: ProfileOption = Profile.PRACTICAL,
+    whitespace: WhitespaceOption = None,
+    property_order: OrderOption = None,
     unsupported: UnsupportedOption = Unsupported.RAISE,
     tokenizer: TokenizerOption = None,
-    prefix: Annotated[str, typer.Option("--prefix", "-p", help="What was generated so far; names of special tokens count as these.")] = "",
+    prefix: Annotated[
+        str, typer.Option("--prefix", "-p", help="What was generated so far; names of special tokens count as these.")
+    ] = "",
     why: Annotated[list[str] | None, typer.Option("--why", help="Explain this token (id or text); repeatable.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Allowed tokens to list.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
-    asked = Language(format, schema, regex, lark, choice, tools, tool_choice, parallel, profile, whitespace, property_order, unsupported)
+    asked = Language(
+        format,
+        schema,
+        regex,
+        lark,
+        choice,
+        tools,
+        tool_choice,
+        parallel,
+        profile,
+        whitespace,
+        property_order,
+        unsupported,
+    )
     matcher = compile(asked.grammar(), vocabulary).matcher()
     try:
         for token in encode(vocabulary, prefix):
@@ -92,7 +123,9 @@ def _report(matcher: Matcher, vocabulary: Vocabulary, why: list[str], limit: int
         "allowed": len(allowed),
         "size": vocabulary.size,
         "tokens": [{"id": token, "text": spell(vocabulary, token)} for token in allowed[:limit]],
-        "why": [{"id": token, "text": spell(vocabulary, token), "explanation": matcher.explain(token)} for token in asked],
+        "why": [
+            {"id": token, "text": spell(vocabulary, token), "explanation": matcher.explain(token)} for token in asked
+        ],
     }
 
 
@@ -103,7 +136,11 @@ def _token(vocabulary: Vocabulary, text: str) -> int:
         return int(text)
     ids = vocabulary.tokenize(text.encode())
     if len(ids) != 1:
-        raise ConstrainedError(f"{text!r} is not one token", because=f"this tokenizer writes it as {len(ids)}", instead="give an id, or a shorter text")
+        raise ConstrainedError(
+            f"{text!r} is not one token",
+            because=f"this tokenizer writes it as {len(ids)}",
+            instead="give an id, or a shorter text",
+        )
     return ids[0]
 
 

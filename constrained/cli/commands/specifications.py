@@ -14,7 +14,9 @@ _SHOWN = 6  # lines of an example
 
 
 def spec(
-    format: Annotated[str | None, typer.Argument(help="A format; default: all that have a specification with examples.")] = None,
+    format: Annotated[
+        str | None, typer.Argument(help="A format; default: all that have a specification with examples.")
+    ] = None,
     as_json: JsonOption = False,
     whole: Annotated[bool, typer.Option("--whole", help="Print examples in full.")] = False,
 ) -> None:
@@ -30,7 +32,13 @@ def spec(
 
 def _plain(found: Found) -> dict[str, object]:
     example = found.example
-    said = {"format": example.format, "document": example.document, "lines": example.lines, "repaired": example.repaired, "kind": example.kind}
+    said = {
+        "format": example.format,
+        "document": example.document,
+        "lines": example.lines,
+        "repaired": example.repaired,
+        "kind": example.kind,
+    }
     return {**said, "text": example.text, "form": found.form, "because": example.because, "error": found.error}
 
 
@@ -38,8 +46,11 @@ def _shown(found: Found, *, whole: bool) -> str:
     example = found.example
     repaired = ", repaired" if example.repaired else ""
     lines = example.text.split("\n")
-    shown = lines if whole or len(lines) <= _SHOWN else [*lines[: _SHOWN - 1], f"… {len(lines) - _SHOWN + 1} more lines"]
-    head = f"{example.format}: {example.document}, lines {example.lines}{repaired} ({example.kind.replace('_', ' ')}): {found.form}"
+    shown = (
+        lines if whole or len(lines) <= _SHOWN else [*lines[: _SHOWN - 1], f"… {len(lines) - _SHOWN + 1} more lines"]
+    )
+    kind = example.kind.replace("_", " ")
+    head = f"{example.format}: {example.document}, lines {example.lines}{repaired} ({kind}): {found.form}"
     reason = [f"  because: {example.because}"] if example.because else []
     place = (found.error or "").split("\n", 1)[0]
     stop = [f"  {'reading' if found.form == REFUSED else 'the canonical grammar'} stops: {place}"] if place else []

@@ -20,9 +20,16 @@ from constrained.research.trace import trace as run_trace
 
 
 def trace(
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")] = None,
-    format: FormatOption = None, schema: SchemaOption = None, regex: RegexOption = None, lark: LarkOption = None, choice: TextsOption = None,
-    tools: ToolsOption = None, tool_choice: ChoiceOption = "auto",
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")
+    ] = None,
+    format: FormatOption = None,
+    schema: SchemaOption = None,
+    regex: RegexOption = None,
+    lark: LarkOption = None,
+    choice: TextsOption = None,
+    tools: ToolsOption = None,
+    tool_choice: ChoiceOption = "auto",
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = PROMPT,
     html: Annotated[str | None, typer.Option("--html", help="Write a page that shows it, and nothing else.")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
@@ -42,7 +49,15 @@ def trace(
     language_model, tokenizer = read_model(model)
     constraint = compile(grammar, Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size))
     text = prompt_text(tokenizer, prompt, definitions, format)
-    found = run_trace(constraint, language_model, text, tokenizer=tokenizer, max_new_tokens=max_tokens, temperature=temperature, seed=seed)
+    found = run_trace(
+        constraint,
+        language_model,
+        text,
+        tokenizer=tokenizer,
+        max_new_tokens=max_tokens,
+        temperature=temperature,
+        seed=seed,
+    )
     if html is not None:
         found.save(html)
         typer.echo(f"{html}: {figures(found)}")
@@ -57,6 +72,13 @@ def _print(found: Trace) -> None:
     for step in found.steps:
         rather = ", ".join(f"{each.text!r} {each.probability:.0%}" for each in step.forbidden[:2])
         bits = f"{step.entropy_before:.2f} → {step.entropy_after:.2f}"
-        table.add_row(repr(step.text), "" if step.kind == "free" else step.kind, str(step.allowed), f"{step.removed:.1%}", bits, rather)
+        table.add_row(
+            repr(step.text),
+            "" if step.kind == "free" else step.kind,
+            str(step.allowed),
+            f"{step.removed:.1%}",
+            bits,
+            rather,
+        )
     console().print(table)
     typer.echo(figures(found))

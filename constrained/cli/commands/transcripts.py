@@ -29,19 +29,36 @@ class Kind(StrEnum):
     TOOL_CALL = "tool_call"
 
 
-FileArgument = Annotated[str, typer.Argument(help="File in UTF-8, every character of which counts; - reads standard input.")]
+FileArgument = Annotated[
+    str, typer.Argument(help="File in UTF-8, every character of which counts; - reads standard input.")
+]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Only what would be generated, to the letter.")]
-PromptOption = Annotated[str, typer.Option("--prompt", help="What the prompt holds of the turn, behind the assistant's header.")]
-OptionsOption = Annotated[list[str] | None, typer.Option("--option", "-o", help="NAME=JSON, an option of the format or of reading; repeatable.")]
+PromptOption = Annotated[
+    str, typer.Option("--prompt", help="What the prompt holds of the turn, behind the assistant's header.")
+]
+OptionsOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", help="NAME=JSON, an option of the format or of reading; repeatable."),
+]
 
 
 def validate(
-    file: FileArgument = "-", format: FormatOption = None,
-    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.CONVERSATION, tools: ToolsOption = None,
-    tool_choice: ChoiceOption = "auto", strict: StrictOption = False, prompt: PromptOption = "", option: OptionsOption = None,
-    jsonl: Annotated[str | None, typer.Option("--jsonl", help="File of texts, one JSON object a line: format, kind, text, tools, options.")] = None,
+    file: FileArgument = "-",
+    format: FormatOption = None,
+    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.CONVERSATION,
+    tools: ToolsOption = None,
+    tool_choice: ChoiceOption = "auto",
+    strict: StrictOption = False,
+    prompt: PromptOption = "",
+    option: OptionsOption = None,
+    jsonl: Annotated[
+        str | None,
+        typer.Option("--jsonl", help="File of texts, one JSON object a line: format, kind, text, tools, options."),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Say all that is wrong, not only what is first.")] = False,
-    ray: RayOption = 0, out: OutOption = None, as_json: JsonOption = False,
+    ray: RayOption = 0,
+    out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Say whether a text is one of a chat format's; exit code 1 and the place where it is not."""
     if jsonl is not None:
@@ -66,9 +83,13 @@ def validate(
 
 
 def parse(
-    file: FileArgument = "-", format: FormatOption = None,
-    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.ASSISTANT_TURN, tools: ToolsOption = None,
-    strict: StrictOption = False, prompt: PromptOption = "", option: OptionsOption = None,
+    file: FileArgument = "-",
+    format: FormatOption = None,
+    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.ASSISTANT_TURN,
+    tools: ToolsOption = None,
+    strict: StrictOption = False,
+    prompt: PromptOption = "",
+    option: OptionsOption = None,
     partial: Annotated[bool, typer.Option("--partial", help="The text is the beginning of one.")] = False,
 ) -> None:
     """Print what a text says, as JSON: a message, a list of messages, or a call."""
@@ -89,7 +110,9 @@ def _text(file: str) -> str:
         return data.decode()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConstrainedError(f"cannot read {file}", because=reason.lower(), instead="give the path of a UTF-8 file") from error
+        raise ConstrainedError(
+            f"cannot read {file}", because=reason.lower(), instead="give the path of a UTF-8 file"
+        ) from error
 
 
 def options_of(words: list[str] | None) -> dict[str, Any]:
@@ -122,7 +145,7 @@ def _read(chat: ChatFormat, text: str, kind: str, tools: Any, options: dict[str,
         raise ConstrainedError("an option cannot be used here", because=str(error)) from error
 
 
-# -- files of texts -----------------------------------------------------------------------------------------------------------
+# -- files of texts ----------------------------------------------------------------------------------------------------
 
 
 def judge(strict: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -154,8 +177,14 @@ def _rows(path: str) -> Iterator[dict[str, Any]]:
                 row = json.loads(line)
             except ValueError as error:
                 raise ConstrainedError(f"{path} is not JSON", where=f"line {number}", because=str(error)) from error
-            if not isinstance(row, dict) or not isinstance(row.get("text"), str) or not isinstance(row.get("format"), str):
-                raise ConstrainedError(f"{path} holds no text", where=f"line {number}", instead='{"format": …, "kind": …, "text": …}')
+            if (
+                not isinstance(row, dict)
+                or not isinstance(row.get("text"), str)
+                or not isinstance(row.get("format"), str)
+            ):
+                raise ConstrainedError(
+                    f"{path} holds no text", where=f"line {number}", instead='{"format": …, "kind": …, "text": …}'
+                )
             yield {"id": str(number), **row}
 
 
@@ -166,7 +195,9 @@ def _said(row: dict[str, Any], *, strict: bool) -> dict[str, Any]:
     if prompt:
         options["prompt"] = prompt
     try:
-        found = _read(ChatFormat.load(row["format"]), row["text"], row.get("kind", "conversation"), row.get("tools"), options)
+        found = _read(
+            ChatFormat.load(row["format"]), row["text"], row.get("kind", "conversation"), row.get("tools"), options
+        )
     except Rejected as error:
         return {"id": row["id"], "valid": False, "calls": None, "error": _described(error)}
     except ConstrainedError as error:
@@ -188,13 +219,30 @@ def _plain(found: Any) -> Any:
     if isinstance(found, ToolCall):
         return {"name": found.name, "arguments": found.arguments} | ({"id": found.id} if found.id is not None else {})
     assert isinstance(found, Message)
-    said: dict[str, Any] = {"role": found.role, "name": found.name, "content": found.content, "thoughts": found.thoughts or None}
+    said: dict[str, Any] = {
+        "role": found.role,
+        "name": found.name,
+        "content": found.content,
+        "thoughts": found.thoughts or None,
+    }
     said |= {"tool_calls": _plain(found.tool_calls), "stop": found.stop}
     return {key: value for key, value in said.items() if value is not None}
 
 
 def _described(error: Rejected) -> dict[str, Any]:
-    keys = ("layer", "position", "line", "column", "message", "call", "pointer", "expected", "rule", "keyword", "schema_pointer")
+    keys = (
+        "layer",
+        "position",
+        "line",
+        "column",
+        "message",
+        "call",
+        "pointer",
+        "expected",
+        "rule",
+        "keyword",
+        "schema_pointer",
+    )
     found = {key: getattr(error, key) for key in keys if getattr(error, key) is not None}
     if "message" in found:
         found["message_number"] = found.pop("message")

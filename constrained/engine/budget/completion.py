@@ -1,13 +1,15 @@
 """The automaton of a constraint → how it gets to its end from each state, in tokens: what a budget asks.
 
-The compiled kernel numbers its states and keeps what they mean to itself, so the states are followed here once more, by the readable twin:
-a state is a set of readings, a reading a machine state and a stack, and the shortest way out of a reading is that of its machine state and
-then those of its frames (`shortest_ways`).  A way is spelled in as few tokens as its bytes allow.  That is an upper bound of the fewest tokens that
-end the word: another way, longer in bytes, may be shorter in tokens.
+The compiled kernel numbers its states and keeps what they mean to itself, so the states are followed here once more, by
+the readable twin: a state is a set of readings, a reading a machine state and a stack, and the shortest way out of a
+reading is that of its machine state and then those of its frames (`shortest_ways`).  A way is spelled in as few tokens
+as its bytes allow.  That is an upper bound of the fewest tokens that end the word: another way, longer in bytes, may be
+shorter in tokens.
 
-For a mask it takes the ways out behind every token.  `Completions.beyond` walks the trie level by level, all nodes of a level at once, and
-so learns which few states the tokens lead to; then each state is asked once.  Where only bytes lie below a node that lead back to its state
-(`tokens.byte_classes`), nobody walks.  What is kept is the longest way out behind any token, and as long as that fits, no token has to be looked at.
+For a mask it takes the ways out behind every token.  `Completions.beyond` walks the trie level by level, all nodes of a
+level at once, and so learns which few states the tokens lead to; then each state is asked once.  Where only bytes lie
+below a node that lead back to its state (`tokens.byte_classes`), nobody walks.  What is kept is the longest way out
+behind any token, and as long as that fits, no token has to be looked at.
 
 Tests: tests/test_budget.py.
 """
@@ -43,7 +45,10 @@ ENDLESS = 1 << 30  # length of a way that is not known
 _KEPT = 16  # states whose tokens are kept with where they lead
 _MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
 _MOST_ENDS = 20_000
-ASCII_KINDS = [(bit, bytes(byte for byte in range(128) if int(BITS[byte]) == bit)) for bit in sorted({int(BITS[byte]) for byte in range(128)})]
+ASCII_KINDS = [
+    (bit, bytes(byte for byte in range(128) if int(BITS[byte]) == bit))
+    for bit in sorted({int(BITS[byte]) for byte in range(128)})
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,8 @@ class Successors:
 class Completions:
     """The ways out of one constraint's states; shared by its matchers, which hold states of `tracker`.
 
-    Invariant: what is kept depends on the state alone, so matchers that share this and matchers that do not get the same answers.
+    Invariant: what is kept depends on the state alone, so matchers that share this and matchers that do not get the
+    same answers.
     Threads: two may compute the same thing twice.
     """
 
@@ -66,24 +72,32 @@ class Completions:
         self._vocabulary = vocabulary
         self._ways = Ways(vocabulary.special)
         self.tracker = Lookahead(
-            vocabulary, self._ways, specials=vocabulary.special, max_configurations=max_configurations, max_bytes=_MOST_BYTES)
+            vocabulary,
+            self._ways,
+            specials=vocabulary.special,
+            max_configurations=max_configurations,
+            max_bytes=_MOST_BYTES,
+        )
         self.start = self.tracker.start_at(root, nullable)
         texts = vocabulary.by_text
         self.bytewise = all(bytes([byte]) in texts for byte in range(256))  # then a way has no more tokens than symbols
         self._frames: dict[Frame, Way | None] = {}
         self._known: dict[int, Way | None] = {}
         self._tokens: dict[int, tuple[int, ...] | None] = {}
-        self._ends: dict[Way, tuple[int, int, int]] = {}  # of ways: the fewest tokens that spell it, the first of these, and its bytes
+        # of ways: the fewest tokens that spell it, the first of these, and its bytes
+        self._ends: dict[Way, tuple[int, int, int]] = {}
         self._longest: dict[int, int] = {}
         self._looping: dict[int, int] = {}
         self._successors: OrderedDict[int, Successors] = OrderedDict()
 
     def is_full(self) -> bool:
         """Say whether it holds so much that matchers should go on in a fresh one."""
-        held = 200 * (len(self._ways) + len(self._known) + len(self._frames)) + 100 * (len(self._tokens) + len(self._longest))
+        held = 200 * (len(self._ways) + len(self._known) + len(self._frames)) + 100 * (
+            len(self._tokens) + len(self._longest)
+        )
         return self.tracker.cached_bytes() + held > _MOST_BYTES
 
-    # -- ways out -----------------------------------------------------------------------------------------------------------
+    # -- ways out ------------------------------------------------------------------------------------------------------
 
     def way(self, state: int) -> Way | None:
         """Return the shortest way from a state to the end of a word; None: none is known."""
@@ -101,7 +115,9 @@ class Completions:
         return ENDLESS if way is None else len(way)
 
     def tokens(self, state: int) -> tuple[int, ...] | None:
-        """Return the shortest way in as few tokens as spell it; None: none is known, or the vocabulary cannot spell it."""
+        """Return the shortest way in as few tokens as spell it; None: none is known, or the vocabulary cannot spell
+        it.
+        """
         if state not in self._tokens:
             way = self.way(state)
             self._tokens[state] = None if way is None else self._spelled(way)
@@ -131,8 +147,15 @@ class Completions:
             assert isinstance(machine, TextAt)
             target = self._like(after, after.after_text(SOME))
             return None if target is None else _joined(self._ways.rest(machine), self._ways.of(target))
-        places = [("", machine)] if isinstance(machine, TextAt) else [
-            (symbols(spelling.opening), TextAt(spelling, part)) for spelling, part in variants(machine.surface, machine.language) if part is not None]
+        places = (
+            [("", machine)]
+            if isinstance(machine, TextAt)
+            else [
+                (symbols(spelling.opening), TextAt(spelling, part))
+                for spelling, part in variants(machine.surface, machine.language)
+                if part is not None
+            ]
+        )
         found = []
         for opening, at in places:
             record = None if frame.record is None else frame.record + opening.encode("latin-1")
@@ -143,7 +166,9 @@ class Completions:
         return min(found, key=order, default=None)
 
     def _like(self, after: Dispatch, target: State | None) -> State | None:
-        """Return the state after any other text, if its way out is that of `target` too; it is the same for all texts."""
+        """Return the state after any other text, if its way out is that of `target` too; it is the same for all
+        texts.
+        """
         if target is None or not after.alike:
             return target
         other = after.after_text(None)
@@ -162,7 +187,7 @@ class Completions:
             way = self._frames[inner] = _joined(self._ways.of(inner.after), way)
         return way
 
-    # -- tokens ---------------------------------------------------------------------------------------------------------------
+    # -- tokens --------------------------------------------------------------------------------------------------------
 
     def _spelled(self, way: Way) -> tuple[int, ...] | None:
         """Return the fewest tokens that spell a way: shortest paths from the end.
@@ -175,7 +200,8 @@ class Completions:
         first = next((at for at in range(len(way)) if way[at:] in known), len(way))
         spend(1 + (len(way) - first))
         data = bytes([min(ord(symbol), 255) for symbol in way])
-        end = next((at for at in range(first, len(way)) if ord(way[at]) > 255), len(way))  # of the bytes before the next special token
+        # of the bytes before the next special token
+        end = next((at for at in range(first, len(way)) if ord(way[at]) > 255), len(way))
         for at in range(first - 1, -1, -1):
             best = (ENDLESS, 0, 0)
             if ord(way[at]) > 255:
@@ -198,10 +224,12 @@ class Completions:
     def _count(self, way: Way) -> int:
         return self._ends[way][0] if way else 0
 
-    # -- what a budget forbids ----------------------------------------------------------------------------------------------
+    # -- what a budget forbids -----------------------------------------------------------------------------------------
 
     def after(self, state: int, token: int) -> int:
-        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see `lookahead`."""
+        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see
+        `lookahead`.
+        """
         after = state
         for byte in self._vocabulary.tokens[token] or b"":
             after = self.tracker.look_byte(after, byte)
@@ -217,7 +245,9 @@ class Completions:
         return known > most
 
     def beyond(self, state: int, most: int, allowed: Allowed, *, nearer: bool) -> npt.NDArray[np.int32]:
-        """Return the tokens behind which no way out of at most `most` tokens is known; nearer: also those that lead away from the end."""
+        """Return the tokens behind which no way out of at most `most` tokens is known; nearer: also those that lead
+        away from the end.
+        """
         found = self.successors(state, allowed)
         length = self.length(state) if nearer else ENDLESS
         out = np.array([not self.fits(after, most) or self.length(after) > length for after in found.states], np.bool_)
@@ -236,8 +266,9 @@ class Completions:
     def _walked(self, state: int, allowed: Allowed) -> Successors:
         """Return what `after` says of all tokens that may come next.
 
-        The trie is walked a level at a time, from `frontier`, the nodes of a level that have nodes below and are alive; `above` are their
-        states, as places in `states`.  Invariant: `at[node]` is the place of the state at a node, 0: DEAD.
+        The trie is walked a level at a time, from `frontier`, the nodes of a level that have nodes below and are alive;
+        `above` are their states, as places in `states`.  Invariant: `at[node]` is the place of the state at a node, 0:
+        DEAD.
         """
         levels, _, owners = self._vocabulary.levels
         trie, states, places = self._vocabulary.trie, [DEAD, state], {DEAD: 0, state: 1}
@@ -246,7 +277,9 @@ class Completions:
         loops = np.array([0, self._loops(state)], np.uint64)
         frontier, above = np.zeros(0, np.int32), np.ones(0, np.int32)
         for depth, level in enumerate(levels):
-            nodes, before = (level, np.ones(len(level), np.int32)) if depth == 0 else _below(trie, level, frontier, above)
+            nodes, before = (
+                (level, np.ones(len(level), np.int32)) if depth == 0 else _below(trie, level, frontier, above)
+            )
             if not len(nodes):
                 break
             spend(20 + len(nodes) // 200)
@@ -288,7 +321,9 @@ class Completions:
         return table[keys]
 
     def _loops(self, state: int) -> int:
-        """Return the kinds of characters that lead from a state back to it, as bits; none where "a" does not, to save the trouble."""
+        """Return the kinds of characters that lead from a state back to it, as bits; none where "a" does not, to save
+        the trouble.
+        """
         if state in self._looping:
             return self._looping[state]
         found = 0
@@ -319,7 +354,11 @@ def known_tokens(known: Completions, state: int) -> tuple[int, ...]:
     if tokens is not None:
         return tokens
     if known.way(state) is None:
-        raise LimitExceeded("no way to the end of a word is known", because="the texts that were tried are used up", instead="a matcher without a budget")
+        raise LimitExceeded(
+            "no way to the end of a word is known",
+            because="the texts that were tried are used up",
+            instead="a matcher without a budget",
+        )
     raise LimitExceeded(
         "the shortest way to the end of a word cannot be spelled", because="the vocabulary has no tokens for its bytes",
         instead="a tokenizer with a token for every byte, or a matcher without a budget",

@@ -1,14 +1,17 @@
 """The plain automaton, with a way to look ahead that does not tell apart texts that nothing tells apart.
 
-Keys that no schema names, and strings of arrays whose items must be distinct, are remembered: every token inside one leads to a state of
-its own, 100,000 of them for a large vocabulary.  To look ahead over a token it is enough to know the few texts that a shortest way out
-would write, its *candidates*, and those that are refused: a text that can become none of these is forgotten, and when it ends it
-counts as one special text, `SOME`.  So the states behind all tokens are a few dozen, and their shortest ways are ways of the real states: they
-write candidates, of which it is known exactly which are used.
+Keys that no schema names, and strings of arrays whose items must be distinct, are remembered: every token inside one
+leads to a state of its own, 100,000 of them for a large vocabulary.  To look ahead over a token it is enough to know
+the few texts that a shortest way out would write, its *candidates*, and those that are refused: a text that can become
+none of these is forgotten, and when it ends it counts as one special text, `SOME`.  So the states behind all tokens are
+a few dozen, and their shortest ways are ways of the real states: they write candidates, of which it is known exactly
+which are used.
 
-A second such text in one token finds `SOME` used and is refused: such tokens look dead, and whoever asks has to step them exactly.
+A second such text in one token finds `SOME` used and is refused: such tokens look dead, and whoever asks has to step
+them exactly.
 
-Invariant: `look_byte` reaches a live state only if `step_byte` does, and a way that `completion` finds there is a way from the real state.
+Invariant: `look_byte` reaches a live state only if `step_byte` does, and a way that `completion` finds there is a way
+from the real state.
 Tests: tests/test_budget.py, on vocabularies whose tokens begin and end keys and items.
 """
 
@@ -29,13 +32,22 @@ SOME = "\uffff some text"  # stands for a text that was forgotten
 FORGOTTEN = b"\xff"  # a record that stands for any: no text begins with this byte
 MOST_CANDIDATES = 64
 _CONTINUING = bytes(range(0x80, 0xC0))
-_PLAIN = {1: 0x20, 2: 0x1, 3: 0x1}  # by bytes to come: first bits of characters after which any continuation may come: U+0800, U+1000, U+40000
+# by bytes to come: first bits of characters after which any continuation may come: U+0800, U+1000, U+40000
+_PLAIN = {1: 0x20, 2: 0x1, 3: 0x1}
 
 
 class Lookahead(PlainKernel):
     """`PlainKernel` with `look_byte`; states of both kinds of steps are numbered alike."""
 
-    def __init__(self, vocabulary: Vocabulary, ways: Ways, *, specials: Mapping[str, int], max_configurations: int, max_bytes: int) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        ways: Ways,
+        *,
+        specials: Mapping[str, int],
+        max_configurations: int,
+        max_bytes: int,
+    ) -> None:
         super().__init__(vocabulary, specials=specials, max_configurations=max_configurations, max_bytes=max_bytes)
         self._ways = ways
         self._looks: dict[tuple[int, int], int] = {}
@@ -46,7 +58,9 @@ class Lookahead(PlainKernel):
         self._told: dict[Dispatch, set[str]] = {}
 
     def look_byte(self, state: int, byte: int) -> int:
-        """Return the state after one byte, as far as it has to be told from others; DEAD also where a second text would be forgotten."""
+        """Return the state after one byte, as far as it has to be told from others; DEAD also where a second text would
+        be forgotten.
+        """
         known = self._looks.get((state, byte))
         if known is None:
             moved = [self._forgot((self._merged(machine), frame)) for machine, frame in self._moved(state, byte)]
@@ -61,10 +75,14 @@ class Lookahead(PlainKernel):
         return known
 
     def cached_bytes(self) -> int:
-        return super().cached_bytes() + 200 * (len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles))
+        return super().cached_bytes() + 200 * (
+            len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles)
+        )
 
     def _reads(self, machine: State | TextAt) -> bool:
-        """As the twin says, without trying all bytes: no position inside a text is dead, so inside a character or quotes something follows."""
+        """As the twin says, without trying all bytes: no position inside a text is dead, so inside a character or
+        quotes something follows.
+        """
         if isinstance(machine, TextAt) and (machine.place != BODY or machine.spelling.closing >= 0):
             return machine.place != DONE
         known = self._reading.get(machine)
@@ -73,7 +91,9 @@ class Lookahead(PlainKernel):
         return known
 
     def _merged(self, machine: State | TextAt) -> State | TextAt:
-        """Return a position that goes on alike: inside a character, which one it is matters only where some lead elsewhere than others."""
+        """Return a position that goes on alike: inside a character, which one it is matters only where some lead
+        elsewhere than others.
+        """
         if not isinstance(machine, TextAt) or machine.place != UTF8:
             return machine
         found = self._alike.get(machine)
@@ -85,9 +105,11 @@ class Lookahead(PlainKernel):
         return found
 
     def looping_kinds(self, state: int) -> int:
-        """Return the kinds of characters beyond ASCII that lead from a state back to it, as bits; see `tokens.byte_classes`.
+        """Return the kinds of characters beyond ASCII that lead from a state back to it, as bits; see
+        `tokens.byte_classes`.
 
-        Invariant: "a" leads back to it.  Known of states of one text, beside which nothing reads "a" or bytes beyond ASCII.
+        Invariant: "a" leads back to it.  Known of states of one text, beside which nothing reads "a" or bytes beyond
+        ASCII.
         """
         configs = self.configurations(state)
         reading = [config for config in configs if isinstance(config[0], TextAt) or any(
@@ -95,13 +117,19 @@ class Lookahead(PlainKernel):
         if len(reading) != 1:
             return 0
         ((machine, frame),) = reading
-        if not isinstance(machine, TextAt) or machine.place != BODY or (frame is not None and frame.record not in (None, FORGOTTEN)):
+        if (
+            not isinstance(machine, TextAt)
+            or machine.place != BODY
+            or (frame is not None and frame.record not in (None, FORGOTTEN))
+        ):
             return 0
         edges = [(low, high) for low, high, target in machine.language.edges() if target == machine.language]
         found = 0
         for low, high in LEADS:
             points = clip(SCALARS, low, high)
-            if clip(machine.spelling.raw, low, high) == points and all(any(a <= first and last <= b for a, b in edges) for first, last in points):
+            if clip(machine.spelling.raw, low, high) == points and all(
+                any(a <= first and last <= b for a, b in edges) for first, last in points
+            ):
                 found |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
         return found
 
@@ -115,7 +143,12 @@ class Lookahead(PlainKernel):
         assert surface is not None
         if record.startswith(FORGOTTEN):
             return machine, self._frame(after, surface, FORGOTTEN, frame.parent)
-        if not after.alike or not isinstance(machine, TextAt) or machine.accepting or self._matters(machine, after, record):
+        if (
+            not after.alike
+            or not isinstance(machine, TextAt)
+            or machine.accepting
+            or self._matters(machine, after, record)
+        ):
             return config
         return machine, self._frame(after, surface, FORGOTTEN, frame.parent)
 
@@ -130,7 +163,9 @@ class Lookahead(PlainKernel):
         return decode(at.spelling.surface, record + bytes([at.spelling.closing])) in self._beginnings(after)
 
     def _beginnings(self, after: Dispatch) -> set[str]:
-        """Return all beginnings of the texts that are refused, and of the first ones that a shortest way would write instead."""
+        """Return all beginnings of the texts that are refused, and of the first ones that a shortest way would write
+        instead.
+        """
         known = self._told.get(after)
         if known is None:
             texts = [*after.special, *self._ways.candidates(self._callees[after], after.special, MOST_CANDIDATES)]
@@ -150,7 +185,9 @@ class Lookahead(PlainKernel):
 
 
 def _only_target(at: TextAt) -> Language | None:
-    """Return where all characters lead that a position inside UTF-8 may become; None where they are not all allowed, or lead apart."""
+    """Return where all characters lead that a position inside UTF-8 may become; None where they are not all allowed, or
+    lead apart.
+    """
     points = at.pending()
     if at.value == 0 or len(points) != 1 or points[0][1] - points[0][0] + 1 != 1 << 6 * at.left:
         return None

@@ -1,18 +1,20 @@
 """A matcher whose words have at most n tokens, and which can always finish.
 
-A token is allowed where the plain mask allows it *and* a completion within the tokens that remain after it is known.  Two kinds are known:
-the shortest way out of the state after the token (`completion`), and what is left of the completion that the matcher has kept so far.
-The second makes it a guarantee, although ways out are upper bounds: the next token of the kept completion is always allowed, and what
-follows it fits, because the whole did.
+A token is allowed where the plain mask allows it *and* a completion within the tokens that remain after it is known.
+Two kinds are known: the shortest way out of the state after the token (`completion`), and what is left of the
+completion that the matcher has kept so far. The second makes it a guarantee, although ways out are upper bounds: the
+next token of the kept completion is always allowed, and what follows it fits, because the whole did.
 
     kept(s0) = C(s0)        kept(s·t) = the shorter of kept(s) without its first token, if that is t, and C(s·t)
-    allowed(s, t)  <=>  plain mask, and (t = kept(s)[0] or |C(s·t)| <= remaining − 1)              C: the shortest way out, in tokens
+    allowed(s, t)  <=>  plain mask, and (t = kept(s)[0] or |C(s·t)| <= remaining − 1)              C: the shortest way
+    out, in tokens
 
-What it does to the distribution: nothing as long as the longest way out behind any token, in bytes, fits into what remains: the
-mask is then the plain one.  Nearer to the end the tokens that would lead too far are missing, and the model's probabilities of the others are
-scaled up; at the very end one token is left.  So a text may end more abruptly than the model would have ended it.  `soft_close=k` begins
-earlier: when the known completion and k tokens more would use up the budget, no token may lead away from the end, so that strings can be
-brought to an end in the model's words, while nothing new is opened.
+What it does to the distribution: nothing as long as the longest way out behind any token, in bytes, fits into what
+remains: the mask is then the plain one.  Nearer to the end the tokens that would lead too far are missing, and the
+model's probabilities of the others are scaled up; at the very end one token is left.  So a text may end more abruptly
+than the model would have ended it.  `soft_close=k` begins earlier: when the known completion and k tokens more would
+use up the budget, no token may lead away from the end, so that strings can be brought to an end in the model's words,
+while nothing new is opened.
 
 Tokens are those of the word: a stop token that the grammar does not name is not counted, one that it names is.
 
@@ -45,8 +47,8 @@ Place = tuple[int, "tuple[int, ...] | None"]  # state of the tracker; the comple
 class BudgetedMatcher(Matcher):
     """A cursor over a constraint with a bound on the tokens of its words; see `Constraint.matcher`.
 
-    Invariant: the completion of each place has no more tokens than remain there.  `_places[i]` is the place after i tokens; places may
-    be missing at the end, where they are computed when they are next asked for.
+    Invariant: the completion of each place has no more tokens than remain there.  `_places[i]` is the place after i
+    tokens; places may be missing at the end, where they are computed when they are next asked for.
     """
 
     __slots__ = ("budget", "soft_close", "_completions", "_places")
@@ -59,7 +61,8 @@ class BudgetedMatcher(Matcher):
         least = self._worked(self._completion)
         if len(least) > self.budget:
             raise LimitExceeded(
-                f"a budget of {self.budget:,} tokens is too small", because=f"the shortest word that is known has {len(least):,} tokens",
+                f"a budget of {self.budget:,} tokens is too small",
+                because=f"the shortest word that is known has {len(least):,} tokens",
                 instead=f"{len(least):,} or more, see Constraint.min_tokens",
             )
 
@@ -68,7 +71,7 @@ class BudgetedMatcher(Matcher):
         """How many tokens the word may still have."""
         return self.budget - len(self._path) // 2
 
-    # -- what may come --------------------------------------------------------------------------------------------------------
+    # -- what may come -------------------------------------------------------------------------------------------------
 
     def fill_mask(self, bitmask: Any, row: int = 0) -> None:
         array = bitmask if type(bitmask) is np.ndarray else as_array(bitmask)
@@ -77,7 +80,9 @@ class BudgetedMatcher(Matcher):
             self._worked(partial(self._restrict, array[number(row)]))
 
     def accepts(self, token: int) -> bool:
-        return super().accepts(token) and self._worked(partial(self._admits, checked_token(self.constraint.vocabulary, token)))
+        return super().accepts(token) and self._worked(
+            partial(self._admits, checked_token(self.constraint.vocabulary, token))
+        )
 
     def forced_tokens(self) -> list[int]:
         """As `Matcher.forced_tokens`: those that the budget allows."""
@@ -97,7 +102,7 @@ class BudgetedMatcher(Matcher):
     def shortest_completion(self) -> list[int]:
         return [] if self._path[-1] < 0 else list(self._worked(self._completion))
 
-    # -- what has come --------------------------------------------------------------------------------------------------------
+    # -- what has come -------------------------------------------------------------------------------------------------
 
     def advance(self, token: int) -> None:
         if self._path[-1] >= 0:
@@ -127,7 +132,7 @@ class BudgetedMatcher(Matcher):
     def __reduce__(self) -> tuple[Any, ...]:
         return _read_again, (self.constraint, self.budget, self.soft_close, self.tokens)
 
-    # -- internals ------------------------------------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------------------------------
 
     def _place(self) -> Place:
         """Return the present place, after computing those that are missing."""
@@ -165,7 +170,11 @@ class BudgetedMatcher(Matcher):
     def _is_near(self, at: int) -> bool:
         """Say whether the mask may have to be restricted after `at` tokens."""
         place = self._places[at]
-        return self._completions.is_near(place[0], self.budget - at - 1, partial(self._allowed, at)) or place[1] is not None or self._is_closing(at)
+        return (
+            self._completions.is_near(place[0], self.budget - at - 1, partial(self._allowed, at))
+            or place[1] is not None
+            or self._is_closing(at)
+        )
 
     def _is_closing(self, at: int) -> bool:
         place, known, remaining = self._places[at], self._completions, self.budget - at
@@ -185,7 +194,9 @@ class BudgetedMatcher(Matcher):
         if not self._is_near(at):
             return
         unsigned, kept = bits.view(np.uint32), self._kept(place)
-        forbidden = self._completions.beyond(place[0], self.budget - at - 1, partial(self._allowed, at), nearer=self._is_closing(at))
+        forbidden = self._completions.beyond(
+            place[0], self.budget - at - 1, partial(self._allowed, at), nearer=self._is_closing(at)
+        )
         forbidden = forbidden[forbidden != kept[0]] if kept else forbidden
         np.bitwise_and.at(unsigned, forbidden >> 5, ~(np.uint32(1) << (forbidden & 31).astype(np.uint32)))
 
@@ -203,9 +214,11 @@ class BudgetedMatcher(Matcher):
     def _refusal(self, token: int) -> Rejected:
         vocabulary = self.constraint.vocabulary
         closing = self._worked(lambda: self._is_closing(len(self._path) // 2))
-        because = f"the budget leaves {self.remaining:,} tokens, and no way to the end of a word is known that is short enough after it"
+        leaves = f"the budget leaves {self.remaining:,} tokens"
+        because = f"{leaves}, and no way to the end of a word is known that is short enough after it"
         if closing:
-            because = f"the budget leaves {self.remaining:,} tokens, and soft_close={self.soft_close} allows none that lead away from the end of the word"
+            only = f"soft_close={self.soft_close} allows none that lead away from the end of the word"
+            because = f"{leaves}, and {only}"
         return Rejected(
             f"token {token} {token_name(vocabulary, token)} is not allowed", because=because,
             instead="shortest_completion() shows how the word can end", position=len(self.text()),
@@ -214,7 +227,9 @@ class BudgetedMatcher(Matcher):
 
 def _checked(value: object, name: str) -> int:
     if (found := number(value)) < 0:
-        raise ConstrainedError(f"{name} is a number of tokens", because=f"it is {shown(value)}", instead="an int, 0 or more")
+        raise ConstrainedError(
+            f"{name} is a number of tokens", because=f"it is {shown(value)}", instead="an int, 0 or more"
+        )
     return found
 
 

@@ -1,17 +1,19 @@
 """Machine states → their shortest ways out: the word of fewest bytes that leads from a state to its end.
 
-A way is a `str` of symbols: a byte is the character of the same number, a special token the character 256 + id.  Both count one.  Of several
-shortest ways the first in the order of symbols is taken, so that an answer does not depend on what was asked before.
+A way is a `str` of symbols: a byte is the character of the same number, a special token the character 256 + id.  Both
+count one.  Of several shortest ways the first in the order of symbols is taken, so that an answer does not depend on
+what was asked before.
 
-The machines are infinite and call each other, so distances cannot be tabled.  `Ways.of` searches best first, over items "from entry e a word
-w leads to state q", the shortest w first; a call enters its callee as an entry of its own, once, and all who wait there go on when the
-callee's first (so its shortest) word is complete.  Words only grow, so this is Knuth's generalisation of Dijkstra's algorithm, and exact.
-Ways of entries are kept; ways of stacks are put together from those of their frames.
+The machines are infinite and call each other, so distances cannot be tabled.  `Ways.of` searches best first, over items
+"from entry e a word w leads to state q", the shortest w first; a call enters its callee as an entry of its own, once,
+and all who wait there go on when the callee's first (so its shortest) word is complete.  Words only grow, so this is
+Knuth's generalisation of Dijkstra's algorithm, and exact. Ways of entries are kept; ways of stacks are put together
+from those of their frames.
 
-Three places take a short way instead of the shortest, to bound the search: of a range of characters the one that a reader would expect stands
-for all that are spelled as shortly; an object takes the first required key that is missing (`State.way_out`); behind a text that has to
-differ from earlier ones the first few candidates are tried, shortest first; of a set of texts, each with a continuation of its own, the 16
-shortest.
+Three places take a short way instead of the shortest, to bound the search: of a range of characters the one that a
+reader would expect stands for all that are spelled as shortly; an object takes the first required key that is missing
+(`State.way_out`); behind a text that has to differ from earlier ones the first few candidates are tried, shortest
+first; of a set of texts, each with a continuation of its own, the 16 shortest.
 
 Tests: tests/test_budget.py, against breadth-first search over the automaton.
 Source: Knuth 1977, A generalization of Dijkstra's algorithm; the search order of A* parsing, Klein and Manning 2003.
@@ -34,7 +36,8 @@ from constrained.work import place, spend
 Way = str  # symbols, see above
 # The states of an entry that a word came through, the last first; the symbols and the remembered texts before each.
 Trail: TypeAlias = "tuple[int, State, int, Trail] | None"
-EXPECTED = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,-_:/"  # characters to write where any would do, first ones first
+# characters to write where any would do, first ones first
+EXPECTED = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,-_:/"
 _FEW, _MANY = 12, 400  # characters of one range that are tried for texts that have to differ
 _TRIED = 4_000  # texts that are tried where each has to differ from earlier ones
 _MOST_LABELS = 16
@@ -67,10 +70,11 @@ class Ways:
     def __len__(self) -> int:
         return len(self._of) + len(self._bodies) + len(self._texts)
 
-    # -- machine states -----------------------------------------------------------------------------------------------------
+    # -- machine states ------------------------------------------------------------------------------------------------
 
     def of(self, machine: State) -> Way | None:
-        """Return the shortest way from a machine state to its end, 0 symbols where it accepts; None: all that were tried are used up.
+        """Return the shortest way from a machine state to its end, 0 symbols where it accepts; None: all that were
+        tried are used up.
 
         Cost: some 20 µs for each state that is nearer to the start than the end is; once.
         Raises: LimitExceeded: that is too much work.
@@ -92,7 +96,9 @@ class Ways:
         return None if way is None else (way, self.writes(machine))
 
     def writes(self, machine: State) -> int:
-        """Return how many texts that are remembered (`Dispatch.alike`) the way of a state writes; what was written before matters only to these."""
+        """Return how many texts that are remembered (`Dispatch.alike`) the way of a state writes; what was written
+        before matters only to these.
+        """
         return self._writes.get(machine, 0)
 
     def keep(self, machine: State, way: Way, writes: int) -> None:
@@ -110,14 +116,16 @@ class Ways:
     def special(self, name: str) -> Way:
         return chr(256 + self._specials[name])
 
-    # -- texts ----------------------------------------------------------------------------------------------------------------
+    # -- texts ---------------------------------------------------------------------------------------------------------
 
     def of_text(self, text: Text) -> Way:
         """Return the shortest spelling of any text of a language, quotes included."""
         known = self._of.get(text)
         if known is None:
             parts = [(spelling, part) for spelling, part in variants(text.surface, text.language) if part is not None]
-            known = self._of[text] = min([symbols(spelling.opening) + self.rest(TextAt(spelling, part)) for spelling, part in parts], key=order)
+            known = self._of[text] = min(
+                [symbols(spelling.opening) + self.rest(TextAt(spelling, part)) for spelling, part in parts], key=order
+            )
         return known
 
     def rest(self, at: TextAt) -> Way:
@@ -159,9 +167,13 @@ class Ways:
                 for spelled in _spelled(spelling, low, high, 1):
                     longer = way + spelled
                     heappush(heap, (len(longer) + getattr(target, "short", 0), longer, next(ties), target))
-        raise LimitExceeded("no way out is known", where=place(), because="the surface cannot write any text of the language")
+        raise LimitExceeded(
+            "no way out is known", where=place(), because="the surface cannot write any text of the language"
+        )
 
-    def told(self, at: TextAt, after: Dispatch, record: bytes | None, surface: Surface | MarkerSafe | None) -> Iterator[tuple[Way, State]]:
+    def told(
+        self, at: TextAt, after: Dispatch, record: bytes | None, surface: Surface | MarkerSafe | None
+    ) -> Iterator[tuple[Way, State]]:
         """Yield ways to the end of a text, each with the state that follows this text."""
         if record is None and _set_of(at.language) is not None:
             yield from self._labelled(at, after)
@@ -194,7 +206,9 @@ class Ways:
                     yield begun + written + _closing(whole.spelling), target
 
     def candidates(self, text: Text, used: frozenset[str], most: int) -> list[str]:
-        """Return the first texts that `told` would try, without those that are used: `most` for each way of spelling."""
+        """Return the first texts that `told` would try, without those that are used: `most` for each way of
+        spelling.
+        """
         needed = most * (1 + -(-len(used) // most))
         key = text, needed
         if key not in self._first:
@@ -214,7 +228,16 @@ class Ways:
             if whole.place == DONE:
                 heappush(heap, (len(begun), begun, next(ties), None, None))
             else:
-                heappush(heap, (len(begun) + len(self.body(whole.spelling, whole.language)), begun, next(ties), whole, whole.language))
+                heappush(
+                    heap,
+                    (
+                        len(begun) + len(self.body(whole.spelling, whole.language)),
+                        begun,
+                        next(ties),
+                        whole,
+                        whole.language,
+                    ),
+                )
         tried = 0
         while heap and tried < _TRIED:
             _, way, _, start, language = heappop(heap)
@@ -229,7 +252,9 @@ class Ways:
             for low, high, target in language.edges():
                 for spelled in _spelled(start.spelling, low, high, most):
                     longer = way + spelled
-                    heappush(heap, (len(longer) + len(self.body(start.spelling, target)), longer, next(ties), start, target))
+                    heappush(
+                        heap, (len(longer) + len(self.body(start.spelling, target)), longer, next(ties), start, target)
+                    )
 
 
 class _Search:
@@ -240,7 +265,8 @@ class _Search:
         # length, word, tie break, entry, state (None: the end), trail, how many remembered texts the word writes
         self._heap: list[tuple[int, Way, int, State, State | None, Trail, int]] = []
         self._seen: set[tuple[State, State]] = set()
-        self._waiting: dict[State, list[tuple[Way, State, State, Trail, int]]] = {}  # callee → (word before it, entry, state after it, …)
+        # callee → (word before it, entry, state after it, …)
+        self._waiting: dict[State, list[tuple[Way, State, State, Trail, int]]] = {}
         self._complete: dict[State, tuple[Way, int]] = {}
 
     def run(self, goal: State) -> Way | None:
@@ -272,7 +298,9 @@ class _Search:
         return None
 
     def _end(self, entry: State, way: Way, trail: Trail, writes: int) -> None:
-        """Go on wherever the shortest word of an entry was waited for; the rest of a shortest way is a shortest way, and kept as well."""
+        """Go on wherever the shortest word of an entry was waited for; the rest of a shortest way is a shortest way,
+        and kept as well.
+        """
         self._complete[entry] = way, writes
         while self._hurried and trail is not None:
             length, at, written, trail = trail
@@ -314,7 +342,7 @@ class _Search:
         heappush(self._heap, (len(way), way, next(self._ties), entry, at, trail, writes))
 
 
-# -- characters ---------------------------------------------------------------------------------------------------------------
+# -- characters --------------------------------------------------------------------------------------------------------
 
 
 def order(way: Way) -> tuple[int, Way]:

@@ -12,8 +12,8 @@ Invariant: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bi
 Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when
 `is_full`.
 Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on; so
-whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are immutable and
-copied without the GIL.
+whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are
+immutable and copied without the GIL.
 Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
 """
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
@@ -46,8 +46,10 @@ cdef enum:
 
 
 cdef class Kernel(Masks):
-    """One automaton over root machines and a vocabulary; states are ints; see `engine.twin.automaton.PlainKernel`, the same
-    class to read."""
+    """One automaton over root machines and a vocabulary; states are ints.
+
+    The same class to read: `engine.twin.automaton.PlainKernel`.
+    """
 
     cdef Turnstile turnstile
     cdef dict roots_known           # (root, nullable) -> state

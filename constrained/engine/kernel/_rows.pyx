@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Rows of bitmasks, and numbers, as callers hand them over; `tokens.bitmask` makes the same tests, and words what is wrong."""
+"""Rows of bitmasks, and numbers, as callers hand them over; `tokens.bitmask` makes the same tests."""
 from libc.stdint cimport int32_t
 cimport numpy
 

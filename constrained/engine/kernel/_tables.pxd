@@ -1,10 +1,10 @@
 # cython: language_level=3
 """Growing arrays and hash tables of the compiled kernel: plain C, header only, so that every module inlines them.
 
-`Ints` is a vector of int32.  `Map` is an open addressing table from 128-bit keys to int32; absent is -1.  Both only grow;
-their owner frees them.  Where memory runs out they stay as they were.  Whoever adds to several of them makes room in
-all first (`ints_room`, `map_room`), after which `ints_put` and `map_put` cannot fail: nobody ever sees half of an
-entry.
+`Ints` is a vector of int32.  `Map` is an open addressing table from 128-bit keys to int32; absent is -1.  Both only
+grow; their owner frees them.  Where memory runs out they stay as they were.  Whoever adds to several of them makes
+room in all first (`ints_room`, `map_room`), after which `ints_put` and `map_put` cannot fail: nobody ever sees half of
+an entry.
 """
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free

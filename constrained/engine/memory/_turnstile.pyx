@@ -1,11 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """One thread at a time in a kernel: a lock that a fork cannot leave held, and no garbage collection under it.
 
-Owns its lock.  Borrows the garbage collector of the process: who holds a lock switches it off, and on again when it leaves.
-Invariant: in a process that was forked, no lock is held by a thread that is not there: `is_inherited` tells, `renew` makes another.
+Owns its lock.  Borrows the garbage collector of the process: who holds a lock switches it off, and on when it leaves.
+Invariant: in a process that was forked, no lock is held by a thread that is not there: `is_inherited` tells, `renew`
+makes another.
 
-PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks' time; it comes
-right after instead.
+PERF: lowering a schema makes some thousand objects, and a collection in the middle takes milliseconds, thirty masks'
+time; it comes right after instead.
 """
 from cpython.pythread cimport (
     NOWAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,

@@ -1,7 +1,8 @@
 """The context-independent masks of a vocabulary: what tokens do inside a text, kept by the text's language.
 
-All kernels over a vocabulary look here first.  What has not been asked for longest goes first when the store is full.  A mask that has gone
-from the store may live on in kernels that use it, so memory is counted where masks are made and freed, by `counter`.
+All kernels over a vocabulary look here first.  What has not been asked for longest goes first when the store is full.
+A mask that has gone from the store may live on in kernels that use it, so memory is counted where masks are made and
+freed, by `counter`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class MaskStore:
 
     def __init__(self, most_bytes: int = STORE_BYTES) -> None:
         self.most_bytes = most_bytes
-        self.counter: Any = None  # of the compiled kernel: `counter.bytes` is the memory of all masks that are alive, stored or not
+        # of the compiled kernel: `counter.bytes` is the memory of all masks that are alive, stored or not
+        self.counter: Any = None
         self._entries: dict[Hashable, tuple[Any, int]] = {}
         self._room = most_bytes
 

@@ -1,9 +1,9 @@
 """The kernels of a vocabulary: who shares one, and how much memory they may hold together.
 
-Constraints with the same bounds join one young kernel, so that what one grammar has met is known to the next; a kernel that has grown takes
-no new ones.  A kernel may grow by a lease at a time.  When all of them together reach the bound, those that nobody has used for a while let
-go of what they hold, and whoever comes back to them starts again in another; where all are in use, the one that asks for more is left for
-a fresh one, and goes when the last has left it.
+Constraints with the same bounds join one young kernel, so that what one grammar has met is known to the next; a kernel
+that has grown takes no new ones.  A kernel may grow by a lease at a time.  When all of them together reach the bound,
+those that nobody has used for a while let go of what they hold, and whoever comes back to them starts again in another;
+where all are in use, the one that asks for more is left for a fresh one, and goes when the last has left it.
 
 Refused: eviction of single states.  States refer to each other by number, and those of one sequence belong together.
 """
@@ -16,7 +16,8 @@ from weakref import WeakSet, WeakValueDictionary
 
 from constrained.engine.memory.mask_store import MaskStore
 
-# New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the processor's cache.
+# New constraints join the vocabulary's kernel up to this size.  PERF: the tables of a large one are no longer in the
+# processor's cache.
 YOUNG_BYTES = 1 << 23
 LEASE = 1 << 23  # bytes that a kernel may grow by before all are counted
 
@@ -24,13 +25,15 @@ LEASE = 1 << 23  # bytes that a kernel may grow by before all are counted
 class Kernels:
     """The kernels of one vocabulary.
 
-    Invariant: after `join` and `may_grow` the kernels hold no more than the bound and a lease for each thread that works, estimated.
+    Invariant: after `join` and `may_grow` the kernels hold no more than the bound and a lease for each thread that
+    works, estimated.
     """
 
     def __init__(self) -> None:
         self.masks = MaskStore()  # what the kernels share
         self._joined: dict[Hashable, Any] = {}  # by their bounds
-        self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()  # of constraints that had to leave the others
+        # of constraints that had to leave the others
+        self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._live: WeakSet[Any] = WeakSet()
 
     def clear(self) -> None:
@@ -66,7 +69,8 @@ class Kernels:
         return True
 
     def _drop_idle(self, most: int, asking: Any) -> None:
-        """Forget the shared masks, and empty kernels that nobody has used since the last time, until all hold no more than `most` bytes.
+        """Forget the shared masks, and empty kernels that nobody has used since the last time, until all hold no more
+        than `most` bytes.
 
         A kernel that is used in between gets another chance; it is the second-chance rule of page replacement.
         """

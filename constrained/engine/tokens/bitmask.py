@@ -1,6 +1,7 @@
 """Bitmasks and numbers as callers hand them over: arrays, tensors, other people's ints, and what is wrong with one.
 
-Layout: int32 (rows, ceil(vocabulary size / 32)), bit i of word w = token 32 w + i is allowed; the layout of vLLM, XGrammar, llguidance.
+Layout: int32 (rows, ceil(vocabulary size / 32)), bit i of word w = token 32 w + i is allowed; the layout of vLLM,
+XGrammar, llguidance.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def number(value: object) -> int:
     (3, -1, -1, -1)
     """
     try:
-        return -1 if isinstance(value, (bool, np.bool_)) else max(-1, index(value))  # type: ignore[arg-type]  # the question is whether it can
+        # whether it can be an index is the question
+        return -1 if isinstance(value, (bool, np.bool_)) else max(-1, index(value))  # type: ignore[arg-type]
     except Exception:  # of a tensor with several elements, say
         return -1
 
@@ -37,16 +39,30 @@ def as_array(bitmask: Any) -> Any:
     try:
         return bitmask.numpy()
     except Exception as error:  # sparse, with a gradient, of a type that numpy lacks, or no tensor at all
-        raise BitmaskError("a bitmask cannot be written in place", because=f"its numpy() says: {shown(str(error), 200)}", instead=_INSTEAD) from None
+        raise BitmaskError(
+            "a bitmask cannot be written in place",
+            because=f"its numpy() says: {shown(str(error), 200)}",
+            instead=_INSTEAD,
+        ) from None
 
 
 def fits(bitmask: Any, row: int, words: int) -> bool:
     """Say whether a row of `words` words can be written.  The compiled kernel makes the same test."""
-    if not isinstance(bitmask, np.ndarray) or bitmask.ndim != 2 or bitmask.dtype.kind not in "iu" or bitmask.itemsize != 4:
+    if (
+        not isinstance(bitmask, np.ndarray)
+        or bitmask.ndim != 2
+        or bitmask.dtype.kind not in "iu"
+        or bitmask.itemsize != 4
+    ):
         return False
     if not bitmask.dtype.isnative:
         return False
-    return bitmask.shape[1] == words and 0 <= number(row) < len(bitmask) and bitmask.flags.writeable and bitmask.strides[1] == 4
+    return (
+        bitmask.shape[1] == words
+        and 0 <= number(row) < len(bitmask)
+        and bitmask.flags.writeable
+        and bitmask.strides[1] == 4
+    )
 
 
 def misfit(bitmask: Any, row: int, words: int) -> BitmaskError:
@@ -55,7 +71,15 @@ def misfit(bitmask: Any, row: int, words: int) -> BitmaskError:
     >>> print(misfit(np.zeros(3, np.float32), 0, 3).because)
     it is a float32 array of shape (3,); row 0 with 3 words was to be written
     """
-    found = f"a {bitmask.dtype} array of shape {bitmask.shape}" if isinstance(bitmask, np.ndarray) else f"a {type(bitmask).__name__}"
+    found = (
+        f"a {bitmask.dtype} array of shape {bitmask.shape}"
+        if isinstance(bitmask, np.ndarray)
+        else f"a {type(bitmask).__name__}"
+    )
     if isinstance(bitmask, np.ndarray) and not bitmask.flags.writeable:
         found = f"{found}, read-only"
-    return BitmaskError("a bitmask does not fit", because=f"it is {found}; row {shown(row)} with {words} words was to be written", instead=_INSTEAD)
+    return BitmaskError(
+        "a bitmask does not fit",
+        because=f"it is {found}; row {shown(row)} with {words} words was to be written",
+        instead=_INSTEAD,
+    )

@@ -1,8 +1,9 @@
 """Kinds of bytes, and which of them lie below each node of a trie: what a walk may skip.
 
-In most text languages most characters change nothing: in `[^.]*[.]md` all but "." and what the spelling forbids lead back to where they
-were read.  If only such characters lie below a node, then every token there stays inside the text, and nobody needs to walk there.  That
-is one test of two sets, if bytes have few kinds: 64 bits a node, 2 MB for Llama 3.
+In most text languages most characters change nothing: in `[^.]*[.]md` all but "." and what the spelling forbids lead
+back to where they were read.  If only such characters lie below a node, then every token there stays inside the text,
+and nobody needs to walk there.  That is one test of two sets, if bytes have few kinds: 64 bits a node, 2 MB for Llama
+3.
 
 Source: ours.
 """
@@ -15,11 +16,38 @@ import numpy.typing as npt
 MALFORMED = 63  # the kind of a byte that is not well-formed UTF-8 after those before it
 INSIDE = 62  # of any other byte inside a character: one that leads back to nowhere in the middle of a character
 
-LEADS = (  # the code points of the leading bytes of one kind, surrogates left out; "\u2028" and "\u2029" have few companions
-    (0x80, 0x7FF), (0x800, 0x1FFF), (0x2000, 0x2FFF), (0x3000, 0xCFFF), (0xD000, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x10FFFF))
+# the code points of the leading bytes of one kind, surrogates left out; "\u2028" and "\u2029" have few companions
+LEADS = (
+    (0x80, 0x7FF),
+    (0x800, 0x1FFF),
+    (0x2000, 0x2FFF),
+    (0x3000, 0xCFFF),
+    (0xD000, 0xD7FF),
+    (0xE000, 0xFFFF),
+    (0x10000, 0x10FFFF),
+)
 
 _ALONE = "\t\n\r !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-_TOGETHER = ("01", "23456789", "abc", "def", "ghi", "jkl", "mno", "pqr", "stu", "vwx", "yz", "ABC", "DEF", "GHIJ", "KLM", "NOPQ", "RST", "UVWXYZ")
+_TOGETHER = (
+    "01",
+    "23456789",
+    "abc",
+    "def",
+    "ghi",
+    "jkl",
+    "mno",
+    "pqr",
+    "stu",
+    "vwx",
+    "yz",
+    "ABC",
+    "DEF",
+    "GHIJ",
+    "KLM",
+    "NOPQ",
+    "RST",
+    "UVWXYZ",
+)
 
 
 def _bits() -> npt.NDArray[np.uint64]:
@@ -39,11 +67,13 @@ BITS = _bits()  # (256,) uint64, the set of a byte's kind; 0xF0, say, and all ot
 BITS.flags.writeable = False
 
 
-def kinds_below(byte: npt.NDArray[np.uint8], end: npt.NDArray[np.int32], depth: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+def kinds_below(
+    byte: npt.NDArray[np.uint8], end: npt.NDArray[np.int32], depth: npt.NDArray[np.int32]
+) -> npt.NDArray[np.uint64]:
     """Return the set of kinds of the bytes below each node of a `TokenTrie`, (nodes,) uint64, as bits.
 
-    A node is taken for the end of a character, as if bytes above it that are not well-formed ended one; where a walk gets to it in the
-    middle of a character it must not use its set.
+    A node is taken for the end of a character, as if bytes above it that are not well-formed ended one; where a walk
+    gets to it in the middle of a character it must not use its set.
     """
     if not len(byte):
         return np.zeros(0, np.uint64)
@@ -57,7 +87,9 @@ def kinds_below(byte: npt.NDArray[np.uint8], end: npt.NDArray[np.int32], depth: 
 
 
 def _malformed(byte: npt.NDArray[np.uint8], depth: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Say for each node whether its byte is no UTF-8 behind those above it; behind such a byte a new character starts."""
+    """Say for each node whether its byte is no UTF-8 behind those above it; behind such a byte a new character
+    starts.
+    """
     left = np.zeros(len(byte), np.int8)  # bytes that the character at the node still needs
     least, most = np.full(len(byte), 0x80, np.uint8), np.full(len(byte), 0xBF, np.uint8)  # what the next one may be
     needs = np.select([byte < 0xC2, byte < 0xE0, byte < 0xF0, byte < 0xF5], [0, 1, 2, 3], 0).astype(np.int8)

@@ -1,13 +1,16 @@
-"""Tokenizer files → tables of token bytes: tiktoken ranks, SentencePiece models, tekken.json, tokenizer.json, directories.
+"""Tokenizer files → tables of token bytes: tiktoken ranks, SentencePiece models, tekken.json, tokenizer.json,
+directories.
 
-Every format is read here from its bytes, with the standard library alone, so that no host has to be installed; a SentencePiece
-model is a protobuf message of which five fields matter, which takes thirty lines instead of a dependency.
+Every format is read here from its bytes, with the standard library alone, so that no host has to be installed; a
+SentencePiece model is a protobuf message of which five fields matter, which takes thirty lines instead of a dependency.
 
-Formats are told apart by content, not by name: JSON starts with "{", a rank file with a base64 line, a SentencePiece model with the
-tag of its first piece.
+Formats are told apart by content, not by name: JSON starts with "{", a rank file with a base64 line, a SentencePiece
+model with the tag of its first piece.
 
-Tests: against each file's own host (tiktoken, sentencepiece, mistral-common) on the real files where these are installed.
-Sources: sentencepiece_model.proto; tiktoken `load_tiktoken_bpe`; mistral-common `Tekkenizer.from_file`; llama-models tokenizer.py.
+Tests: against each file's own host (tiktoken, sentencepiece, mistral-common) on the real files where these are
+installed.
+Sources: sentencepiece_model.proto; tiktoken `load_tiktoken_bpe`; mistral-common `Tekkenizer.from_file`; llama-models
+tokenizer.py.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ def load_path(path: Path, special: Mapping[str, int]) -> TokenTable:
         data = None if path.is_dir() else path.read_bytes()
     except (OSError, ValueError) as error:  # a name that no file system takes is a ValueError
         because = error.strerror if isinstance(error, OSError) else "no file can have that name"
-        raise VocabularyError(f"cannot read tokenizer {shown(str(path))}", because=because or str(error), instead=_ACCEPTED) from error
+        raise VocabularyError(
+            f"cannot read tokenizer {shown(str(path))}", because=because or str(error), instead=_ACCEPTED
+        ) from error
     if data is None:
         return _load_directory(path, special)
     where = path.name
@@ -46,7 +51,8 @@ def load_path(path: Path, special: Mapping[str, int]) -> TokenTable:
 
 
 _ACCEPTED = (
-    "a tokenizer.json, a tokenizer.model (SentencePiece or tiktoken ranks), a tekken.json, or a directory that has one of them"
+    "a tokenizer.json, a tokenizer.model (SentencePiece or tiktoken ranks), a tekken.json, "
+    "or a directory that has one of them"
 )
 
 
@@ -54,30 +60,38 @@ def _read_json(data: bytes, where: str) -> TokenTable:
     try:
         parsed = json.loads(data)
     except ValueError as error:
-        raise VocabularyError("not a tokenizer file", where=where, because=f"it looks like JSON, but {error}", instead=_ACCEPTED) from error
+        raise VocabularyError(
+            "not a tokenizer file", where=where, because=f"it looks like JSON, but {error}", instead=_ACCEPTED
+        ) from error
     if "vocab" in parsed and "config" in parsed:
         return read_tekken(parsed, where)
     return read_tokenizer_json(parsed, where)
 
 
-# --- directories -------------------------------------------------------------------------------------------------------------
+# --- directories
+# -------------------------------------------------------------------------------------------------------------
 
 
 def _load_directory(path: Path, special: Mapping[str, int]) -> TokenTable:
     """Return the table of a model directory as `save_pretrained` or a vendor writes it.
 
-    tokenizer.json says everything about texts; beside a SentencePiece model, tokenizer_config.json lists the added tokens.
+    tokenizer.json says everything about texts; beside a SentencePiece model, tokenizer_config.json lists the added
+    tokens.
     """
     for name in ("tokenizer.json", "tekken.json", "tokenizer.model"):
         if (path / name).is_file():
             break
     else:
-        raise VocabularyError(f"no tokenizer in directory {str(path)!r}", because="none of the known files is there", instead=_ACCEPTED)
+        raise VocabularyError(
+            f"no tokenizer in directory {str(path)!r}", because="none of the known files is there", instead=_ACCEPTED
+        )
     config = _optional_json(path / "tokenizer_config.json")
     added = config.get("added_tokens_decoder") or {}
     table = load_path(path / name, special)
     if name == "tokenizer.model":
-        table = with_added(table, {int(token): (entry["content"], bool(entry.get("special"))) for token, entry in added.items()})
+        table = with_added(
+            table, {int(token): (entry["content"], bool(entry.get("special"))) for token, entry in added.items()}
+        )
     declared = declared_stops(path) or _ids_of_names(config.get("eos_token"), table)
     return TokenTable(table.tokens, table.special, declared or table.stop, table.dummy_prefix, table.notes)
 
@@ -115,17 +129,20 @@ def with_added(table: TokenTable, added: Mapping[int, tuple[str, bool]]) -> Toke
             special[content] = token
         else:
             texts[token] = content.replace("▁", " ").encode()
-    return table_of(texts, special, stop=table.stop, dummy_prefix=table.dummy_prefix, notes=table.notes, encode=table.encode)
+    return table_of(
+        texts, special, stop=table.stop, dummy_prefix=table.dummy_prefix, notes=table.notes, encode=table.encode
+    )
 
 
-# --- tiktoken rank files -----------------------------------------------------------------------------------------------------
+# --- tiktoken rank files
+# -----------------------------------------------------------------------------------------------------
 
 
 def read_tiktoken(data: bytes, special: Mapping[str, int], where: str) -> TokenTable:
     """Return the table of a rank file: lines of base64 text and id.
 
-    Such a file does not hold the special tokens.  Two are known by their number of ranks, 128,000 (Llama 3) and 200,000 (Llama 4);
-    for others, and to override, the caller names them.
+    Such a file does not hold the special tokens.  Two are known by their number of ranks, 128,000 (Llama 3) and 200,000
+    (Llama 4); for others, and to override, the caller names them.
     """
     texts: dict[int, bytes] = {}
     for number, line in enumerate(data.splitlines(), 1):
@@ -142,7 +159,9 @@ def read_tiktoken(data: bytes, special: Mapping[str, int], where: str) -> TokenT
     names = dict(special) or {name: len(texts) + n for n, name in enumerate(_LLAMA.get(len(texts), tuple)())}
     if not names:
         raise VocabularyError(
-            "special tokens unknown", where=where, because=f"a tiktoken file holds texts only; {len(texts)} is none of Llama's counts",
+            "special tokens unknown",
+            where=where,
+            because=f"a tiktoken file holds texts only; {len(texts)} is none of Llama's counts",
             instead='Vocabulary.from_tokenizer(path, special={"<|endoftext|>": 100257, …})',
         )
     return table_of(texts, names)
@@ -150,20 +169,52 @@ def read_tiktoken(data: bytes, special: Mapping[str, int], where: str) -> TokenT
 
 def _llama3() -> tuple[str, ...]:
     named = (
-        "begin_of_text", "end_of_text", "reserved_special_token_0", "reserved_special_token_1", "finetune_right_pad_id", "step_id",
-        "start_header_id", "end_header_id", "eom_id", "eot_id", "python_tag", "image",
+        "begin_of_text",
+        "end_of_text",
+        "reserved_special_token_0",
+        "reserved_special_token_1",
+        "finetune_right_pad_id",
+        "step_id",
+        "start_header_id",
+        "end_header_id",
+        "eom_id",
+        "eot_id",
+        "python_tag",
+        "image",
     )
     return tuple(f"<|{name}|>" for name in (*named, *_reserved("", 2, 246)))
 
 
 def _llama4() -> tuple[str, ...]:
     names = (
-        "begin_of_text", "end_of_text", "fim_prefix", "fim_middle", "fim_suffix",
-        "header_start", "header_end", "eom", "eot", "step", *_reserved("text_post_train_", 0, 6), "python_start", "python_end",
-        "finetune_right_pad", *_reserved("text_post_train_", 8, 69),
-        "image_start", "image_end", *_reserved("vision_", 0, 2), "tile_x_separator", "tile_y_separator", *_reserved("vision_", 2, 6),
-        "image", *_reserved("vision_", 6, 7), "patch", *_reserved("vision_", 7, 1048),
-        *_reserved("reasoning_", 0, 8), "reasoning_thinking_start", "reasoning_thinking_end",
+        "begin_of_text",
+        "end_of_text",
+        "fim_prefix",
+        "fim_middle",
+        "fim_suffix",
+        "header_start",
+        "header_end",
+        "eom",
+        "eot",
+        "step",
+        *_reserved("text_post_train_", 0, 6),
+        "python_start",
+        "python_end",
+        "finetune_right_pad",
+        *_reserved("text_post_train_", 8, 69),
+        "image_start",
+        "image_end",
+        *_reserved("vision_", 0, 2),
+        "tile_x_separator",
+        "tile_y_separator",
+        *_reserved("vision_", 2, 6),
+        "image",
+        *_reserved("vision_", 6, 7),
+        "patch",
+        *_reserved("vision_", 7, 1048),
+        *_reserved("reasoning_", 0, 8),
+        "reasoning_thinking_start",
+        "reasoning_thinking_end",
     )
     return tuple(f"<|{name}|>" for name in (*names, *_reserved("", 0, 2048 - len(names))))
 
@@ -175,13 +226,31 @@ def _reserved(prefix: str, start: int, end: int) -> list[str]:
 _LLAMA = {128_000: _llama3, 200_000: _llama4}
 
 
-# --- tekken ------------------------------------------------------------------------------------------------------------------
+# --- tekken
+# ------------------------------------------------------------------------------------------------------------------
 
 
 _TEKKEN_UP_TO_V7 = (
-    "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]",
-    "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]",
-    "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]",
+    "<unk>",
+    "<s>",
+    "</s>",
+    "[INST]",
+    "[/INST]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+    "[TOOL_CALLS]",
+    "[IMG]",
+    "<pad>",
+    "[IMG_BREAK]",
+    "[IMG_END]",
+    "[PREFIX]",
+    "[MIDDLE]",
+    "[SUFFIX]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "[TOOL_CONTENT]",
 )  # files of these versions do not list their special tokens
 
 
@@ -195,20 +264,27 @@ def read_tekken(data: Mapping[str, Any], where: str) -> TokenTable:
         reserved, size = config["default_num_special_tokens"], config["default_vocab_size"]
         listed = data.get("special_tokens")
         names = dict(enumerate(_TEKKEN_UP_TO_V7)) if listed is None else {s["rank"]: s["token_str"] for s in listed}
-        texts = {reserved + entry["rank"]: base64.b64decode(entry["token_bytes"]) for entry in data["vocab"][: size - reserved]}
+        texts = {
+            reserved + entry["rank"]: base64.b64decode(entry["token_bytes"])
+            for entry in data["vocab"][: size - reserved]
+        }
     except (KeyError, TypeError, ValueError) as error:
-        raise VocabularyError("not a tekken file", where=where, because=f"{type(error).__name__}: {error}", instead=_ACCEPTED) from error
+        raise VocabularyError(
+            "not a tekken file", where=where, because=f"{type(error).__name__}: {error}", instead=_ACCEPTED
+        ) from error
     special = {names.get(token, f"<SPECIAL_{token}>"): token for token in range(reserved)}
     return table_of(texts, special, stop=tuple(special[name] for name in ("</s>",) if name in special))
 
 
-# --- SentencePiece -----------------------------------------------------------------------------------------------------------
+# --- SentencePiece
+# -----------------------------------------------------------------------------------------------------------
 
 
 def read_sentencepiece(data: bytes, where: str) -> TokenTable:
     """Return the table of a SentencePiece ModelProto.
 
-    Byte pieces are that byte, control pieces and the unknown piece are special, user-defined pieces are text, unused ones nothing.
+    Byte pieces are that byte, control pieces and the unknown piece are special, user-defined pieces are text, unused
+    ones nothing.
     """
     pieces, trainer, normalizer = read_model_proto(data, where)
     if not any(kind == _BYTE for _, kind in pieces):
@@ -248,7 +324,10 @@ def read_model_proto(data: bytes, where: str) -> tuple[list[tuple[str, int]], di
                 specs[tag] = dict(_fields(value))
     except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise VocabularyError(
-            "not a tokenizer file", where=where, because="it is no SentencePiece model: the protobuf message is damaged", instead=_ACCEPTED
+            "not a tokenizer file",
+            where=where,
+            because="it is no SentencePiece model: the protobuf message is damaged",
+            instead=_ACCEPTED,
         ) from error
     return pieces, specs[2], specs[3]
 

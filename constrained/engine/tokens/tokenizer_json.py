@@ -1,13 +1,15 @@
 """tokenizer.json (Hugging Face `tokenizers`) → a table of token bytes.
 
-What a token means is what the file's *decoder* turns it into, so the decoder is read as a short program on one piece: byte-level
-tables, `▁` → space, `<0x0A>` → byte.  Only decoders that work piece by piece are exact; one that joins with spaces, strips or
-cleans up (WordPiece, BPE with `</w>`, CTC) means different bytes in different neighbourhoods and is refused.
+What a token means is what the file's *decoder* turns it into, so the decoder is read as a short program on one piece:
+byte-level tables, `▁` → space, `<0x0A>` → byte.  Only decoders that work piece by piece are exact; one that joins with
+spaces, strips or cleans up (WordPiece, BPE with `</w>`, CTC) means different bytes in different neighbourhoods and is
+refused.
 
 Calling `decode([id])` instead was refused: it replaces partial characters by U+FFFD and drops leading spaces; so does
 `convert_tokens_to_string` (706 of Llama 3's tokens come out wrong that way).
 
-Source: the decoders' Rust code (huggingface/tokenizers, src/decoders); the byte-level table is GPT-2's `bytes_to_unicode`.
+Source: the decoders' Rust code (huggingface/tokenizers, src/decoders); the byte-level table is GPT-2's
+`bytes_to_unicode`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,19 @@ BYTE_LEVEL: Mapping[str, int] = {chr(b): b for b in _PRINTABLE} | {
     chr(0x100 + n): b for n, b in enumerate(b for b in range(256) if b not in _PRINTABLE)
 }
 _MOST = 1 << 24  # more tokens than any model has; a damaged file must not fill the memory
-_NORMALISES = {"NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled", "Lowercase", "StripAccents", "BertNormalizer", "Strip", "Replace"}
+_NORMALISES = {
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "Nmt",
+    "Precompiled",
+    "Lowercase",
+    "StripAccents",
+    "BertNormalizer",
+    "Strip",
+    "Replace",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,8 @@ def table_of(texts: Mapping[int, bytes], special: Mapping[str, int], **rest: Any
     ids = [0, *texts, *special.values()]
     if min(ids) < 0 or max(ids) >= _MOST:
         raise VocabularyError(
-            f"token id {min(ids) if min(ids) < 0 else max(ids)} cannot be right", because=f"ids are numbered from 0, and below {_MOST:,}"
+            f"token id {min(ids) if min(ids) < 0 else max(ids)} cannot be right",
+            because=f"ids are numbered from 0, and below {_MOST:,}",
         )
     tokens: list[bytes | None] = [None] * (1 + max(ids))
     for token, text in texts.items():
@@ -72,7 +87,9 @@ def read_tokenizer_json(data: Any, where: str = "tokenizer.json") -> TokenTable:
     try:
         return _table(data, model, where)
     except (AttributeError, KeyError, TypeError) as error:
-        raise VocabularyError("damaged tokenizer.json", where=where, because=f"{type(error).__name__}: {error}") from error
+        raise VocabularyError(
+            "damaged tokenizer.json", where=where, because=f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _table(data: Mapping[str, Any], model: Mapping[str, Any], where: str) -> TokenTable:
@@ -117,14 +134,17 @@ def _pieces(model: Mapping[str, Any], where: str) -> dict[int, str]:
     return pieces
 
 
-_INSTEAD = "a tokenizer with byte-level BPE or byte fallback; or Vocabulary(tokens, …) with bytes that you know to be right"
+_INSTEAD = (
+    "a tokenizer with byte-level BPE or byte fallback; or Vocabulary(tokens, …) with bytes that you know to be right"
+)
 
 
 class _Speller:
     """The decoder of a file as a function piece → bytes.
 
-    Two families are exact: *byte-level* (every character of a piece is one byte) and *SentencePiece* (UTF-8 with `▁` for space, and
-    byte pieces).  A file without decoder is read by how its encoder writes pieces, in the pre-tokenizer or normalizer.
+    Two families are exact: *byte-level* (every character of a piece is one byte) and *SentencePiece* (UTF-8 with `▁`
+    for space, and byte pieces).  A file without decoder is read by how its encoder writes pieces, in the pre-tokenizer
+    or normalizer.
     """
 
     def __init__(self, data: Mapping[str, Any], where: str) -> None:
@@ -140,7 +160,10 @@ class _Speller:
         model = data["model"]
         if not self.byte_level:
             if not (self.byte_pieces or model.get("byte_fallback")):
-                self._refuse("it has neither byte-level pieces nor byte fallback: a text that a grammar demands may have no spelling")
+                self._refuse(
+                    "it has neither byte-level pieces nor byte fallback: a text that a grammar demands may have no "
+                    "spelling"
+                )
             self.byte_pieces = True
         self.dummy_prefix = self.dummy_prefix or any(step.get("type") == "Prepend" for step in before)
 
@@ -152,7 +175,9 @@ class _Speller:
             self.byte_pieces = True
         elif kind == "Metaspace":
             self.replaced.append((step.get("replacement", _MARK), " "))
-            self.dummy_prefix = step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never") != "never"
+            self.dummy_prefix = (
+                step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never") != "never"
+            )
         elif kind == "Replace" and isinstance(step.get("pattern"), Mapping) and "String" in step["pattern"]:
             self.replaced.append((step["pattern"]["String"], step["content"]))
         elif kind == "Strip" and step.get("content") == " " and not step.get("stop"):
@@ -193,7 +218,9 @@ def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what the encoder does to texts; it does not change what tokens mean."""
     kinds = [step.get("type") for step in _steps(data.get("normalizer")) if not _writes_spaces(step)]
     changing: Iterable[str] = sorted({kind for kind in kinds if kind in _NORMALISES})
-    return tuple(f"the encoder normalises text ({kind}): encoding what was decoded may give other tokens" for kind in changing)
+    return tuple(
+        f"the encoder normalises text ({kind}): encoding what was decoded may give other tokens" for kind in changing
+    )
 
 
 def _writes_spaces(step: Mapping[str, Any]) -> bool:

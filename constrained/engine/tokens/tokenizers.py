@@ -1,19 +1,19 @@
 """Tokenizer objects and files → the exact table behind `Vocabulary.from_tokenizer`.
 
-    path                      → tokenizer_files       rank files, SentencePiece models, tekken.json, tokenizer.json, directories
-    tokenizers.Tokenizer      → tokenizer_json        its own JSON
+    path                      → tokenizer_files       rank files, SentencePiece models, tekken.json, tokenizer.json,
+    directories tokenizers.Tokenizer      → tokenizer_json        its own JSON
     transformers, fast        → tokenizer_json        the JSON of its backend, plus its eos token
     transformers, slow        → the SentencePiece model behind it, plus its added tokens
     tiktoken.Encoding         → its token bytes
     mistral-common            → tekken pieces, or the SentencePiece model behind it
     sentencepiece             → its serialised model
 
-Hosts are recognised by the module of their class and asked only through their public methods: nothing here imports one, so whoever
-has no transformers does not wait for it.  The object's encoder comes along, so that `Vocabulary.tokenize` writes what the tokenizer
-would.
+Hosts are recognised by the module of their class and asked only through their public methods: nothing here imports one,
+so whoever has no transformers does not wait for it.  The object's encoder comes along, so that `Vocabulary.tokenize`
+writes what the tokenizer would.
 
-Stop ids are what the object declares as its end of sequence (a path: generation_config.json, config.json), and the whole family
-where that is one of Llama's; where nothing is declared, the special tokens of `_ENDINGS` that exist.
+Stop ids are what the object declares as its end of sequence (a path: generation_config.json, config.json), and the
+whole family where that is one of Llama's; where nothing is declared, the special tokens of `_ENDINGS` that exist.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from constrained.engine.tokens.tokenizer_files import declared_stops, load_path, read_model_proto, read_sentencepiece, with_added
+from constrained.engine.tokens.tokenizer_files import (
+    declared_stops,
+    load_path,
+    read_model_proto,
+    read_sentencepiece,
+    with_added,
+)
 from constrained.engine.tokens.tokenizer_json import TokenTable, read_tokenizer_json, table_of
 from constrained.errors import VocabularyError
 
@@ -35,14 +41,21 @@ _ENDINGS = ("<|im_end|>", "<|endoftext|>", "<|end|>", "<end_of_turn>", "<|eos|>"
 
 
 def load(tokenizer: Any, special: Mapping[str, int] | None = None) -> TokenTable:
-    """Return the table of `tokenizer`, an object or a path; `special` adds special tokens, in place of texts with the same ids.
+    """Return the table of `tokenizer`, an object or a path; `special` adds special tokens, in place of texts with the
+    same ids.
 
     Raises: VocabularyError: not a tokenizer, or one that cannot be read exactly.
     """
     if special is not None and not isinstance(special, Mapping):
-        raise VocabularyError("special tokens come as name → id", because=f"got {special!r}", instead='for instance {"<|eot_id|>": 128009}')
+        raise VocabularyError(
+            "special tokens come as name → id",
+            because=f"got {special!r}",
+            instead='for instance {"<|eot_id|>": 128009}',
+        )
     extra = dict(special or {})
-    table = load_path(Path(tokenizer), extra) if isinstance(tokenizer, (str, PathLike)) else _reader(tokenizer)(tokenizer)
+    table = (
+        load_path(Path(tokenizer), extra) if isinstance(tokenizer, (str, PathLike)) else _reader(tokenizer)(tokenizer)
+    )
     if extra:
         table = with_added(table, {token: (name, True) for name, token in extra.items()})
     if not any(table.tokens):
@@ -63,11 +76,15 @@ def _reader(tokenizer: Any) -> Callable[[Any], TokenTable]:
 
 
 def _no_tokenizer(value: Any, because: str, instead: str) -> VocabularyError:
-    return VocabularyError(f"not a tokenizer: {type(value).__module__}.{type(value).__qualname__}", because=because, instead=instead)
+    return VocabularyError(
+        f"not a tokenizer: {type(value).__module__}.{type(value).__qualname__}", because=because, instead=instead
+    )
 
 
 def _stops(table: TokenTable) -> tuple[int, ...]:
-    """Return the declared stop ids, completed to their family; without a declaration, the well-known endings that exist."""
+    """Return the declared stop ids, completed to their family; without a declaration, the well-known endings that
+    exist.
+    """
     stop = list(table.stop)
     for family in _FAMILIES:
         ids = [table.special[name] for name in family if name in table.special]
@@ -91,7 +108,9 @@ def _read_tokenizers(tokenizer: Any) -> TokenTable:
 
 def _read_transformers(tokenizer: Any) -> TokenTable:
     if not hasattr(tokenizer, "convert_ids_to_tokens"):
-        raise _no_tokenizer(tokenizer, "it does not map ids to tokens", "the model's tokenizer, AutoTokenizer.from_pretrained(…)")
+        raise _no_tokenizer(
+            tokenizer, "it does not map ids to tokens", "the model's tokenizer, AutoTokenizer.from_pretrained(…)"
+        )
     if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
         table = _read_tokenizers(backend)
     elif type(getattr(tokenizer, "tokenizer", None)).__module__.startswith("mistral_common."):
@@ -101,7 +120,8 @@ def _read_transformers(tokenizer: Any) -> TokenTable:
     else:
         raise VocabularyError(
             f"cannot read {type(tokenizer).__name__} exactly",
-            because="it is a slow tokenizer without a SentencePiece model", instead="its fast variant, or the file it was loaded from",
+            because="it is a slow tokenizer without a SentencePiece model",
+            instead="its fast variant, or the file it was loaded from",
         )
     declared = declared_stops(Path(tokenizer.name_or_path)) if getattr(tokenizer, "name_or_path", "") else ()
     eos = getattr(tokenizer, "eos_token_id", None)
@@ -112,7 +132,11 @@ def _read_transformers(tokenizer: Any) -> TokenTable:
 def _control(table: TokenTable, tokenizer: Any) -> TokenTable:
     """Return the table with a text that the tokenizer calls its end of sequence turned into a special token."""
     spelled = [token for token in table.stop if token < len(table.tokens) and table.tokens[token] is not None]
-    return with_added(table, {token: (tokenizer.convert_ids_to_tokens(token), True) for token in spelled}) if spelled else table
+    return (
+        with_added(table, {token: (tokenizer.convert_ids_to_tokens(token), True) for token in spelled})
+        if spelled
+        else table
+    )
 
 
 def _sentencepiece_of(tokenizer: Any) -> Any:
@@ -160,7 +184,9 @@ def _read_tiktoken(encoding: Any) -> TokenTable:
 
 
 def _read_mistral(tokenizer: Any) -> TokenTable:
-    """Return the table of a MistralTokenizer, an instruct tokenizer, or the tekken or SentencePiece tokenizer inside."""
+    """Return the table of a MistralTokenizer, an instruct tokenizer, or the tekken or SentencePiece tokenizer
+    inside.
+    """
     for name in ("instruct_tokenizer", "tokenizer"):
         tokenizer = getattr(tokenizer, name, tokenizer)
     if hasattr(tokenizer, "id_to_byte_piece"):
@@ -171,7 +197,9 @@ def _read_mistral(tokenizer: Any) -> TokenTable:
     elif hasattr(getattr(tokenizer, "_model", None), "serialized_model_proto"):
         table = read_sentencepiece(tokenizer._model.serialized_model_proto(), type(tokenizer).__name__)
     else:
-        raise _no_tokenizer(tokenizer, "it is another part of mistral-common", "a MistralTokenizer, or its instruct_tokenizer.tokenizer")
+        raise _no_tokenizer(
+            tokenizer, "it is another part of mistral-common", "a MistralTokenizer, or its instruct_tokenizer.tokenizer"
+        )
 
     def encode(text: str) -> list[int]:
         return list(tokenizer.encode(text, bos=False, eos=False))

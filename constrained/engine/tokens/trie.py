@@ -1,12 +1,15 @@
 """Token byte strings → a trie in flat arrays, walked in one forward pass.
 
-Nodes lie in preorder, so a walk needs no stack of pointers: an allowed byte goes on to the next node, a forbidden one jumps to
-`end`, the node after the subtree.  A trie of linked objects was refused: the 128,000 texts of Llama 3 make 274,520 nodes, which
-take 11 MB here and 100 MB as Python objects.  Two builders give the same arrays: `_grown`, a loop over bytes that a reader can check (and
-the faster one for a handful of texts), and `_assembled`, in numpy, for vocabularies (0.1 s for Llama 3, a third of the loop's time).
+Nodes lie in preorder, so a walk needs no stack of pointers: an allowed byte goes on to the next node, a forbidden one
+jumps to `end`, the node after the subtree.  A trie of linked objects was refused: the 128,000 texts of Llama 3 make
+274,520 nodes, which take 11 MB here and 100 MB as Python objects.  Two builders give the same arrays: `_grown`, a loop
+over bytes that a reader can check (and the faster one for a handful of texts), and `_assembled`, in numpy, for
+vocabularies (0.1 s for Llama 3, a third of the loop's time).
 
-Tests: both builders agree on random sets; every token is found again; the invariants below hold on three real vocabularies.
-Source: skip pointers over a preorder trie are folklore (toktrie of llguidance stores them too); the vectorised build is ours.
+Tests: both builders agree on random sets; every token is found again; the invariants below hold on three real
+vocabularies.
+Source: skip pointers over a preorder trie are folklore (toktrie of llguidance stores them too); the vectorised build is
+ours.
 """
 
 from __future__ import annotations
@@ -39,9 +42,11 @@ class TokenTrie:
     depth: npt.NDArray[np.int32]  # (nodes,) bytes read at the node, from 1
     first: npt.NDArray[np.int32]  # (nodes + 1,) where the node's tokens start in ids
     ids: npt.NDArray[np.int32]  # (tokens,) token ids
-    records: npt.NDArray[np.int32] = field(init=False, repr=False)  # (nodes + 1, 4) end, first, depth, byte: one node, one cache line
+    # (nodes + 1, 4) end, first, depth, byte: one node, one cache line
+    records: npt.NDArray[np.int32] = field(init=False, repr=False)
     roots: npt.NDArray[np.int32] = field(init=False, repr=False)  # (256,) the root's child for each byte, -1: none
-    below: npt.NDArray[np.uint64] = field(init=False, repr=False)  # (nodes,) kinds of the bytes below each node, see `byte_classes`
+    # (nodes,) kinds of the bytes below each node, see `byte_classes`
+    below: npt.NDArray[np.uint64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         records = np.zeros((len(self.byte) + 1, 4), np.int32)
@@ -103,7 +108,11 @@ def _grown(pairs: list[tuple[bytes, int]]) -> TokenTrie:
         end[node] = len(byte)
     first.append(len(ids))
     return TokenTrie(
-        np.array(byte, np.uint8), np.array(end, np.int32), np.array(depth, np.int32), np.array(first, np.int32), np.array(ids, np.int32)
+        np.array(byte, np.uint8),
+        np.array(end, np.int32),
+        np.array(depth, np.int32),
+        np.array(first, np.int32),
+        np.array(ids, np.int32),
     )
 
 
@@ -111,8 +120,8 @@ def _assembled(pairs: list[tuple[bytes, int]]) -> TokenTrie:
     """Build from sorted pairs with array operations.
 
     Text j shares a prefix of shared[j] bytes with its predecessor and adds one node for each further byte;
-    these runs of new nodes, one after the other, are the preorder.  A node at depth d of text j's run has its subtree end where
-    the next text with shared < d starts its run, and exactly the texts before j end before it.
+    these runs of new nodes, one after the other, are the preorder.  A node at depth d of text j's run has its subtree
+    end where the next text with shared < d starts its run, and exactly the texts before j end before it.
 
     Cost: O(bytes · log tokens).
     """
@@ -141,7 +150,9 @@ def _assembled(pairs: list[tuple[bytes, int]]) -> TokenTrie:
     return TokenTrie(byte, end, depth, np.append(owner, np.int32(len(texts))), ids)
 
 
-def _shared_prefixes(data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _shared_prefixes(
+    data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """Return, per text of a sorted list, how many bytes it shares with its predecessor; (texts,) int64."""
     shared = np.zeros(len(length), np.int64)
     alive = np.arange(1, len(length))  # the texts that agree with their predecessor so far

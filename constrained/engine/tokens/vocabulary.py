@@ -1,8 +1,9 @@
 """What a tokenizer's ids stand for: bytes of text, a named special token, or nothing.
 
-The engine reads bytes, so a tokenizer is reduced to a table: id → bytes.  Everything else that a tokenizer does (splitting, merging,
-normalising) only decides which of several spellings it would choose, never what an id means.  A special token has a name but no
-bytes: that is why text can never spell one, and why a mask can never allow one that the grammar does not name.
+The engine reads bytes, so a tokenizer is reduced to a table: id → bytes.  Everything else that a tokenizer does
+(splitting, merging, normalising) only decides which of several spellings it would choose, never what an id means.  A
+special token has a name but no bytes: that is why text can never spell one, and why a mask can never allow one that the
+grammar does not name.
 
 Loading the table from the many kinds of tokenizers is in `tokenizers`, walking it in `trie`.
 
@@ -61,17 +62,28 @@ class Vocabulary:
     words: int  # int32 words in one row of a bitmask, ceil(size / 32)
     longest: int  # bytes of the longest text token
     trie: TokenTrie  # of all text tokens; 0.1 s for 128,000 of them, which is most of what a vocabulary costs
-    spelled: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]  # all texts one after another, (size + 1,) where each starts; their bytes
+    # all texts one after another, (size + 1,) where each starts; their bytes
+    spelled: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
     characters: npt.NDArray[np.int32]  # (tokens,) how many characters begin in the text at the same place of trie.ids
-    by_characters: tuple[npt.NDArray[np.int32], ...]  # trie.ids, fewest characters first; (longest + 1,) how many have at most 0, 1, … characters
-    dummy_prefix: bool  # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
-    kernels: Kernels  # the automata and masks that constraints over this vocabulary share, and their bound; may be cleared at any time
+    # trie.ids, fewest characters first; (longest + 1,) how many have at most 0, 1, … characters
+    by_characters: tuple[npt.NDArray[np.int32], ...]
+    # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
+    dummy_prefix: bool
+    # the automata and masks that constraints over this vocabulary share, and their bound; may be cleared at any time
+    kernels: Kernels
     notes: tuple[str, ...]  # what a reader should know, e.g. that the encoder normalises text
     _encode: Encoder | None
 
     def __init__(
-        self, tokens: Sequence[bytes | None], special: Mapping[str, int] = _NO_SPECIAL, stop: Iterable[int] = (), size: int | None = None,
-        *, dummy_prefix: bool = False, notes: Iterable[str] = (), encode: Encoder | None = None,
+        self,
+        tokens: Sequence[bytes | None],
+        special: Mapping[str, int] = _NO_SPECIAL,
+        stop: Iterable[int] = (),
+        size: int | None = None,
+        *,
+        dummy_prefix: bool = False,
+        notes: Iterable[str] = (),
+        encode: Encoder | None = None,
     ) -> None:
         check_tokens(tokens)
         names = checked_special(special, tokens)
@@ -80,24 +92,44 @@ class Vocabulary:
         stop = checked_stop(stop, padded)
         check_rest(notes, encode)
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
-        trie, spelled = TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None), _spelled(padded)
+        trie, spelled = (
+            TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None),
+            _spelled(padded),
+        )
         characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
         self.__dict__.update(
-            tokens=padded, special=MappingProxyType({name: token for token, name in names.items()}), names=MappingProxyType(names),
-            stop=stop, size=size, used=max([texts, *(token + 1 for token in (*names, *stop))]), words=-(-size // 32),
+            tokens=padded,
+            special=MappingProxyType({name: token for token, name in names.items()}),
+            names=MappingProxyType(names),
+            stop=stop,
+            size=size,
+            used=max([texts, *(token + 1 for token in (*names, *stop))]),
+            words=-(-size // 32),
             longest=longest,
-            dummy_prefix=dummy_prefix, notes=tuple(notes), _encode=encode, kernels=Kernels(),
-            trie=trie, spelled=spelled, characters=characters, by_characters=_by_characters(trie.ids, characters, longest),
+            dummy_prefix=dummy_prefix,
+            notes=tuple(notes),
+            _encode=encode,
+            kernels=Kernels(),
+            trie=trie,
+            spelled=spelled,
+            characters=characters,
+            by_characters=_by_characters(trie.ids, characters, longest),
         )
 
     @classmethod
     def from_tokenizer(
-        cls, tokenizer: Any, *, size: int | None = None, stop: Iterable[int] | None = None, special: Mapping[str, int] | None = None,
+        cls,
+        tokenizer: Any,
+        *,
+        size: int | None = None,
+        stop: Iterable[int] | None = None,
+        special: Mapping[str, int] | None = None,
     ) -> Vocabulary:
         """Return the exact table of a tokenizer object or file; `tokenizers` lists what is read, and how.
 
-        size: the model's logits width where it is wider than the tokenizer.  stop: replaces the stop ids that the tokenizer declares.
-        special: further special tokens, for files that do not hold them; they take the place of a text with the same id.
+        size: the model's logits width where it is wider than the tokenizer.  stop: replaces the stop ids that the
+        tokenizer declares. special: further special tokens, for files that do not hold them; they take the place of a
+        text with the same id.
 
         Raises: VocabularyError: not a tokenizer, or one whose tokens have no fixed bytes (WordPiece, for instance).
         """
@@ -121,7 +153,9 @@ class Vocabulary:
 
     @cached_property
     def levels(self) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """The trie level by level: its nodes by depth; (nodes,) the parent of each, -1: the root; (tokens,) the node of each of trie.ids."""
+        """The trie level by level: its nodes by depth; (nodes,) the parent of each, -1: the root; (tokens,) the node of
+        each of trie.ids.
+        """
         trie = self.trie
         by_depth = np.argsort(trie.depth, kind="stable").astype(np.int32)
         nodes = np.split(by_depth, np.cumsum(np.bincount(trie.depth)[1:-1])) if trie.nodes else []
@@ -133,10 +167,14 @@ class Vocabulary:
     @cached_property
     def unfinished(self) -> npt.NDArray[np.int32]:
         """The tokens whose texts end inside a character, ascending."""
-        return np.array([token for token, text in enumerate(self.tokens) if text and text[-1] >= 0x80 and _is_unfinished(text)], np.int32)
+        return np.array(
+            [token for token, text in enumerate(self.tokens) if text and text[-1] >= 0x80 and _is_unfinished(text)],
+            np.int32,
+        )
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give nothing.
+        """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give
+        nothing.
 
         Raises: VocabularyError: an id outside 0 … size - 1.
         """
@@ -153,10 +191,11 @@ class Vocabulary:
         return self.names.get(token, "").encode() if text is None else text
 
     def tokenize(self, data: bytes) -> list[int]:
-        """Return text tokens whose bytes are `data`: the tokenizer's own choice where it is known, else longest match first.
+        """Return text tokens whose bytes are `data`: the tokenizer's own choice where it is known, else longest match
+        first.
 
-        The tokenizer's encoder works on text and may normalise it or see special tokens in it; its answer counts only if it spells
-        exactly `data` in text tokens.
+        The tokenizer's encoder works on text and may normalise it or see special tokens in it; its answer counts only
+        if it spells exactly `data` in text tokens.
 
         Raises: VocabularyError: no sequence of tokens spells `data`, or it is not bytes.
 
@@ -164,7 +203,9 @@ class Vocabulary:
         [0, 2]
         """
         if not isinstance(data, bytes):
-            raise VocabularyError("tokenize takes bytes", because=f"got {kind(data)}", instead="for a text, text.encode()")
+            raise VocabularyError(
+                "tokenize takes bytes", because=f"got {kind(data)}", instead="for a text, text.encode()"
+            )
         return self._encoded(data) or self._segmented(data)
 
     def _encoded(self, data: bytes) -> list[int] | None:
@@ -176,7 +217,8 @@ class Vocabulary:
         except UnicodeDecodeError:
             return None
         ids = list(self._encode(text))
-        if self._spells(ids, b" " + data):  # the dummy prefix is only in front of a text: hide `data` behind another one
+        # the dummy prefix is only in front of a text: hide `data` behind another one
+        if self._spells(ids, b" " + data):
             anchor = list(self._encode(_ANCHOR))
             ids = list(self._encode(_ANCHOR + text))
             ids = ids[len(anchor) :] if ids[: len(anchor)] == anchor else []
@@ -184,7 +226,8 @@ class Vocabulary:
 
     def _spells(self, ids: Sequence[int], data: bytes) -> bool:
         texts = [self.tokens[token] if 0 <= token < self.size else None for token in ids]
-        return None not in texts and b"".join(texts) == data  # type: ignore[arg-type]  # the test before it excludes None
+        # the test before it excludes None
+        return None not in texts and b"".join(texts) == data  # type: ignore[arg-type]
 
     @cached_property
     def by_text(self) -> Mapping[bytes, int]:
@@ -194,7 +237,8 @@ class Vocabulary:
     def _segmented(self, data: bytes) -> list[int]:
         """Return the segmentation that takes the longest token everywhere, with as few steps back as necessary.
 
-        Cost: O(len(data) · longest²) byte comparisons; a position from which the end is out of reach is left once and for all.
+        Cost: O(len(data) · longest²) byte comparisons; a position from which the end is out of reach is left once and
+        for all.
         """
         ends: list[int] = [0]  # 0, then the end of each token so far
         hopeless: set[int] = set()
@@ -220,7 +264,8 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         texts = sum(text is not None for text in self.tokens)
-        return f"<Vocabulary of {texts} texts, {len(self.special)} special tokens, size {self.size}, stop {list(self.stop)}>"
+        sizes = f"{texts} texts, {len(self.special)} special tokens, size {self.size}"
+        return f"<Vocabulary of {sizes}, stop {list(self.stop)}>"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Vocabulary is frozen: cannot set {name!r}")
@@ -230,7 +275,12 @@ class Vocabulary:
 
 
 def _rebuild(
-    tokens: Sequence[bytes | None], special: Mapping[str, int], stop: Sequence[int], size: int, dummy_prefix: bool, notes: Sequence[str]
+    tokens: Sequence[bytes | None],
+    special: Mapping[str, int],
+    stop: Sequence[int],
+    size: int,
+    dummy_prefix: bool,
+    notes: Sequence[str],
 ) -> Vocabulary:
     return Vocabulary(tokens, special, stop, size, dummy_prefix=dummy_prefix, notes=notes)
 
@@ -242,7 +292,9 @@ def _characters(firsts: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> n
     return begun[firsts[1:]] - begun[firsts[:-1]]
 
 
-def _by_characters(ids: npt.NDArray[np.int32], characters: npt.NDArray[np.int32], longest: int) -> tuple[npt.NDArray[np.int32], ...]:
+def _by_characters(
+    ids: npt.NDArray[np.int32], characters: npt.NDArray[np.int32], longest: int
+) -> tuple[npt.NDArray[np.int32], ...]:
     order = np.argsort(characters, kind="stable")
     return ids[order], np.cumsum(np.bincount(characters, minlength=longest + 1)).astype(np.int32)
 

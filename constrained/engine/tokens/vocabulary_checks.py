@@ -1,4 +1,6 @@
-"""What callers hand over for a vocabulary, checked: tokens, special tokens, size, stop ids; what is wrong says where and what would do."""
+"""What callers hand over for a vocabulary, checked: tokens, special tokens, size, stop ids; what is wrong says where
+and what would do.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ def check_tokens(tokens: Sequence[bytes | None]) -> None:
     """Raise unless `tokens` is a list or tuple of non-empty bytes and None.  Cost: 3 ms for 128,000 tokens."""
     if not isinstance(tokens, (list, tuple)):
         raise VocabularyError(
-            "a vocabulary takes a list of tokens", because=f"got {kind(tokens)}",
-            instead="list bytes by id, None for ids without text; Vocabulary.from_tokenizer reads tokenizers and their files",
+            "a vocabulary takes a list of tokens",
+            because=f"got {kind(tokens)}",
+            instead=(
+                "list bytes by id, None for ids without text; Vocabulary.from_tokenizer reads tokenizers and "
+                "their files"
+            ),
         )
     if not set(map(type, tokens)) <= {bytes, type(None)}:
         token, text = next((i, t) for i, t in enumerate(tokens) if type(t) not in (bytes, type(None)))
@@ -31,7 +37,9 @@ def check_tokens(tokens: Sequence[bytes | None]) -> None:
         )
     if b"" in tokens:
         raise VocabularyError(
-            "empty token", where=f"token {tokens.index(b'')}", because="a generation could repeat it for ever without a byte of progress",
+            "empty token",
+            where=f"token {tokens.index(b'')}",
+            because="a generation could repeat it for ever without a byte of progress",
             instead="None for ids that stand for no text",
         )
 
@@ -39,7 +47,11 @@ def check_tokens(tokens: Sequence[bytes | None]) -> None:
 def checked_id(value: object, what: str) -> int:
     token = number(value)
     if token < 0:
-        because = f"{shown(value)} is negative" if isinstance(value, int) and value < 0 else f"{shown(value)} is {kind(value)}"
+        because = (
+            f"{shown(value)} is negative"
+            if isinstance(value, int) and value < 0
+            else f"{shown(value)} is {kind(value)}"
+        )
         raise VocabularyError(f"{what} is not a token id", because=because, instead="an int from 0 on")
     return token
 
@@ -48,25 +60,37 @@ def checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None]) 
     """Return the special tokens, id → name."""
     if not isinstance(special, Mapping):
         raise VocabularyError(
-            "special tokens come as name → id", because=f"got {kind(special)}", instead='for instance {"<|eot_id|>": 128009}'
+            "special tokens come as name → id",
+            because=f"got {kind(special)}",
+            instead='for instance {"<|eot_id|>": 128009}',
         )
     names: dict[int, str] = {}
     for name, value in special.items():
         if not isinstance(name, str) or not name:
             raise VocabularyError("a special token has a name", because=f"{shown(name)} is not a non-empty str")
         if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
-            raise VocabularyError("a special token has a name that can be written", because=f"{shown(name)} holds half of a surrogate pair")
+            raise VocabularyError(
+                "a special token has a name that can be written",
+                because=f"{shown(name)} holds half of a surrogate pair",
+            )
         token = checked_id(value, f"the id of special token {shown(name)}")
         if token >= MOST:
-            raise VocabularyError(f"the id of special token {shown(name)} is too large", because=f"a mask of more than {MOST:,} tokens is not supported")
+            raise VocabularyError(
+                f"the id of special token {shown(name)} is too large",
+                because=f"a mask of more than {MOST:,} tokens is not supported",
+            )
         if token in names:
             raise VocabularyError(
-                f"two special tokens with id {token}", because=f"{names[token]!r} and {name!r} share it", instead="keep one name per id"
+                f"two special tokens with id {token}",
+                because=f"{names[token]!r} and {name!r} share it",
+                instead="keep one name per id",
             )
         if token < len(tokens) and tokens[token] is not None:
             raise VocabularyError(
-                f"special token {name!r} is also text", where=f"token {token}",
-                because=f"the token list has {tokens[token]!r} there, so text could spell it", instead=f"tokens[{token}] = None",
+                f"special token {name!r} is also text",
+                where=f"token {token}",
+                because=f"the token list has {tokens[token]!r} there, so text could spell it",
+                instead=f"tokens[{token}] = None",
             )
         names[token] = name
     return names
@@ -75,14 +99,22 @@ def checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None]) 
 def checked_size(size: int | None, least: int) -> int:
     if size is not None:
         if number(size) < 0:
-            raise VocabularyError("size is the number of tokens", because=f"{shown(size)} is {kind(size)}", instead="the width of the model's logits")
+            raise VocabularyError(
+                "size is the number of tokens",
+                because=f"{shown(size)} is {kind(size)}",
+                instead="the width of the model's logits",
+            )
         size = number(size)
     if size is not None and size < least:
         raise VocabularyError(
-            f"size {size} is too small", because=f"the tokenizer has ids up to {least - 1}", instead="the width of the model's logits"
+            f"size {size} is too small",
+            because=f"the tokenizer has ids up to {least - 1}",
+            instead="the width of the model's logits",
         )
     if size is not None and size > MOST:
-        raise VocabularyError(f"size {shown(size)} is too large", because=f"a mask of more than {MOST:,} tokens is not supported")
+        raise VocabularyError(
+            f"size {shown(size)} is too large", because=f"a mask of more than {MOST:,} tokens is not supported"
+        )
     if not (size or least):
         raise VocabularyError("a vocabulary needs tokens", because="the list is empty")
     return least if size is None else size
@@ -91,14 +123,19 @@ def checked_size(size: int | None, least: int) -> int:
 def checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[int, ...]:
     """Return the stop ids without repetitions, in the order given."""
     if isinstance(stop, str) or not isinstance(stop, Iterable):
-        raise VocabularyError("stop takes a list of ids", because=f"got {kind(stop)}", instead="stop=[128009], for instance")
+        raise VocabularyError(
+            "stop takes a list of ids", because=f"got {kind(stop)}", instead="stop=[128009], for instance"
+        )
     ids = tuple(dict.fromkeys(checked_id(token, "a stop token") for token in stop))
     for token in ids:
         if token >= len(tokens):
-            raise VocabularyError(f"stop token {shown(token)} is out of range", because=f"the vocabulary has size {len(tokens)}")
+            raise VocabularyError(
+                f"stop token {shown(token)} is out of range", because=f"the vocabulary has size {len(tokens)}"
+            )
         if tokens[token] is not None:
             raise VocabularyError(
-                f"stop token {token} is text", because=f"it spells {tokens[token]!r}, which a grammar may want to go on with",
+                f"stop token {token} is text",
+                because=f"it spells {tokens[token]!r}, which a grammar may want to go on with",
                 instead="stop at a special token; a text that ends the output belongs into the grammar",
             )
     return ids
@@ -108,4 +145,8 @@ def check_rest(notes: Iterable[str], encode: object) -> None:
     if isinstance(notes, str) or not isinstance(notes, Iterable):
         raise VocabularyError("notes come as a list of texts", because=f"got {kind(notes)}", instead="[text, …]")
     if encode is not None and not callable(encode):
-        raise VocabularyError("encode is a function from a text to its token ids", because=f"got {kind(encode)}", instead="tokenizer.encode, for instance")
+        raise VocabularyError(
+            "encode is a function from a text to its token ids",
+            because=f"got {kind(encode)}",
+            instead="tokenizer.encode, for instance",
+        )

@@ -1,10 +1,10 @@
 """The readable twin of the compiled kernel: a lazily determinised pushdown over bytes.
 
-A *configuration* is (machine state, stack); a stack is an interned linked list of frames, each the state to go on with after a call.
-A *state* of the automaton is the set of configurations that some reading of the bytes so far can be in; it is a small int.  A step
-moves every configuration over one byte and closes the result under calls and returns.  A mask walks the token trie once with these
-steps.  Nothing here is clever: no merged stacks, no shared masks, no rows.  The compiled kernel does the same in other data
-structures, and the tests compare the two bit by bit.
+A *configuration* is (machine state, stack); a stack is an interned linked list of frames, each the state to go on with
+after a call. A *state* of the automaton is the set of configurations that some reading of the bytes so far can be in;
+it is a small int.  A step moves every configuration over one byte and closes the result under calls and returns.  A
+mask walks the token trie once with these steps.  Nothing here is clever: no merged stacks, no shared masks, no rows.
+The compiled kernel does the same in other data structures, and the tests compare the two bit by bit.
 
 Invariant: every configuration is live, so a token is allowed exactly when its bytes lead to a non-empty set.
 Cost: about 1 µs per configuration and byte, 0.1-0.5 s for a string mask over 128,000 tokens (once per state).
@@ -36,11 +36,15 @@ Mask = npt.NDArray[np.uint32]  # (words,), bit i of word w = token 32 w + i is a
 
 
 class Frame:
-    """What happens after a call: go on in `after`; `record` holds the bytes read so far where `after` wants to know them."""
+    """What happens after a call: go on in `after`; `record` holds the bytes read so far where `after` wants to know
+    them.
+    """
 
     __slots__ = ("after", "surface", "record", "parent")
 
-    def __init__(self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None) -> None:
+    def __init__(
+        self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None
+    ) -> None:
         self.after, self.surface, self.record, self.parent = after, surface, record, parent
 
 
@@ -48,9 +52,11 @@ Config = tuple["State | TextAt", "Frame | None"]
 
 
 class PlainKernel:
-    """One automaton over root machines and a vocabulary; states are ints, `start` is the start of the one it was made with.
+    """One automaton over root machines and a vocabulary; states are ints, `start` is the start of the one it was made
+    with.
 
-    `specials` maps the names of special tokens that the machine uses to ids.  A stop id is set in the mask of every final state.
+    `specials` maps the names of special tokens that the machine uses to ids.  A stop id is set in the mask of every
+    final state.
     """
 
     def __init__(
@@ -63,7 +69,8 @@ class PlainKernel:
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._ids: dict[tuple[frozenset[Config], bool], int] = {}
         self._states: dict[int, tuple[frozenset[Config], bool]] = {}
-        self._numbers = count()  # of states; threads that share the kernel may compute all else twice, but no two take the same number
+        # of states; threads that share the kernel may compute all else twice, but no two take the same number
+        self._numbers = count()
         self._steps: dict[tuple[int, int], int] = {}
         self._masks: dict[int, Mask] = {}
         self._intern(frozenset(), False)
@@ -73,7 +80,7 @@ class PlainKernel:
         """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
         return self._counted(budget, lambda: self._close([(root, None)], nullable))
 
-    # -- reading --------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def step_byte(self, state: int, byte: int) -> int:
         """Return the state after one byte, DEAD if no word goes on so."""
@@ -95,7 +102,9 @@ class PlainKernel:
         return state
 
     def step_token(self, state: int, token: int, budget: Budget | None = None) -> int:
-        """Return the state after a token id: its bytes, or the edges of the machine that name it; NO_TOKEN where it is no int in range."""
+        """Return the state after a token id: its bytes, or the edges of the machine that name it; NO_TOKEN where it is
+        no int in range.
+        """
         if state < 0 or type(token) is not int or not 0 <= token < self._vocabulary.size:
             return NO_TOKEN
         return self._counted(budget, lambda: self._after_token(state, token))
@@ -119,7 +128,9 @@ class PlainKernel:
 
     def named_tokens(self, state: int) -> set[int]:
         """Return the special tokens that may come next."""
-        return {self._specials[name] for machine, _ in self._states[state][0] for name, _ in self._expand(machine).tokens}
+        return {
+            self._specials[name] for machine, _ in self._states[state][0] for name, _ in self._expand(machine).tokens
+        }
 
     def configurations(self, state: int) -> frozenset[Config]:
         """Return the readings of the bytes so far that can go on; of a final state one more has ended."""
@@ -132,7 +143,9 @@ class PlainKernel:
         return self._masks[state]
 
     def fill(self, state: int, bitmask: npt.NDArray[np.int32], row: int, budget: Budget | None = None) -> bool:
-        """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say whether the cache is full."""
+        """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say
+        whether the cache is full.
+        """
         if not fits(bitmask, row, self._vocabulary.words):
             raise misfit(bitmask, row, self._vocabulary.words)
         bitmask[number(row)] = 0 if state < 0 else self._counted(budget, lambda: self.mask(state)).view(np.int32)
@@ -181,7 +194,7 @@ class PlainKernel:
         """Say whether the cache has passed its bound: its owner then starts a fresh kernel."""
         return self.cached_bytes() > self._max_bytes
 
-    # -- the automaton --------------------------------------------------------------------------------------------------
+    # -- the automaton -------------------------------------------------------------------------------------------------
 
     def _expand(self, machine: State | TextAt) -> Edges:
         if isinstance(machine, TextAt):
@@ -216,7 +229,8 @@ class PlainKernel:
             seen.add(config)
             if len(seen) > self._max_configurations:
                 raise LimitExceeded(
-                    "too many readings of the text at once", because=f"more than {self._max_configurations:,} configurations are alive",
+                    "too many readings of the text at once",
+                    because=f"more than {self._max_configurations:,} configurations are alive",
                     instead="make the grammar less ambiguous, or raise max_configurations",
                 )
             machine, frame = config
@@ -248,7 +262,9 @@ class PlainKernel:
         surface = callee.surface if isinstance(callee, Text) else None
         return self._frame(after, surface, b"" if records else None, frame)
 
-    def _frame(self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None) -> Frame:
+    def _frame(
+        self, after: State | Dispatch, surface: Surface | MarkerSafe | None, record: bytes | None, parent: Frame | None
+    ) -> Frame:
         key = (after, surface, record, parent)
         frame = self._frames.get(key)
         return frame if frame is not None else self._frames.setdefault(key, Frame(after, surface, record, parent))
@@ -272,7 +288,7 @@ class PlainKernel:
             known = self._ids.setdefault(key, fresh)
         return known
 
-    # -- masks ----------------------------------------------------------------------------------------------------------
+    # -- masks ---------------------------------------------------------------------------------------------------------
 
     def _walk(self, state: int) -> Mask:
         trie, path, at = self._vocabulary.trie, [state], 0

@@ -1,10 +1,10 @@
 """How a surface spells a text value, as tables: quotes, raw characters, escapes.
 
-Both kernels interpret these tables, so a surface is data, not code: a third one is a new entry of `spellings`.  A surface may
-have several spellings that start with different bytes (Python's two quotes).
+Both kernels interpret these tables, so a surface is data, not code: a third one is a new entry of `spellings`.  A
+surface may have several spellings that start with different bytes (Python's two quotes).
 
-Left out, because a reader of the format would be surprised by them: Python's ``\\N{…}``, unknown escapes such as ``'\\q'`` (a
-SyntaxWarning there) and string prefixes.
+Left out, because a reader of the format would be surprised by them: Python's ``\\N{…}``, unknown escapes such as
+``'\\q'`` (a SyntaxWarning there) and string prefixes.
 Sources: RFC 8259 §7; Python language reference §2.4.1; CPython ``unicode_repr``.
 """
 
@@ -101,7 +101,10 @@ _CONTROLS = without(((0, 0x1F),), *(c for _, c in _JSON_SHORT if c < 0x20))
 
 def _python(quote: int) -> Spelling:
     escapes = tuple((ord(a), ord(b)) for a, b in zip("\\'\"abfnrtv", "\\'\"\a\b\f\n\r\t\v"))
-    forms = tuple(HexForm(ord(letter), digits, clip(SCALARS, 0, 16**digits - 1), upper=True) for letter, digits in (("x", 2), ("u", 4), ("U", 8)))
+    forms = tuple(
+        HexForm(ord(letter), digits, clip(SCALARS, 0, 16**digits - 1), upper=True)
+        for letter, digits in (("x", 2), ("u", 4), ("U", 8))
+    )
     raw = without(SCALARS, 0, 10, 13, 0x5C, quote)
     return Spelling(Surface.PYTHON, bytes([quote]), quote, raw, escapes, forms, octal=True, continuation=True)
 
@@ -116,7 +119,9 @@ def _guarded_repr(quote: int) -> Spelling:
     plain = _python_repr(quote)
     points = without(SCALARS, *(point for _, point in plain.short))
     bounds = ((0, 0xFF), (0x100, 0xFFFF), (0x10000, 0x10FFFF))
-    forms = tuple(replace(form, allowed=clip(points, low, high)) for form, (low, high) in zip(plain.hexes, bounds, strict=True))
+    forms = tuple(
+        replace(form, allowed=clip(points, low, high)) for form, (low, high) in zip(plain.hexes, bounds, strict=True)
+    )
     return replace(plain, hexes=forms, guarded=True)
 
 
@@ -124,11 +129,15 @@ def _python_repr(quote: int) -> Spelling:
     printable, hidden = _printable()
     hidden = without(hidden, 9, 10, 13)
     bounds = (("x", 2, 0, 0xFF), ("u", 4, 0x100, 0xFFFF), ("U", 8, 0x10000, 0x10FFFF))
-    forms = tuple(HexForm(ord(letter), digits, clip(hidden, low, high), upper=False) for letter, digits, low, high in bounds)
+    forms = tuple(
+        HexForm(ord(letter), digits, clip(hidden, low, high), upper=False) for letter, digits, low, high in bounds
+    )
     short = [(0x5C, 0x5C), (ord("n"), 10), (ord("r"), 13), (ord("t"), 9)]
     if quote == 0x27:
         short.append((quote, quote))  # only reached when the text has both quotes: see `variants`
-    return Spelling(Surface.PYTHON_CANONICAL, bytes([quote]), quote, without(printable, 0x5C, quote), tuple(short), forms)
+    return Spelling(
+        Surface.PYTHON_CANONICAL, bytes([quote]), quote, without(printable, 0x5C, quote), tuple(short), forms
+    )
 
 
 @cache
@@ -140,7 +149,9 @@ def _guarded(surface: Surface) -> tuple[Spelling, ...]:
 @cache
 def spellings(surface: Surface) -> tuple[Spelling, ...]:
     """Return the ways in which a surface writes a text; they start with different bytes."""
-    canonical = Spelling(Surface.JSON_CANONICAL, b'"', 0x22, _JSON_RAW, _JSON_SHORT, (HexForm(ord("u"), 4, _CONTROLS, upper=False),))
+    canonical = Spelling(
+        Surface.JSON_CANONICAL, b'"', 0x22, _JSON_RAW, _JSON_SHORT, (HexForm(ord("u"), 4, _CONTROLS, upper=False),)
+    )
     match surface:
         case Surface.RAW:
             return (Spelling(surface, b"", -1, SCALARS),)
@@ -159,12 +170,14 @@ def spellings(surface: Surface) -> tuple[Spelling, ...]:
 def variants(surface: Surface | MarkerSafe, language: Language) -> tuple[tuple[Spelling, Language | None], ...]:
     """Return (spelling, the texts written so); None where there are none.
 
-    Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.  Texts among which none spells a marker
-    are written as on the surface without markers.
+    Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.  Texts among which
+    none spells a marker are written as on the surface without markers.
     """
     if isinstance(surface, MarkerSafe):
         plain = variants(surface.base, language)
-        if isinstance(language, LiteralSet) and not any(marker in text for text in language.texts for marker in surface.markers):
+        if isinstance(language, LiteralSet) and not any(
+            marker in text for text in language.texts for marker in surface.markers
+        ):
             return plain
         markers = markers_of(surface.markers)
         return tuple((way, None if part is None else Guarded(part, markers, way.raw))
@@ -176,7 +189,9 @@ def variants(surface: Surface | MarkerSafe, language: Language) -> tuple[tuple[S
         double = sum(1 << i for i, text in enumerate(language.texts) if "'" in text and '"' not in text)
         everything = (1 << len(language.texts)) - 1
         masks = (language.excluded | double, language.excluded | everything & ~double)
-        return tuple((way, LiteralSet(language.texts, mask) if mask != everything else None) for way, mask in zip(ways, masks))
+        return tuple(
+            (way, LiteralSet(language.texts, mask) if mask != everything else None) for way, mask in zip(ways, masks)
+        )
     assert isinstance(language, Expr), "canonical Python needs a language with boolean operations"
     if not may_use(language, "'"):
         return (ways[0], language), (ways[1], None)
@@ -198,6 +213,10 @@ def decode(surface: Surface | MarkerSafe, spelled: bytes) -> str:
         return source
     if "\\" not in source:  # PERF: nine texts in ten; 0.3 µs instead of 2 µs
         return source[1:-1]
-    value = ast.literal_eval(source) if surface in (Surface.PYTHON, Surface.PYTHON_CANONICAL) else json.loads(source, strict=False)
+    value = (
+        ast.literal_eval(source)
+        if surface in (Surface.PYTHON, Surface.PYTHON_CANONICAL)
+        else json.loads(source, strict=False)
+    )
     assert isinstance(value, str)
     return value

@@ -1,8 +1,9 @@
 r"""Reads a text value byte by byte: the plain twin of the compiled kernel's text states.
 
-A position inside a text is (spelling, language, where we are inside one character).  Between characters the language alone decides;
-inside a character (UTF-8 continuation, escape, hexadecimal digits) the position knows the range of code points that can still
-come, and is live exactly when the language has an edge into that range.  No dead position is ever entered.
+A position inside a text is (spelling, language, where we are inside one character).  Between characters the language
+alone decides; inside a character (UTF-8 continuation, escape, hexadecimal digits) the position knows the range of code
+points that can still come, and is live exactly when the language has an edge into that range.  No dead position is ever
+entered.
 
     BODY ──é──► UTF8 ──► BODY      BODY ──\──► ESCAPE ──n──► BODY      ESCAPE ──u──► HEX ──► … ──► BODY
                                                              HEX (high surrogate) ──► PAIR ──► HEX (low) ──► BODY
@@ -160,7 +161,9 @@ def _pair_letter(at: TextAt, byte: int) -> TextAt | None:
 
 
 def _octal_at(at: TextAt) -> TextAt | None:
-    alive = successor(at.language, at.value) is not None or (at.left and any(_octal(at, byte) for byte in range(0x30, 0x38)))
+    alive = successor(at.language, at.value) is not None or (
+        at.left and any(_octal(at, byte) for byte in range(0x30, 0x38))
+    )
     return at if alive else None
 
 
@@ -178,7 +181,8 @@ def _done(at: TextAt, byte: int) -> TextAt | None:
 
 
 _STEPS: dict[int, Callable[[TextAt, int], TextAt | None]] = {
-    BODY: _body, UTF8: _utf8, ESCAPE: _escape, HEX: _hex, PAIR: _pair_start, PAIR_U: _pair_letter, OCTAL: _octal, DONE: _done,
+    BODY: _body, UTF8: _utf8, ESCAPE: _escape, HEX: _hex, PAIR: _pair_start, PAIR_U: _pair_letter, OCTAL: _octal,
+    DONE: _done,
 }  # fmt: skip
 
 __all__ = ["SCALARS", "TextAt", "reaches", "successor"]

@@ -1,9 +1,9 @@
 """A tool's arguments as a machine that is made when the tool is called.
 
-To compile a schema takes a fraction of a millisecond, mostly to find out that it allows some value and can be compiled exactly.  For
-500 tools of which one is called, that is most of the time before the first token.  Nearly all schemas of tools use a handful of
-keywords for which both are plain to see (`is_plain`); they wait until their state is asked for.  All others are compiled at once, so
-that whatever is wrong with a tool is reported when it is bound.
+To compile a schema takes a fraction of a millisecond, mostly to find out that it allows some value and can be compiled
+exactly.  For 500 tools of which one is called, that is most of the time before the first token.  Nearly all schemas of
+tools use a handful of keywords for which both are plain to see (`is_plain`); they wait until their state is asked for.
+All others are compiled at once, so that whatever is wrong with a tool is reported when it is bound.
 
 Tested: no plain schema is refused when its time comes (`test_plain_schemas_compile`).
 """
@@ -31,7 +31,9 @@ _NUMBERS = frozenset({*_LENGTHS, *_LENGTHS.values()}) - {"minProperties", "maxPr
 
 
 class Arguments:
-    """The machine of a schema, as `grammar.Embedded` holds it; compared by identity; options are those of `schema.embed`."""
+    """The machine of a schema, as `grammar.Embedded` holds it; compared by identity; options are those of
+    `schema.embed`.
+    """
 
     __slots__ = ("_left_out", "_made", "_options", "_schema")
 
@@ -71,8 +73,8 @@ class Arguments:
 
     @property
     def narrowed(self) -> tuple[Any, ...]:
-        """Where fewer arguments can be written than the schema allows: optional parameters that the format cannot carry, and of a plain
-        schema, strings between tags that read as other values.
+        """Where fewer arguments can be written than the schema allows: optional parameters that the format cannot
+        carry, and of a plain schema, strings between tags that read as other values.
         """
         if self._made is None and (self._options["surface"] != "tagged" or _tells_strings(self._schema)):
             return self._left_out
@@ -95,7 +97,9 @@ class Arguments:
         return self.machine.to_lark(prefix)
 
 
-def carried(schema: Mapping[str, Any], surface: str, tool: str, pointer: str = "#") -> tuple[Mapping[str, Any], tuple[Widened, ...]]:
+def carried(
+    schema: Mapping[str, Any], surface: str, tool: str, pointer: str = "#"
+) -> tuple[Mapping[str, Any], tuple[Widened, ...]]:
     """Return a schema without the optional parameters whose names cannot be written, and a list of them.
 
     Those that are required stay, and so are refused where the schema is compiled.
@@ -113,14 +117,24 @@ def carried(schema: Mapping[str, Any], surface: str, tool: str, pointer: str = "
         place = f"{pointer}/properties/{str(name).replace('~', '~0').replace('/', '~1')}"
         if because is not None and not (isinstance(required, list) and name in required):
             kept[name] = False
-            found.append(Widened(place, "properties", f"{tool}: the parameter {name!r} is left out, as the format cannot write its name: {because}"))
+            found.append(
+                Widened(
+                    place,
+                    "properties",
+                    f"{tool}: the parameter {name!r} is left out, as the format cannot write its name: {because}",
+                )
+            )
         elif surface == "quoted" and isinstance(part, dict):  # at any depth
             kept[name], inner = carried(part, surface, tool, place)
             found += inner
     return ({**schema, "properties": kept}, tuple(found)) if found else (schema, ())
 
 
-_REASONS: dict[str, Callable[[str], str | None]] = {"arguments": why_no_argument, "tagged": why_no_tag, "quoted": why_not_bare}
+_REASONS: dict[str, Callable[[str], str | None]] = {
+    "arguments": why_no_argument,
+    "tagged": why_no_tag,
+    "quoted": why_not_bare,
+}
 
 
 def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
@@ -138,13 +152,28 @@ def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
     kind = schema.get("type")
     for key, value in schema.items():
         if key == "type":
-            plain = value in _TYPES if type(value) is str else type(value) is list and bool(value) and all(_is_type(name) for name in value)
+            plain = (
+                value in _TYPES
+                if type(value) is str
+                else type(value) is list and bool(value) and all(_is_type(name) for name in value)
+            )
         elif key == "properties":
-            plain = type(value) is dict and all(type(name) is str and is_plain(part, depth - 1) for name, part in value.items())
+            plain = type(value) is dict and all(
+                type(name) is str and is_plain(part, depth - 1) for name, part in value.items()
+            )
         elif key == "required":
-            plain = type(value) is list and kind == "object" and all(type(name) is str and name in schema.get("properties", ()) for name in value)
+            plain = (
+                type(value) is list
+                and kind == "object"
+                and all(type(name) is str and name in schema.get("properties", ()) for name in value)
+            )
         elif key == "enum":
-            plain = type(value) is list and bool(value) and kind in ("string", None) and all(type(member) is str for member in value)
+            plain = (
+                type(value) is list
+                and bool(value)
+                and kind in ("string", None)
+                and all(type(member) is str for member in value)
+            )
         elif key == "items":
             plain = is_plain(value, depth - 1)
         elif key == "additionalProperties":
@@ -192,9 +221,16 @@ def _are_tags(schema: Mapping[str, Any]) -> bool:
     """Return whether tags can surely hold all members and the listed strings."""
     properties = schema.get("properties", {})
     return isinstance(properties, dict) and all(
-        type(name) is str and re.fullmatch(NAME, name) and isinstance(part, dict) and not any("<" in str(text) for text in part.get("enum", ()))
+        type(name) is str
+        and re.fullmatch(NAME, name)
+        and isinstance(part, dict)
+        and not any("<" in str(text) for text in part.get("enum", ()))
         for name, part in properties.items()
     )
 
 
-_WRITABLE: dict[str, Callable[[Mapping[str, Any]], bool]] = {"arguments": _are_keywords, "tagged": _are_tags, "quoted": lambda _: False}
+_WRITABLE: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "arguments": _are_keywords,
+    "tagged": _are_tags,
+    "quoted": lambda _: False,
+}

@@ -1,11 +1,12 @@
 """Tools, a choice and options, bound into a format's grammar.
 
-The grammar has a generic call, ``tool_call: call{name, arguments}``.  Binding replaces it by one alternative per tool, with the tool's
-name for ``name`` and the machine of its schema for ``arguments``.  The machine is lazy: a schema's keywords are checked here, its
-states appear when a generation gets there.  Where arguments precede the name, the alternatives run side by side until the name decides.
+The grammar has a generic call, ``tool_call: call{name, arguments}``.  Binding replaces it by one alternative per tool,
+with the tool's name for ``name`` and the machine of its schema for ``arguments``.  The machine is lazy: a schema's
+keywords are checked here, its states appear when a generation gets there.  Where arguments precede the name, the
+alternatives run side by side until the name decides.
 
-What a format cannot carry is refused here, before anything is generated: a name that its grammar does not derive, a keyword argument
-that Python cannot spell, a name that belongs to a tool of the format itself.
+What a format cannot carry is refused here, before anything is generated: a name that its grammar does not derive, a
+keyword argument that Python cannot spell, a name that belongs to a tool of the format itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from constrained.formats.binding.arguments import Arguments
 from constrained.formats.binding.markers import avoided, marker_safe, marks, overlapping
 from constrained.formats.binding.prompted import after_prompt
 from constrained.formats.binding.request import Request
-from constrained.formats.binding.rules import Alternatives, alternatives_of, answering, flatten, join_literals, prune, repeat_at_most
+from constrained.formats.binding.rules import (
+    Alternatives,
+    alternatives_of,
+    answering,
+    flatten,
+    join_literals,
+    prune,
+    repeat_at_most,
+)
 from constrained.formats.binding.sequence import Calls
 from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import ENTRY, Change, Definition, Payload
@@ -64,7 +73,9 @@ def shape(generic: Grammar, definition: Definition, request: Request) -> Alterna
     rules = prune(rules, ENTRY)
     if not rules:
         if request.choice == "auto" and request.reasoning in ("none", "required"):
-            raise GrammarError(f"no turn fits reasoning {request.reasoning!r}", because="the options ask for thoughts, or leave none")
+            raise GrammarError(
+                f"no turn fits reasoning {request.reasoning!r}", because="the options ask for thoughts, or leave none"
+            )
         asked = " or ".join(map(repr, request.only or (request.choice,)))
         raise GrammarError(f"no turn fits tool_choice {asked}", because="no tool that it allows is on offer")
     return rules
@@ -123,7 +134,9 @@ def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Ch
     if unknown := options.keys() - definition.options.keys():
         raise GrammarError(
             f"unknown option {min(unknown)!r} for the format '{definition.title}'",
-            instead=f"one of: {', '.join(definition.options)}" if definition.options else "leave it out; the format has no options",
+            instead=f"one of: {', '.join(definition.options)}"
+            if definition.options
+            else "leave it out; the format has no options",
         )
     found: list[Change] = []
     for name, option in definition.options.items():
@@ -133,7 +146,9 @@ def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Ch
         elif isinstance(value, (str, bool)) and value in option.values:
             found.append(option.values[value])
         else:
-            raise GrammarError(f"option {name!r} is {value!r}", instead="one of: " + ", ".join(map(repr, option.values)))
+            raise GrammarError(
+                f"option {name!r} is {value!r}", instead="one of: " + ", ".join(map(repr, option.values))
+            )
     return found
 
 
@@ -173,17 +188,29 @@ def _choose(rules: Alternatives, definition: Definition, request: Request) -> No
 
 def _call_rules(rules: Alternatives, definition: Definition) -> list[str]:
     """Return the rules that write a generic call: ``tool_call``, and those that stand for it."""
-    return [name for name in ("tool_call", *(name for name, slot in definition.slots.items() if slot == "tool_call")) if name in rules]
+    return [
+        name
+        for name in ("tool_call", *(name for name, slot in definition.slots.items() if slot == "tool_call"))
+        if name in rules
+    ]
 
 
-def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, request: Request, writing: Writing) -> Alternatives:
+def _bind_tools(
+    rules: Alternatives, definition: Definition, payload: Payload, request: Request, writing: Writing
+) -> Alternatives:
     slots = {"name", "arguments", id_slot(rules)}
     specials = frozenset((*definition.tokens.values(), *definition.markers))
     templates = {
-        rule: [join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)] for rule in _call_rules(rules, definition)}
+        rule: [join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)]
+        for rule in _call_rules(rules, definition)
+    }
     options = {
-        "surface": "arguments" if payload.surface == "python" else payload.surface, "spelling": "canonical", **asdict(writing),
-        "tags": tags_of(rules, definition.markers, tuple(definition.tokens.values())) if payload.surface == "tagged" else None,
+        "surface": "arguments" if payload.surface == "python" else payload.surface,
+        "spelling": "canonical",
+        **asdict(writing),
+        "tags": tags_of(rules, definition.markers, tuple(definition.tokens.values()))
+        if payload.surface == "tagged"
+        else None,
         "quote": None if payload.quote is None else definition.tokens[payload.quote],
         "avoid": avoided(definition, marker_safe=request.marker_safe),
     }
@@ -195,7 +222,9 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
     if tools is not None and request.only is not None:
         tools = tuple(tool for tool in tools if tool.name in request.only)
     if definition.repeat is not None and definition.repeat.all is not None:
-        rules[definition.repeat.all] = ((Embedded("calls", _calls(rules, templates["tool_call"], definition, payload, request, options)),),)
+        rules[definition.repeat.all] = (
+            (Embedded("calls", _calls(rules, templates["tool_call"], definition, payload, request, options)),),
+        )
         return prune(rules, ENTRY)
     if tools is None:
         machine = _arguments(ANY_OBJECT, options, "any tool")
@@ -206,10 +235,14 @@ def _bind_tools(rules: Alternatives, definition: Definition, payload: Payload, r
     for tool in tools:
         filled: dict[Symbol, Symbol] = {
             name_slot: Literal(spell_name(tool.name, payload)),
-            arguments_slot: Embedded(tool.name, _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}")),
+            arguments_slot: Embedded(
+                tool.name, _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}")
+            ),
         }
         for rule, shapes in templates.items():
-            bound[rule] += [join_literals(tuple([filled.get(symbol, symbol) for symbol in shape]), specials) for shape in shapes]
+            bound[rule] += [
+                join_literals(tuple([filled.get(symbol, symbol) for symbol in shape]), specials) for shape in shapes
+            ]
     return prune({**rules, **{rule: tuple(sequences) for rule, sequences in bound.items()}}, ENTRY)
 
 
@@ -224,7 +257,11 @@ def id_slot(rules: Alternatives) -> str:
 
 
 def _calls(
-    rules: Alternatives, templates: Sequence[tuple[Symbol, ...]], definition: Definition, payload: Payload, request: Request,
+    rules: Alternatives,
+    templates: Sequence[tuple[Symbol, ...]],
+    definition: Definition,
+    payload: Payload,
+    request: Request,
     options: dict[str, Any],
 ) -> Calls:
     """Return the machine of all calls of a turn, which gives them ids."""
@@ -244,12 +281,31 @@ def _calls(
         named = sorted((spell_name(tool.name, payload), tool) for tool in offered)
         names = tuple(name for name, _ in named)
         machines = tuple(_arguments(written_schema(tool, payload), options, f"tool {tool.name!r}") for _, tool in named)
-    first = repeat.first if repeat.per == "turn" else None if request.calls_before is None else repeat.first + request.calls_before
+    first = (
+        repeat.first
+        if repeat.per == "turn"
+        else None
+        if request.calls_before is None
+        else repeat.first + request.calls_before
+    )
     shape = terminal_of(rules, id_slot(rules))
     if shape is None:
         raise GrammarError(
-            f"calls of the format '{definition.title}' cannot have ids", where="calls.ids", because="no rule of its calls is an id and one terminal")
-    return Calls(template, between, names, machines, repeat.ids, shape, first, request.calls, frozenset(definition.tokens.values()) & specials)
+            f"calls of the format '{definition.title}' cannot have ids",
+            where="calls.ids",
+            because="no rule of its calls is an id and one terminal",
+        )
+    return Calls(
+        template,
+        between,
+        names,
+        machines,
+        repeat.ids,
+        shape,
+        first,
+        request.calls,
+        frozenset(definition.tokens.values()) & specials,
+    )
 
 
 def _arguments(schema: dict[str, Any], options: dict[str, Any], where: str) -> Arguments:
@@ -288,7 +344,9 @@ def check_names(rules: Alternatives, definition: Definition, payload: Payload, t
             because = "it holds a keyword of Python"
         if because:
             raise SchemaError(
-                f"tool {tool.name!r} cannot be called in the format '{definition.title}'", because=because, instead="rename the tool"
+                f"tool {tool.name!r} cannot be called in the format '{definition.title}'",
+                because=because,
+                instead="rename the tool",
             )
 
 

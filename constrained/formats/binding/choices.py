@@ -1,8 +1,9 @@
-"""What callers of different interfaces write for `tool_choice` → one of `CHOICES`, or the names of tools of which one must be called.
+"""What callers of different interfaces write for `tool_choice` → one of `CHOICES`, or the names of tools of which one
+must be called.
 
 "auto" | "required" | "none" | None | a name          OpenAI, Chat Completions; vLLM
-{"type": "function", "function": {"name": …}}         OpenAI, Chat Completions;  {"type": "function", "name": …} Responses
-{"type": "allowed_tools", …}                          OpenAI: mode "auto" or "required", and which tools
+{"type": "function", "function": {"name": …}}         OpenAI, Chat Completions;  {"type": "function", "name": …}
+Responses {"type": "allowed_tools", …}                          OpenAI: mode "auto" or "required", and which tools
 "any" | {"type": "any" | "auto" | "none" | "tool", …} Anthropic, Mistral
 {"function_calling_config": {"mode": "ANY", …}}       Gemini, also in camel case
 {"auto": {}} | {"any": {}} | {"tool": {"name": …}}    Bedrock
@@ -16,7 +17,14 @@ from typing import Any, NamedTuple
 from constrained.errors import GrammarError, shown
 
 CHOICES = ("auto", "required", "none")
-_WORDS = {"auto": "auto", "required": "required", "none": "none", "any": "required", "validated": "auto", "mode_unspecified": "auto"}
+_WORDS = {
+    "auto": "auto",
+    "required": "required",
+    "none": "none",
+    "any": "required",
+    "validated": "auto",
+    "mode_unspecified": "auto",
+}
 
 
 class Choice(NamedTuple):
@@ -77,7 +85,9 @@ def _named(choice: Mapping[Any, Any]) -> Choice | None:
 
 
 def _of_allowed(choice: Mapping[Any, Any]) -> Choice | None:
-    found = [_named(tool.get("function", tool)) if isinstance(tool, Mapping) else None for tool in choice.get("tools", ())]
+    found = [
+        _named(tool.get("function", tool)) if isinstance(tool, Mapping) else None for tool in choice.get("tools", ())
+    ]
     word = _WORDS.get(str(choice.get("mode", "auto")))
     if word is None or not found or None in found:
         return None
@@ -87,7 +97,9 @@ def _of_allowed(choice: Mapping[Any, Any]) -> Choice | None:
 def _of_gemini(choice: Mapping[Any, Any]) -> Choice | None:
     names = choice.get("allowed_function_names", choice.get("allowedFunctionNames"))
     word = _WORDS.get(str(choice.get("mode", "auto")).lower())
-    if word is None or not (names is None or isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)):
+    if word is None or not (
+        names is None or isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+    ):
         return None
     return Choice(word, tuple(names) if names else None)
 

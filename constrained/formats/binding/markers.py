@@ -1,11 +1,13 @@
 """What no generated text may spell: special tokens, reserved spellings and the marks by which readers find calls.
 
-Readers of a finished text search it for the spelling of markers.  So free text leaves out texts that hold one, and strings in arguments
-escape the character that would complete one (`machine.MarkerSafe`); both only where it matters, so that all other text stays as it is.
+Readers of a finished text search it for the spelling of markers.  So free text leaves out texts that hold one, and
+strings in arguments escape the character that would complete one (`machine.MarkerSafe`); both only where it matters, so
+that all other text stays as it is.
 
-A thought may quote a call: readers cut thoughts off first.  It may hold neither special tokens nor the marks of thoughts.
-Left out: a marker that is a word, as the ``sop`` of ChatGLM3 is, since words are said; strings between tags cannot escape, so they do
-without markers, as without the tag that ends them.
+A thought may quote a call: readers cut thoughts off first.  It may hold neither special tokens nor the marks of
+thoughts.
+Left out: a marker that is a word, as the ``sop`` of ChatGLM3 is, since words are said; strings between tags cannot
+escape, so they do without markers, as without the tag that ends them.
 """
 
 from __future__ import annotations
@@ -46,16 +48,22 @@ def marks_of_thoughts(definition: Definition, rules: Alternatives) -> tuple[str,
 
 
 def marker_safe(rules: Alternatives, definition: Definition) -> Alternatives:
-    """Return the rules in which no text of a turn spells a marker, and no answer or code is as a whole what readers take for a call."""
+    """Return the rules in which no text of a turn spells a marker, and no answer or code is as a whole what readers
+    take for a call.
+    """
     thoughts = _reached(rules, definition.thoughts.values())
-    whole = _reached(rules, ["content", *(rule for builtin in definition.builtins.values() for rule in builtin.arguments.values())])
+    whole = _reached(
+        rules, ["content", *(rule for builtin in definition.builtins.values() for rule in builtin.arguments.values())]
+    )
     safe = dict(rules)
     turn = _reached(rules, TURN)
     ends = overlapping({name: rules[name] for name in turn}, marks(definition))
     for name in turn:
         texts = marks_of_thoughts(definition, rules) if name in thoughts else marks(definition)
         patterns = definition.not_answers if name in whole and name not in thoughts else ()
-        safe[name] = tuple(tuple(_without(symbol, texts, ends, patterns) for symbol in sequence) for sequence in rules[name])
+        safe[name] = tuple(
+            tuple(_without(symbol, texts, ends, patterns) for symbol in sequence) for sequence in rules[name]
+        )
     return safe
 
 
@@ -65,14 +73,26 @@ def _without(symbol: Symbol, texts: tuple[str, ...], ends: tuple[str, ...], patt
     source = f"(?#without {' '.join(map(_comment, (*texts, *ends, *patterns)))}){symbol.source}"
     if not isinstance(symbol.language, Expr):
         markers = markers_of(texts)
-        return Pattern(Cleared(symbol.language, markers, markers.ending(ends) if ends else frozenset()), source, symbol.narrowed)
-    language = intersect(symbol.language, without(texts, ends), *(complement(parse_python(pattern)) for pattern in patterns))
+        return Pattern(
+            Cleared(symbol.language, markers, markers.ending(ends) if ends else frozenset()), source, symbol.narrowed
+        )
+    language = intersect(
+        symbol.language, without(texts, ends), *(complement(parse_python(pattern)) for pattern in patterns)
+    )
     return symbol if language is symbol.language else Pattern(language, source, symbol.narrowed)
 
 
 def overlapping(rules: Alternatives, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return beginnings of markers that what stands behind a text in the rules could complete: ``[e~`` before the token ``[e~[``."""
-    firsts = {text[:end] for sequences in rules.values() for sequence in sequences for text in _texts(sequence) for end in range(1, len(text) + 1)}
+    """Return beginnings of markers that what stands behind a text in the rules could complete: ``[e~`` before the token
+    ``[e~[``.
+    """
+    firsts = {
+        text[:end]
+        for sequences in rules.values()
+        for sequence in sequences
+        for text in _texts(sequence)
+        for end in range(1, len(text) + 1)
+    }
     return tuple(sorted({text[:at] for text in texts for at in range(1, len(text)) if text[at:] in firsts}))
 
 
@@ -81,7 +101,11 @@ def _comment(text: str) -> str:
 
 
 def _texts(sequence: Iterable[Symbol]) -> list[str]:
-    return [symbol.text if isinstance(symbol, Literal) else symbol.name for symbol in sequence if isinstance(symbol, (Literal, Special))]
+    return [
+        symbol.text if isinstance(symbol, Literal) else symbol.name
+        for symbol in sequence
+        if isinstance(symbol, (Literal, Special))
+    ]
 
 
 def _reached(rules: Alternatives, start: Collection[str]) -> set[str]:

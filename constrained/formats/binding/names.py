@@ -1,7 +1,8 @@
-"""A definition against its grammar: every rule and token that it names is there, and rules that are read back are one terminal each.
+"""A definition against its grammar: every rule and token that it names is there, and rules that are read back are one
+terminal each.
 
-Without this a typo would change the language silently: an alternative that nobody drops, a thought that nobody returns, a text without its
-second half.
+Without this a typo would change the language silently: an alternative that nobody drops, a thought that nobody returns,
+a text without its second half.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import Change, Definition
 from constrained.formats.defining.shapes import refused
 
-SLOTS = ("content", "string_content", "speaker", "answered", "tool_call", "arguments")  # what a rule can stand for when it is read
+# what a rule can stand for when it is read
+SLOTS = ("content", "string_content", "speaker", "answered", "tool_call", "arguments")
 
 
 def check_names_of(definition: Definition, rules: Alternatives, file: str) -> None:
-    """Raise `GrammarError` for the first name that the grammar or the specials lack, and the first rule of the wrong shape, with its key."""
+    """Raise `GrammarError` for the first name that the grammar or the specials lack, and the first rule of the wrong
+    shape, with its key.
+    """
     for key, rule in ((None, "answer"), (None, "calling"), *_rules(definition)):
         if not {rule, f"any_{rule}", rule.removeprefix("any_")} & rules.keys():
             raise refused(file, key, f"its grammar has no rule {rule!r}")
@@ -28,14 +32,23 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
             raise refused(file, key, f"{name!r} is not among its specials", f"one of: {', '.join(definition.tokens)}")
     for rule, slot in definition.slots.items():
         if slot not in SLOTS:
-            raise refused(file, f"slots.{rule}", f"{slot!r} is nothing that a rule can stand for", f"one of: {', '.join(SLOTS)}")
+            raise refused(
+                file, f"slots.{rule}", f"{slot!r} is nothing that a rule can stand for", f"one of: {', '.join(SLOTS)}"
+            )
     if definition.payload is None and "tool_call" in rules:
-        raise refused(file, "payload", "it is missing, and the grammar has a rule 'tool_call', whose arguments it describes")
+        raise refused(
+            file, "payload", "it is missing, and the grammar has a rule 'tool_call', whose arguments it describes"
+        )
     for place, rule in _texts(definition, rules):
         if rule not in rules:
             raise refused(file, place, f"its grammar has no rule {rule!r}")
         if terminal_of(rules, rule) is None:
-            raise refused(file, place, f"the rule {rule!r} is not one terminal", "a rule that is one terminal, as it is read back as a text")
+            raise refused(
+                file,
+                place,
+                f"the rule {rule!r} is not one terminal",
+                "a rule that is one terminal, as it is read back as a text",
+            )
     if definition.payload is not None and definition.payload.surface == "tagged":
         try:
             tags_of(rules, definition.markers, tuple(definition.tokens.values()))
@@ -65,9 +78,16 @@ def _rules(definition: Definition) -> Iterator[tuple[str, str]]:
     yield from ((f"stops.{rule}", rule) for rule in definition.stops)
     if definition.repeat is not None:
         yield from (("calls.repeat", definition.repeat.rule), ("calls.next", definition.repeat.next))
-        yield from (("calls.all", rule) for rule in (definition.repeat.all, "call_id") if rule is not None and definition.repeat.ids is not None)
+        yield from (
+            ("calls.all", rule)
+            for rule in (definition.repeat.all, "call_id")
+            if rule is not None and definition.repeat.ids is not None
+        )
     for name, builtin in definition.builtins.items():
-        yield from ((f"builtins.{name}.rule", builtin.rule), *((f"builtins.{name}.arguments.{key}", rule) for key, rule in builtin.arguments.items()))
+        yield from (
+            (f"builtins.{name}.rule", builtin.rule),
+            *((f"builtins.{name}.arguments.{key}", rule) for key, rule in builtin.arguments.items()),
+        )
     yield from ((f"thoughts.{kind}", rule) for kind, rule in definition.thoughts.items())
     if definition.reasoning is not None:
         yield from (("reasoning.rule", definition.reasoning.rule), ("reasoning.block", definition.reasoning.block))

@@ -1,11 +1,12 @@
 """What is left of a grammar when the prompt has already written the beginning of a turn.
 
-Templates end a prompt behind the assistant's header, or some way into the turn: inside a thought (``<think>``), behind an empty one, at a
-mark such as ``>>>``.  A format's grammar derives whole turns; here it is divided by that beginning from the left, so where a prompt ends
-need not be spelled out in any grammar, and whatever a caller wrote for the model beforehand is treated alike.
+Templates end a prompt behind the assistant's header, or some way into the turn: inside a thought (``<think>``), behind
+an empty one, at a mark such as ``>>>``.  A format's grammar derives whole turns; here it is divided by that beginning
+from the left, so where a prompt ends need not be spelled out in any grammar, and whatever a caller wrote for the model
+beforehand is treated alike.
 
-Works on rules before tools are bound, symbol by symbol and character by character; a text inside a pattern leaves the derivative of its
-language.  Left out: a prompt that ends inside a call, whose arguments are no rules.
+Works on rules before tools are bound, symbol by symbol and character by character; a text inside a pattern leaves the
+derivative of its language.  Left out: a prompt that ends inside a call, whose arguments are no rules.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def after_prompt(rules: Alternatives, start: str, prompt: str, specials: Collect
         read += unit
         if not ways or len(ways) > MOST_WAYS:
             raise GrammarError(
-                f"no turn of the format begins with {read!r}" if not ways else f"the prompt {prompt!r} can be read in too many ways",
+                f"no turn of the format begins with {read!r}"
+                if not ways
+                else f"the prompt {prompt!r} can be read in too many ways",
                 instead="what the prompt holds behind the assistant's header, outside of calls",
             )
     return {**rules, start: tuple(ways)}

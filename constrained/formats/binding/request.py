@@ -1,6 +1,7 @@
 """What a caller asks for, checked against the format → `Request`.
 
-Tool choice and parallel calls have the words of OpenAI's interface; their meaning here is what a turn may contain, not advice.
+Tool choice and parallel calls have the words of OpenAI's interface; their meaning here is what a turn may contain, not
+advice.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ REASONING = ("none", "optional", "required", "prefilled")
 class Request:
     """What a turn may hold.
 
-    `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the names of the tools that may be called, None: all.
-    `calls`: the most calls, None = no bound.  `options`: values of the format's options.  `reasoning`: one of `REASONING`.
-    `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier turns, None = unknown.
-    `marker_safe`: no text spells what readers search for.  `preface`: text may stand before calls; None: where no call is asked for.
-    `response`: a JSON Schema that answers fit, None: any text.
+    `tools`: None = any name with any arguments.  `choice`: one of `CHOICES`; `only`: the names of the tools that may be
+    called, None: all. `calls`: the most calls, None = no bound.  `options`: values of the format's options.
+    `reasoning`: one of `REASONING`. `prompt`: what the prompt holds of the turn.  `calls_before`: the calls of earlier
+    turns, None = unknown. `marker_safe`: no text spells what readers search for.  `preface`: text may stand before
+    calls; None: where no call is asked for. `response`: a JSON Schema that answers fit, None: any text.
     """
 
     tools: tuple[Tool, ...] | None
@@ -42,9 +43,19 @@ class Request:
 
 
 def make_request(
-    definition: Definition, tools: object, choice: object, parallel: bool | None, max_calls: int | None, options: Mapping[str, object],
-    *, reasoning: str | None = None, prompt: str = "", calls_before: int | None = None, marker_safe: bool = True,
-    preface: bool | None = None, response: Any = None,
+    definition: Definition,
+    tools: object,
+    choice: object,
+    parallel: bool | None,
+    max_calls: int | None,
+    options: Mapping[str, object],
+    *,
+    reasoning: str | None = None,
+    prompt: str = "",
+    calls_before: int | None = None,
+    marker_safe: bool = True,
+    preface: bool | None = None,
+    response: Any = None,
 ) -> Request:
     """Return the request, defaults filled in.
 
@@ -53,27 +64,41 @@ def make_request(
     read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
     word, only = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
     if word == "required" and only is None and read == () and not definition.builtins:
-        raise GrammarError("tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'")
+        raise GrammarError(
+            "tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'"
+        )
     reasoning, prompt = _thinking(definition, reasoning, prompt)
     if preface is not None and not isinstance(preface, bool):
         raise GrammarError(f"preface is {preface!r}", instead="True, False or None")
     if not isinstance(marker_safe, bool):
         raise GrammarError(f"marker_safe is {marker_safe!r}", instead="True or False")
-    if calls_before is not None and (isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0):
+    if calls_before is not None and (
+        isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0
+    ):
         raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
     return Request(
         read, word, only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
         calls_before, marker_safe, preface, response)
 
 
-def generating(definition: Definition, tools: object, choice: object, options: Mapping[str, object]) -> tuple[object, dict[str, object]]:
-    """Return the tools without those that an option offers, and the options of a turn to be generated, defaults filled in.
+def generating(
+    definition: Definition, tools: object, choice: object, options: Mapping[str, object]
+) -> tuple[object, dict[str, object]]:
+    """Return the tools without those that an option offers, and the options of a turn to be generated, defaults filled
+    in.
 
-    The interpreter is offered by its name among the tools, by ``{"type": "code_interpreter"}``, by the tool choice or by the option.
+    The interpreter is offered by its name among the tools, by ``{"type": "code_interpreter"}``, by the tool choice or
+    by the option.
     """
-    found = {name: option.generated for name, option in definition.options.items() if option.generated != option.default}
+    found = {
+        name: option.generated for name, option in definition.options.items() if option.generated != option.default
+    }
     for name in found:
-        own = {tool: builtin for tool, builtin in definition.builtins.items() if builtin.rule in definition.options[name].values[False].drop}
+        own = {
+            tool: builtin
+            for tool, builtin in definition.builtins.items()
+            if builtin.rule in definition.options[name].values[False].drop
+        }
         listed = tools if isinstance(tools, (list, tuple)) else []
         words = (*own, *(["code_interpreter"] if "interpreter" in name else []))
         meant = [tool for tool in listed if (tool if isinstance(tool, str) else _type(tool)) in words]
@@ -88,7 +113,10 @@ def generating(definition: Definition, tools: object, choice: object, options: M
 
 def read_options(definition: Definition, options: Mapping[str, object]) -> dict[str, Any]:
     """Return the options under which what may be generated is what may be read."""
-    return {**{name: option.default for name, option in definition.options.items() if option.generated != option.default}, **options}
+    return {
+        **{name: option.default for name, option in definition.options.items() if option.generated != option.default},
+        **options,
+    }
 
 
 def _type(tool: object) -> object:
@@ -103,7 +131,11 @@ def _thinking(definition: Definition, reasoning: object, prompt: object) -> tupl
         raise GrammarError(f"the prompt is {prompt!r}", instead="the text behind the assistant's header")
     if definition.reasoning is None or not definition.thoughts:  # (a relative may have what a format lacks)
         if reasoning in ("required", "prefilled"):
-            raise GrammarError(f"reasoning is {reasoning!r}", because=f"the format '{definition.title}' has no thoughts", instead="'none', or leave it out")
+            raise GrammarError(
+                f"reasoning is {reasoning!r}",
+                because=f"the format '{definition.title}' has no thoughts",
+                instead="'none', or leave it out",
+            )
         return "none", prompt
     if reasoning == "prefilled":
         return "required", prompt or definition.reasoning.prompt
@@ -118,7 +150,8 @@ def _own_tools(tools: object, definition: Definition) -> tuple[Tool, ...]:
     for tool in read:
         if tool.name not in definition.builtins:
             raise SchemaError(
-                f"tool {tool.name!r} cannot be called in the format '{definition.title}'", because="it has tools of its own only",
+                f"tool {tool.name!r} cannot be called in the format '{definition.title}'",
+                because="it has tools of its own only",
                 instead=f"some of: {', '.join(definition.builtins)}",
             )
     return read
@@ -132,7 +165,8 @@ def _calls(definition: Definition, parallel: bool | None, max_calls: int | None)
     if repeat is None:
         if parallel or (max_calls or 1) > 1:
             raise GrammarError(
-                f"the format '{definition.title}' cannot carry several calls in a turn", because="its specification allows one",
+                f"the format '{definition.title}' cannot carry several calls in a turn",
+                because="its specification allows one",
                 instead="leave parallel_tool_calls and max_calls out",
             )
         return None

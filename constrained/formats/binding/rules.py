@@ -1,7 +1,7 @@
 """Surgery on the rules of a format: drop, replace, repeat, flatten, prune.
 
-A format's variants are small edits of one grammar.  They work on a plain dict of alternatives, because a `Grammar` checks itself
-whenever one is made, and binding 500 tools should make one.
+A format's variants are small edits of one grammar.  They work on a plain dict of alternatives, because a `Grammar`
+checks itself whenever one is made, and binding 500 tools should make one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def right_recursive(rules: Alternatives) -> Alternatives:
 
 
 def repeat_at_most(rules: Alternatives, rule: str, item: str, most: int) -> None:
-    """Let `rule` derive up to `most` times `item`, with some 4·log2(most) rules, so that every number of items has one derivation."""
+    """Let `rule` derive up to `most` times `item`, with some 4·log2(most) rules, so that every number of items has one
+    derivation.
+    """
     if most <= _WRITTEN_OUT:
         rules[rule] = tuple((Ref(item),) * count for count in range(most + 1))
     elif most % 2 == 0:
@@ -85,7 +87,9 @@ def _reaching(rules: Alternatives, slots: Collection[str]) -> set[str]:
     while True:
         new = {
             name for name, sequences in rules.items() if name not in found and name not in slots
-            and any(isinstance(s, Ref) and (s.rule in slots or s.rule in found) for sequence in sequences for s in sequence)
+            and any(
+                isinstance(s, Ref) and (s.rule in slots or s.rule in found) for sequence in sequences for s in sequence
+            )
         }  # fmt: skip
         if not new:
             return found
@@ -93,7 +97,9 @@ def _reaching(rules: Alternatives, slots: Collection[str]) -> set[str]:
 
 
 def answering(rules: Alternatives, response: Symbol) -> Alternatives:
-    """Return the rules in which `answer` says `response` in place of ``content``; everything else may still say anything."""
+    """Return the rules in which `answer` says `response` in place of ``content``; everything else may still say
+    anything.
+    """
     reaching, copied = _reaching(rules, {"content"}), dict(rules)
 
     def copy(sequence: Sequence) -> Sequence:
@@ -119,7 +125,9 @@ def join_literals(sequence: Sequence, specials: Collection[str]) -> Sequence:
 
 
 def prune(rules: Alternatives, start: str) -> Alternatives:
-    """Return the rules that `start` reaches, without alternatives that need a rule which derives nothing; {} if `start` is one."""
+    """Return the rules that `start` reaches, without alternatives that need a rule which derives nothing; {} if `start`
+    is one.
+    """
     alive: set[str] = set()
     growing = True
     while growing:

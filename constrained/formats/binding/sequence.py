@@ -1,8 +1,9 @@
 """The calls of a turn as one machine, for formats whose calls are numbered or named by an id.
 
-A grammar without a memory can say what an id looks like, not that it is the next number or that no other call has it.  Here the state
-between two calls carries what the ids so far allow: the number of the next call, or the set of ids that are taken.  Everything else is
-what the rules would be: the call with its slots, the tools' names, their arguments, what stands between two calls.
+A grammar without a memory can say what an id looks like, not that it is the next number or that no other call has it.
+Here the state between two calls carries what the ids so far allow: the number of the next call, or the set of ids that
+are taken.  Everything else is what the rules would be: the call with its slots, the tools' names, their arguments, what
+stands between two calls.
 
     part 0 ─ text ─► … ─ name ─► … ─ call_id ─► … ─ arguments ─► … ─► end of the call ─ separator ─► part 0
 
@@ -34,9 +35,10 @@ COUNTED, UNIQUE, FREE = "counted", "unique", "free"  # how ids are given
 class Calls:
     """One call or more, with ids; what a grammar embeds.
 
-    call, between: sequences of texts and special tokens; in `call` the slots `name`, `arguments` and one of another name for the id.
-    names: the tools' names as they are written, sorted, and machines[i] the arguments of names[i]; or, for any tool, the language of names
-    and one machine.  ids: one of `COUNTED` (first, first + 1, …; first None: any number), `UNIQUE` (texts of `shape`) and `FREE`.
+    call, between: sequences of texts and special tokens; in `call` the slots `name`, `arguments` and one of another
+    name for the id. names: the tools' names as they are written, sorted, and machines[i] the arguments of names[i]; or,
+    for any tool, the language of names and one machine.  ids: one of `COUNTED` (first, first + 1, …; first None: any
+    number), `UNIQUE` (texts of `shape`) and `FREE`.
     """
 
     call: Sequence
@@ -69,7 +71,9 @@ class Calls:
         return frozenset(texts).union(*inner)
 
     def with_specials(self, names: Collection[str]) -> Calls:
-        known = [machine.with_specials(names) if hasattr(machine, "with_specials") else machine for machine in self.machines]
+        known = [
+            machine.with_specials(names) if hasattr(machine, "with_specials") else machine for machine in self.machines
+        ]
         return replace(self, machines=tuple(known), specials=self.specials - self.markers | self.markers & set(names))
 
     def state(self) -> State:
@@ -77,14 +81,27 @@ class Calls:
 
     def to_lark(self, prefix: str) -> list[str]:
         free = replace(self, ids=FREE, first=None)
-        return [*Rules(prefix).write(free.state()), "// wider: that call ids count, and that none comes twice, is left out"]
+        return [
+            *Rules(prefix).write(free.state()),
+            "// wider: that call ids count, and that none comes twice, is left out",
+        ]
 
     @cached_property
     def fingerprint(self) -> str:
         """A name of the content, the same in any process."""
         inner = [getattr(machine, "fingerprint", None) or machine.to_lark("value") for machine in self.machines]
         names = self.names if isinstance(self.names, tuple) else "any"
-        shown = (self.call, self.between, names, inner, self.ids, self.shape.source, self.first, self.most, sorted(self.specials))
+        shown = (
+            self.call,
+            self.between,
+            names,
+            inner,
+            self.ids,
+            self.shape.source,
+            self.first,
+            self.most,
+            sorted(self.specials),
+        )
         return hashlib.sha256(repr(shown).encode()).hexdigest()
 
     def __hash__(self) -> int:

@@ -6,10 +6,11 @@ The grammar says how arguments look, for any tool, with a slot for the name of a
     arguments_close: "</function>"
     member: "<parameter=" key ">\\n" value "\\n</parameter>\\n"
 
-Binding needs the same as data.  `value` is written by values of all types; where types are told apart, `text_value` is written by strings
-and `json_value` by all others, or `number_value`, `boolean_value` and so on by one type each.  The terminal of the value says what raw
-text cannot hold.  Two more rules are optional: `arguments_open` stands before all members, `no_arguments` in place of everything where
-there are none.  `key_again` stands for the name of the member in its closing tag.
+Binding needs the same as data.  `value` is written by values of all types; where types are told apart, `text_value` is
+written by strings and `json_value` by all others, or `number_value`, `boolean_value` and so on by one type each.  The
+terminal of the value says what raw text cannot hold.  Two more rules are optional: `arguments_open` stands before all
+members, `no_arguments` in place of everything where there are none.  `key_again` stands for the name of the member in
+its closing tag.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _SLOTS = {
 
 
 def tags_of(rules: Alternatives, markers: Collection[str], specials: Collection[str]) -> Tags:
-    """Return what stands around members; `markers` are texts that some tokenizers have as tokens, `specials` those that all have.
+    """Return what stands around members; `markers` are texts that some tokenizers have as tokens, `specials` those that
+    all have.
 
     Raises: GrammarError: the rules are not of the shape above.
     """
@@ -67,7 +69,10 @@ def write_members(arguments: Mapping[str, Any], tags: Tags, avoid: tuple[str, ..
         kind = kind_of(value)
         text = value if kind == "string" else write_json(value, avoid)
         if kind == "string" and not re.fullmatch(tags.text, text):
-            raise ConstrainedError(f"cannot write the parameter {key!r}", because="its text holds what ends a value in this format, where nothing is escaped")
+            raise ConstrainedError(
+                f"cannot write the parameter {key!r}",
+                because="its text holds what ends a value in this format, where nothing is escaped",
+            )
         end = [(part, True) for part in tags.end.split(AGAIN)]
         end = [*end[:1], *(piece for part in end[1:] for piece in ((key, False), part))]
         pieces += [(tags.key, True), (key, False), (tags.value[KINDS.index(kind)], True), (text, False), *end]
@@ -121,4 +126,8 @@ def _text_of(rules: Alternatives, slot: str) -> tuple[str, str]:
 
 
 def _malformed(because: str) -> GrammarError:
-    return GrammarError("cannot read the rule 'member'", because=f"it is no member between tags: {because}", instead="see grammars/README.md")
+    return GrammarError(
+        "cannot read the rule 'member'",
+        because=f"it is no member between tags: {because}",
+        instead="see grammars/README.md",
+    )

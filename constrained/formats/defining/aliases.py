@@ -1,6 +1,7 @@
 """Names of formats → the format: exact names, other spellings of them, and the table ``grammars/aliases.toml``.
 
-A model goes by many names, and they differ mostly in the signs between letters and digits.  So names are compared without these.
+A model goes by many names, and they differ mostly in the signs between letters and digits.  So names are compared
+without these.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def known(name: str, folder: Path, names: Collection[str]) -> str | None:
 def nearest(name: str, folder: Path, names: Collection[str]) -> list[str]:
     """Return the names that are most like a name that nobody knows, at least one."""
     table = _table(folder, tuple(names))
-    return list(dict.fromkeys(table[near] for near in get_close_matches(_bare(name), table, MOST_NEAR, 0.3))) or sorted(names)[:MOST_NEAR]
+    return (
+        list(dict.fromkeys(table[near] for near in get_close_matches(_bare(name), table, MOST_NEAR, 0.3)))
+        or sorted(names)[:MOST_NEAR]
+    )
 
 
 def _bare(name: str) -> str:

@@ -1,8 +1,9 @@
 """A format's .toml file → `Definition`: everything about a chat format that its grammar does not say.
 
-The grammar states the language; the definition names the tokens, the rules that tool binding and reading need, and the options.
-An option names, for each of its values, rules to drop or to replace, so that variants of a format are spelled out in its grammar.
-The anatomy of both files is explained in ``grammars/README.md``.  Unknown keys are errors: a typo must not change a language.
+The grammar states the language; the definition names the tokens, the rules that tool binding and reading need, and the
+options. An option names, for each of its values, rules to drop or to replace, so that variants of a format are spelled
+out in its grammar. The anatomy of both files is explained in ``grammars/README.md``.  Unknown keys are errors: a typo
+must not change a language.
 """
 
 from __future__ import annotations
@@ -14,7 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from constrained.formats.defining.shapes import BUILTIN, CALLS, CHANGE, ELEMENTS, MEMBER, PAYLOAD, REASONING, TOOL_PROMPT, Shape, check_shape, refused
+from constrained.formats.defining.shapes import (
+    BUILTIN,
+    CALLS,
+    CHANGE,
+    ELEMENTS,
+    MEMBER,
+    PAYLOAD,
+    REASONING,
+    TOOL_PROMPT,
+    Shape,
+    check_shape,
+    refused,
+)
 from constrained.formats.payload.elements import Elements
 
 ENTRY = "assistant_turn"
@@ -23,7 +36,9 @@ PLACES = ("first", "before the first user", "before the last user")  # of the li
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the value of an option does to the grammar: alternatives that use a dropped rule go, a replaced rule takes another's."""
+    """What the value of an option does to the grammar: alternatives that use a dropped rule go, a replaced rule takes
+    another's.
+    """
 
     drop: tuple[str, ...] = ()
     replace: tuple[tuple[str, str], ...] = ()
@@ -34,8 +49,8 @@ class Option:
     """A choice that the caller makes.
 
     Either one of the `values`, or, where there are `members`, a list of some of them (None: unknown, nothing changes):
-    members[name] = (change where the list has the name, change where it has not).  `generated`: the value where a turn is generated and
-    nothing is said; `default`: where one is read.
+    members[name] = (change where the list has the name, change where it has not).  `generated`: the value where a turn
+    is generated and nothing is said; `default`: where one is read.
     """
 
     about: str
@@ -49,10 +64,11 @@ class Option:
 class Payload:
     """How a tool's name and arguments are written.
 
-    `surface`: "json" or "python" (keyword arguments).  `name`: "raw", "json" (inside the quotes of a string), "python" (a dotted name).
-    `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.  `quote`: of the surface "quoted", the
-    special token around strings, by name; `sorts`: whether members are written in the order of their names.  `avoid`: what strings do not
-    spell besides markers, as a published reader misreads it.  `elements`: how values are nested that the rule ``element_value`` reads.
+    `surface`: "json" or "python" (keyword arguments).  `name`: "raw", "json" (inside the quotes of a string), "python"
+    (a dotted name). `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.
+    `quote`: of the surface "quoted", the special token around strings, by name; `sorts`: whether members are written in
+    the order of their names.  `avoid`: what strings do not spell besides markers, as a published reader misreads it.
+    `elements`: how values are nested that the rule ``element_value`` reads.
     """
 
     surface: str
@@ -66,10 +82,11 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How further calls follow the first: `rule` derives any number of `next`; `default` is the most calls of a turn, None: no bound.
+    """How further calls follow the first: `rule` derives any number of `next`; `default` is the most calls of a turn,
+    None: no bound.
 
-    `ids`: where calls have ids, "counted", in decimal from `first` on, or "unique", texts of the rule `call_id`; then `all` is the rule
-    of all calls, and `per` says whether they are counted in a "turn" or in the "conversation".
+    `ids`: where calls have ids, "counted", in decimal from `first` on, or "unique", texts of the rule `call_id`; then
+    `all` is the rule of all calls, and `per` says whether they are counted in a "turn" or in the "conversation".
     """
 
     rule: str
@@ -83,7 +100,9 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A tool of the format itself: the rule that writes the call, and for each argument the rule that writes its value."""
+    """A tool of the format itself: the rule that writes the call, and for each argument the rule that writes its
+    value.
+    """
 
     rule: str
     arguments: Mapping[str, str]
@@ -91,7 +110,9 @@ class Builtin:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """Where a turn thinks: `rule` may derive nothing or `block`, and `prompt` is how a template begins the thought for the model."""
+    """Where a turn thinks: `rule` may derive nothing or `block`, and `prompt` is how a template begins the thought for
+    the model.
+    """
 
     rule: str
     block: str
@@ -102,11 +123,11 @@ class Reasoning:
 class ToolPrompt:
     """A part of what a conversation tells a model of its tools.
 
-    `role`: whose message tells it, and `name` that message's speaker.  `place`: "before" or "behind" the text of the first message, if that
-    is by the role, with `joined` between, else that message says `otherwise`, or the text; or "own": a message behind those of the system.
-    `text` and `otherwise` have a slot {tools}: each as `tool` says, with slots {json}, {name} and {description}, and `between` them; or,
-    without `tool`, one JSON array.  `indent`: of JSON that has several lines.  `enveloped`: as OpenAI's interface has tools, not the
-    functions alone.
+    `role`: whose message tells it, and `name` that message's speaker.  `place`: "before" or "behind" the text of the
+    first message, if that is by the role, with `joined` between, else that message says `otherwise`, or the text; or
+    "own": a message behind those of the system. `text` and `otherwise` have a slot {tools}: each as `tool` says, with
+    slots {json}, {name} and {description}, and `between` them; or, without `tool`, one JSON array.  `indent`: of JSON
+    that has several lines.  `enveloped`: as OpenAI's interface has tools, not the functions alone.
     """
 
     role: str
@@ -125,14 +146,14 @@ class ToolPrompt:
 class Definition:
     """A format's .toml file.
 
-    `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are texts that some
-    tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may not stand in a turn,
-    `call_markers` those by which readers find calls; `not_answers` patterns of whole texts that readers take for calls.  `variant` is what
-    sets a format apart from the one whose grammar it uses.  `stops` maps rules that derive whole turns to the tokens that end them, by name.
-    `messages` maps the rules of messages to roles; `slots` maps rules to those that they stand for when a text is read; texts of `escaped`
-    rules have Python's escapes.
-    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.  `tool_prompt`: what else
-    is told of tools.
+    `tokens` maps the names of special tokens in the grammar to their spellings in the tokenizer.  `markers` are texts
+    that some tokenizers have as tokens; where one has not, they are plain text.  `reserved` are other texts that may
+    not stand in a turn, `call_markers` those by which readers find calls; `not_answers` patterns of whole texts that
+    readers take for calls.  `variant` is what sets a format apart from the one whose grammar it uses.  `stops` maps
+    rules that derive whole turns to the tokens that end them, by name. `messages` maps the rules of messages to roles;
+    `slots` maps rules to those that they stand for when a text is read; texts of `escaped` rules have Python's escapes.
+    `tool_list`: where the message of role "tools" stands, whose text is the list of tools in JSON; one of `PLACES`.
+    `tool_prompt`: what else is told of tools.
     """
 
     title: str
@@ -161,8 +182,10 @@ class Definition:
 _SHAPE = Shape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
     **dict.fromkeys(("specials", "markers", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
-    **dict.fromkeys(("spellings", "thoughts", "messages", "slots"), "a table of texts"), "stops": "a table of lists of texts",
-    **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"), **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
+    **dict.fromkeys(("spellings", "thoughts", "messages", "slots"), "a table of texts"),
+    "stops": "a table of lists of texts",
+    **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"),
+    **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
 })  # fmt: skip
 _NEEDED = Shape(_SHAPE.keys, ("title", "specification", "specials", "stops"))
 
@@ -187,7 +210,10 @@ def _read_table(path: Path, shipped: Path, extending: tuple[Path, ...] = ()) -> 
     if "grammar" in table or "extends" not in table or own.is_file():
         table["grammar"] = str(path.parent / table.get("grammar", own.name))
     if "extends" in table:
-        table = {**_read_table(_extended(table["extends"], path, shipped, extending), shipped, (*extending, path)), **table}
+        table = {
+            **_read_table(_extended(table["extends"], path, shipped, extending), shipped, (*extending, path)),
+            **table,
+        }
     return table
 
 
@@ -199,7 +225,11 @@ def _extended(name: str, path: Path, shipped: Path, extending: tuple[Path, ...])
     if found is None and files[0] in (*extending, path):
         raise refused(path.name, "extends", "it extends itself")
     if found is None:
-        raise refused(path.name, "extends", f"there is no format {name!r}, neither beside it nor among those that come with the package")
+        raise refused(
+            path.name,
+            "extends",
+            f"there is no format {name!r}, neither beside it nor among those that come with the package",
+        )
     return found
 
 
@@ -230,7 +260,9 @@ def _definition(table: dict[str, Any], file: str) -> Definition:
         escaped=frozenset(table.get("escaped", ())),
         options={name: _option(value, f"options.{name}", file) for name, value in table.get("options", {}).items()},
         tool_list=table.get("tool_list"),
-        tool_prompt=tuple(_tool_prompt(value, f"tool_prompt.{name}", file) for name, value in table.get("tool_prompt", {}).items()),
+        tool_prompt=tuple(
+            _tool_prompt(value, f"tool_prompt.{name}", file) for name, value in table.get("tool_prompt", {}).items()
+        ),
     )
 
 
@@ -239,8 +271,14 @@ def _payload(table: dict[str, Any], file: str) -> Payload:
     if ("quote" in table) != (table["surface"] == "quoted"):
         raise refused(file, "payload.quote", "it belongs to the surface 'quoted'")
     return Payload(
-        table["surface"], table["name"], table.get("tag_safe", False), table.get("quote"), table.get("sorts", False), tuple(table.get("avoid", ())),
-        _elements(table["elements"], file) if "elements" in table else None)
+        table["surface"],
+        table["name"],
+        table.get("tag_safe", False),
+        table.get("quote"),
+        table.get("sorts", False),
+        tuple(table.get("avoid", ())),
+        _elements(table["elements"], file) if "elements" in table else None,
+    )
 
 
 def _elements(table: dict[str, Any], file: str) -> Elements:
@@ -278,19 +316,30 @@ def _tool_prompt(table: dict[str, Any], where: str, file: str) -> ToolPrompt:
 
 
 def _option(table: dict[str, Any], where: str, file: str) -> Option:
-    check_shape({"about": table["about"]} if "about" in table else {}, Shape({"about": "a text"}, ("about",)), file, where)
+    check_shape(
+        {"about": table["about"]} if "about" in table else {}, Shape({"about": "a text"}, ("about",)), file, where
+    )
     if "members" in table:
         check_shape(table, Shape({"about": "a text", "members": "a table of tables"}), file, where)
-        return Option(table["about"], None, {}, {name: _member(value, f"{where}.members.{name}", file) for name, value in table["members"].items()})
+        return Option(
+            table["about"],
+            None,
+            {},
+            {name: _member(value, f"{where}.members.{name}", file) for name, value in table["members"].items()},
+        )
     words = {"true": True, "false": False}
     named = {key: value for key, value in table.items() if key not in ("about", "default", "generated")}
     check_shape(named, Shape(dict.fromkeys(named, "a table")), file, where)
-    values: dict[str | bool, Change] = {words.get(key, key): _change(value, f"{where}.{key}", file) for key, value in named.items()}
+    values: dict[str | bool, Change] = {
+        words.get(key, key): _change(value, f"{where}.{key}", file) for key, value in named.items()
+    }
     if "default" not in table:
         raise refused(file, where, "the key 'default' is missing")
     for key in ("default", "generated"):
         if key in table and not (isinstance(table[key], (str, bool)) and table[key] in values):
-            raise refused(file, f"{where}.{key}", f"{table[key]!r} is none of its values", f"one of: {', '.join(named)}")
+            raise refused(
+                file, f"{where}.{key}", f"{table[key]!r} is none of its values", f"one of: {', '.join(named)}"
+            )
     return Option(table["about"], table["default"], values, {}, table.get("generated", table["default"]))
 
 

@@ -1,7 +1,7 @@
 """A tokenizer → the name of its chat format, by the chat template that it carries, else by its special tokens.
 
-What tells formats apart is data, ``grammars/recognise.toml``.  Where nothing tells, or several formats are left, that is an error with what
-was seen and what is left: a wrong format makes wrong masks and nobody notices.
+What tells formats apart is data, ``grammars/recognise.toml``.  Where nothing tells, or several formats are left, that
+is an error with what was seen and what is left: a wrong format makes wrong masks and nobody notices.
 
 Tested in tests/test_recognise.py.
 """
@@ -19,7 +19,9 @@ from constrained.errors import ConstrainedError, GrammarError
 
 
 class Seen(NamedTuple):
-    """What a tokenizer shows of its format: its chat template, its special and added tokens, and mistral-common's version of it."""
+    """What a tokenizer shows of its format: its chat template, its special and added tokens, and mistral-common's
+    version of it.
+    """
 
     template: str | None
     tokens: frozenset[str]
@@ -27,26 +29,51 @@ class Seen(NamedTuple):
 
 
 def format_of(tokenizer: Any, folder: Path) -> str:
-    """Return the name of the format.  Raises: GrammarError: it cannot be told.  ConstrainedError: it is no tokenizer."""
+    """Return the name of the format.  Raises: GrammarError: it cannot be told.  ConstrainedError: it is no
+    tokenizer.
+    """
     seen = look(tokenizer)
     rows = _rows(folder)
     if seen.version is not None:
-        found, by = [name for name, row in rows.items() if seen.version in row.get("versions", ())], f"its version {seen.version}"
+        found, by = (
+            [name for name, row in rows.items() if seen.version in row.get("versions", ())],
+            f"its version {seen.version}",
+        )
     elif seen.template:
-        found, by = [name for name, row in rows.items() if _holds(seen.template, row, "template", "absent")], "its chat template"
+        found, by = (
+            [name for name, row in rows.items() if _holds(seen.template, row, "template", "absent")],
+            "its chat template",
+        )
     else:
-        found, by = [name for name, row in rows.items() if _holds(seen.tokens, row, "tokens", "without")], "its special tokens"
+        found, by = (
+            [name for name, row in rows.items() if _holds(seen.tokens, row, "tokens", "without")],
+            "its special tokens",
+        )
     if len(found) == 1:
         return found[0]
     if found:
         because = f"{by} could be those of {', '.join(found)}"
-        raise GrammarError("cannot tell the chat format of the tokenizer", because=because, instead="ChatFormat.load(name)")
-    what = f"{by} tells none of the known formats" if seen.template or seen.version or seen.tokens else "it has no chat template and no special tokens"
-    raise GrammarError("cannot tell the chat format of the tokenizer", because=what, instead="ChatFormat.load(name), or a format of your own")
+        raise GrammarError(
+            "cannot tell the chat format of the tokenizer", because=because, instead="ChatFormat.load(name)"
+        )
+    what = (
+        f"{by} tells none of the known formats"
+        if seen.template or seen.version or seen.tokens
+        else "it has no chat template and no special tokens"
+    )
+    raise GrammarError(
+        "cannot tell the chat format of the tokenizer",
+        because=what,
+        instead="ChatFormat.load(name), or a format of your own",
+    )
 
 
 def _holds(seen: Collection[str] | str, row: Mapping[str, Any], present: str, absent: str) -> bool:
-    return present in row and all(text in seen for text in row[present]) and not any(text in seen for text in row.get(absent, ()))
+    return (
+        present in row
+        and all(text in seen for text in row[present])
+        and not any(text in seen for text in row.get(absent, ()))
+    )
 
 
 @lru_cache(maxsize=4)
@@ -55,7 +82,8 @@ def _rows(folder: Path) -> dict[str, Any]:
 
 
 def look(tokenizer: Any) -> Seen:
-    """Return what a tokenizer shows: of transformers, tokenizers, tiktoken or mistral-common, or a folder that holds one.
+    """Return what a tokenizer shows: of transformers, tokenizers, tiktoken or mistral-common, or a folder that holds
+    one.
 
     Raises: ConstrainedError: it is none of them.
     """
@@ -64,15 +92,23 @@ def look(tokenizer: Any) -> Seen:
     instruct = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", None)
     if instruct is not None:
         version = str(getattr(instruct.version, "value", instruct.version)).partition("m")[0]
-        return Seen(None, frozenset(), f"{version}-{'tekken' if 'tekken' in type(instruct).__name__.lower() else 'spm'}")
+        return Seen(
+            None, frozenset(), f"{version}-{'tekken' if 'tekken' in type(instruct).__name__.lower() else 'spm'}"
+        )
     for name in ("get_added_vocab", "get_added_tokens_decoder", "special_tokens_set"):
         listed = getattr(tokenizer, name, None)
         if listed is not None:
             listed = listed() if callable(listed) else listed
             break
     else:
-        raise ConstrainedError(f"{type(tokenizer).__name__} is no tokenizer", instead="one of transformers, tokenizers, tiktoken or mistral-common")
-    tokens = [str(getattr(token, "content", token)) for token in (listed.values() if name == "get_added_tokens_decoder" else listed)]
+        raise ConstrainedError(
+            f"{type(tokenizer).__name__} is no tokenizer",
+            instead="one of transformers, tokenizers, tiktoken or mistral-common",
+        )
+    tokens = [
+        str(getattr(token, "content", token))
+        for token in (listed.values() if name == "get_added_tokens_decoder" else listed)
+    ]
     return Seen(_template(getattr(tokenizer, "chat_template", None)), frozenset(tokens), None)
 
 
@@ -92,7 +128,9 @@ def _look_in(path: Path) -> Seen:
     if (folder / "chat_template.jinja").is_file():
         template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
     if template is None and not tokens:
-        raise ConstrainedError(f"{path} shows no tokenizer", instead="a folder with tokenizer_config.json or tokenizer.json")
+        raise ConstrainedError(
+            f"{path} shows no tokenizer", instead="a folder with tokenizer_config.json or tokenizer.json"
+        )
     return Seen(template, frozenset(tokens), None)
 
 

@@ -1,6 +1,7 @@
 """The shape of a definition's tables: which keys there are, which must be there, and what their values are.
 
-Everything is refused with the file and the key, in words: a typo must not change a language, and whoever writes a format reads no Python.
+Everything is refused with the file and the key, in words: a typo must not change a language, and whoever writes a
+format reads no Python.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ _KINDS: dict[str, Callable[[object], bool]] = {
     "a number from 0": lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
     "a list of texts": _texts,
     "a table": lambda value: isinstance(value, dict),
-    "a table of texts": lambda value: isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values()),
+    "a table of texts": lambda value: (
+        isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
+    ),
     "a table of lists of texts": lambda value: isinstance(value, dict) and all(map(_texts, value.values())),
-    "a table of tables": lambda value: isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values()),
+    "a table of tables": lambda value: (
+        isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values())
+    ),
 }
 
 
@@ -40,20 +45,33 @@ CHANGE = Shape({"drop": "a list of texts", "replace": "a table of texts"})
 MEMBER = Shape({"present": "a table", "absent": "a table"}, ("present", "absent"))
 BUILTIN = Shape({"rule": "a text", "arguments": "a table of texts"}, ("rule", "arguments"))
 REASONING = Shape(dict.fromkeys(("rule", "block", "prompt"), "a text"), ("rule", "block", "prompt"))
-PAYLOAD = Shape({
-    "surface": ("json", "python", "tagged", "quoted"), "name": ("raw", "json", "python"), "tag_safe": "true or false", "quote": "a text",
-    "sorts": "true or false", "avoid": "a list of texts", "elements": "a table of texts"}, ("surface", "name"))  # fmt: skip
+PAYLOAD = Shape(
+    {
+        "surface": ("json", "python", "tagged", "quoted"),
+        "name": ("raw", "json", "python"),
+        "tag_safe": "true or false",
+        "quote": "a text",
+        "sorts": "true or false",
+        "avoid": "a list of texts",
+        "elements": "a table of texts",
+    },
+    ("surface", "name"),
+)
 ELEMENTS = Shape(dict.fromkeys(("open", "close", "item"), "a text"), ("open", "close"))
 CALLS = Shape({
-    "repeat": "a text", "next": "a text", "default": "a number from 0", "all": "a text", "ids": ("counted", "unique"), "first": "a number from 0",
+    "repeat": "a text", "next": "a text", "default": "a number from 0", "all": "a text", "ids": ("counted", "unique"),
+    "first": "a number from 0",
     "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip
 TOOL_PROMPT = Shape({
-    **dict.fromkeys(("role", "text", "name", "joined", "otherwise", "tool", "between"), "a text"), "place": ("before", "behind", "own"),
+    **dict.fromkeys(("role", "text", "name", "joined", "otherwise", "tool", "between"), "a text"),
+    "place": ("before", "behind", "own"),
     "indent": "a number from 0", "enveloped": "true or false"}, ("role", "place", "text"))  # fmt: skip
 
 
 def check_shape(table: Mapping[str, Any], shape: Shape, file: str, where: str = "") -> None:
-    """Raise `GrammarError` where a table lacks a key, has an unknown one or a value of another kind; where: the key of the table."""
+    """Raise `GrammarError` where a table lacks a key, has an unknown one or a value of another kind; where: the key of
+    the table.
+    """
     for key, value in table.items():
         place = f"{where}.{key}" if where else key
         if key not in shape.keys:

@@ -2,9 +2,10 @@
 
     <city><name>Oslo</name><tags><item>a</item><item>b</item></tags></city>
 
-How an element opens and closes is data of the format (`Elements`): expressions that find the name and, where a format says it, the type.  The
-grammar has found out where the value ends; here its text becomes a value.  A list's elements have no name, or the name that the
-format gives to items; whether a value without elements is a list, an object or a text, and what a text means, the schema says.
+How an element opens and closes is data of the format (`Elements`): expressions that find the name and, where a format
+says it, the type.  The grammar has found out where the value ends; here its text becomes a value.  A list's elements
+have no name, or the name that the format gives to items; whether a value without elements is a list, an object or a
+text, and what a text means, the schema says.
 
 Tested by tests/test_tagged.py.
 """
@@ -26,7 +27,8 @@ _MOST_REFERENCES = 16
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Expressions of an element's opening tag, with the groups ``name`` and ``type`` where it has them, and of its closing tag.
+    """Expressions of an element's opening tag, with the groups ``name`` and ``type`` where it has them, and of its
+    closing tag.
 
     `item`: the name of a list's elements, None where they have none.
     """
@@ -61,17 +63,31 @@ def read_elements(text: str, elements: Elements, schema: Any, root: Mapping[str,
         spend()
         if match["opens"]:
             name, inner = match["name"] if match.re.groupindex.get("name") else None, openings[-1].schema
-            openings.append(_Open(name, match["type"] if "type" in match.re.groupindex else None, _part(inner, name, elements, root), match.end()))
+            openings.append(
+                _Open(
+                    name,
+                    match["type"] if "type" in match.re.groupindex else None,
+                    _part(inner, name, elements, root),
+                    match.end(),
+                )
+            )
             continue
         closed = openings.pop()
         if not openings:
             raise Fault(match.start(), "an element is closed that is not open", "an element", "")
         if "closed" in match.re.groupindex and match["closed"] != closed.name:
-            raise Fault(match.start(), f"the element {closed.name!r} is closed by {match['closed']!r}", f"the end of {closed.name!r}", "")
+            raise Fault(
+                match.start(),
+                f"the element {closed.name!r} is closed by {match['closed']!r}",
+                f"the end of {closed.name!r}",
+                "",
+            )
         value = _value(closed, text[closed.at : match.start()], elements, root)
         openings[-1].children.append((closed.name, value))
     if len(openings) > 1:
-        raise Fault(len(text), f"the element {openings[-1].name!r} is not closed", f"the end of {openings[-1].name!r}", "")
+        raise Fault(
+            len(text), f"the element {openings[-1].name!r} is not closed", f"the end of {openings[-1].name!r}", ""
+        )
     return _container(openings[0], elements)
 
 
@@ -87,14 +103,25 @@ def _value(element: _Open, text: str, elements: Elements, root: Mapping[str, Any
             raise Fault(element.at + fault.at, fault.because, fault.expected, "") from None
     if not text.strip() and _types(element.schema) & {"object", "array"}:
         return _container(element, elements)
-    return typed(text, {**{key: root[key] for key in ("$defs", "definitions") if key in root}, "properties": {"value": element.schema}})
+    return typed(
+        text,
+        {
+            **{key: root[key] for key in ("$defs", "definitions") if key in root},
+            "properties": {"value": element.schema},
+        },
+    )
 
 
 def _container(element: _Open, elements: Elements) -> Any:
     names = [name for name, _ in element.children]
     unnamed = all(name == elements.item for name in names)
     types = _types(element.schema)
-    is_list = element.kind == "list" or element.kind is None and unnamed and ("array" in types or bool(names) and "object" not in types)
+    is_list = (
+        element.kind == "list"
+        or element.kind is None
+        and unnamed
+        and ("array" in types or bool(names) and "object" not in types)
+    )
     if is_list and unnamed:
         return [value for _, value in element.children]
     if None in names or len(set(names)) < len(names):
@@ -126,7 +153,13 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Any:
 
 def _types(schema: Any) -> set[str]:
     kind = schema.get("type") if isinstance(schema, Mapping) else None
-    return {kind} if isinstance(kind, str) else {entry for entry in kind if isinstance(entry, str)} if isinstance(kind, list) else set()
+    return (
+        {kind}
+        if isinstance(kind, str)
+        else {entry for entry in kind if isinstance(entry, str)}
+        if isinstance(kind, list)
+        else set()
+    )
 
 
 @lru_cache(maxsize=8)

@@ -1,7 +1,8 @@
 """What the readers of arguments share: the value under construction, its JSON pointer, and faults.
 
-A value grows inside its containers: a list or dict is attached to its parent when it opens, so that an unfinished text has a value at
-every moment.  Containers are kept on an explicit stack, as texts may be nested deeper than Python can recurse.
+A value grows inside its containers: a list or dict is attached to its parent when it opens, so that an unfinished text
+has a value at every moment.  Containers are kept on an explicit stack, as texts may be nested deeper than Python can
+recurse.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ MOST_INT_DIGITS = 20_000  # longer integers are `Decimal`: to convert their base
 
 @dataclass
 class Fault(Exception):
-    """A text is not what a reader reads: the place in it, why, what could have come, and the pointer of the value it stands in."""
+    """A text is not what a reader reads: the place in it, why, what could have come, and the pointer of the value it
+    stands in.
+    """
 
     at: int
     because: str
@@ -112,7 +115,9 @@ class SpelledFloat(float):
 
 
 class SpelledDecimal(Decimal):
-    """A number of many digits that was written otherwise than `number_text` writes it; equal to any other of its value."""
+    """A number of many digits that was written otherwise than `number_text` writes it; equal to any other of its
+    value.
+    """
 
     spelling: str | None = None
 
@@ -120,14 +125,22 @@ class SpelledDecimal(Decimal):
 def decimal_of(text: str) -> float | Decimal:
     """Return the number that a decimal fraction or one with an exponent spells.
 
-    A float where its shortest spelling means the same number, else a `Decimal`, so that nothing overflows and no digit is lost.  Only
-    exponents beyond some 10^18 are cut down to that.  A canonical spelling that `number_text` would not choose is remembered.
+    A float where its shortest spelling means the same number, else a `Decimal`, so that nothing overflows and no digit
+    is lost.  Only exponents beyond some 10^18 are cut down to that.  A canonical spelling that `number_text` would not
+    choose is remembered.
 
     >>> decimal_of("1E2"), decimal_of("1e+400"), number_text(decimal_of("0.00001"))
     (100.0, Decimal('1E+400'), '0.00001')
     """
     number = _decimal_of(text)
-    if "e" in text or "E" in text or text[-1] == "0" and text[-2] != "." or _LEAST <= abs(float(number)) < _MOST or text == number_text(number):
+    if (
+        "e" in text
+        or "E" in text
+        or text[-1] == "0"
+        and text[-2] != "."
+        or _LEAST <= abs(float(number)) < _MOST
+        or text == number_text(number)
+    ):
         return number
     spelled = SpelledDecimal(number) if isinstance(number, Decimal) else SpelledFloat(number)
     spelled.spelling = text
@@ -142,13 +155,18 @@ def _decimal_of(text: str) -> float | Decimal:
         exact = Decimal(text)
     except InvalidOperation:
         mantissa, _, exponent = text.lower().partition("e")
-        exact = SpelledDecimal(f"{mantissa}e{'-' if exponent.startswith('-') else ''}{10**17}") if Decimal(mantissa) else SpelledDecimal(0)
+        exact = (
+            SpelledDecimal(f"{mantissa}e{'-' if exponent.startswith('-') else ''}{10**17}")
+            if Decimal(mantissa)
+            else SpelledDecimal(0)
+        )
         exact.spelling = text if _SCIENTIFIC.fullmatch(text) else None
     return number if isfinite(number) and exact == Decimal(repr(number)) else exact
 
 
 def number_text(number: float | Decimal) -> str:
-    """Return the canonical text of a finite number, as `json.dumps` and `repr` would write it if their floats had as many digits as it takes.
+    """Return the canonical text of a finite number, as `json.dumps` and `repr` would write it if their floats had as
+    many digits as it takes.
 
     >>> number_text(Decimal("1E+400")), number_text(Decimal("0.123456789012345678901")), number_text(1e-7)
     ('1e+400', '0.123456789012345678901', '1e-07')

@@ -1,9 +1,9 @@
 """Keyword arguments as Python writes them, ``(a=1, b='x')`` → value.
 
-The literals are those of `ast.literal_eval` that have a JSON value: strings in either quote, raw and over several lines too, adjacent ones
-joined; numbers in any base; True, False, None; lists, tuples, dicts with string keys; parentheses around any of them.  `ast` itself is not
-asked: it needs the whole text, limits nesting to 200 levels and gives no value for what is unfinished.  Only the escapes of a string are
-left to `ast.literal_eval`, one literal at a time.
+The literals are those of `ast.literal_eval` that have a JSON value: strings in either quote, raw and over several lines
+too, adjacent ones joined; numbers in any base; True, False, None; lists, tuples, dicts with string keys; parentheses
+around any of them.  `ast` itself is not asked: it needs the whole text, limits nesting to 200 levels and gives no value
+for what is unfinished.  Only the escapes of a string are left to `ast.literal_eval`, one literal at a time.
 
 Left out: comments, and floats that overflow, which `repr` cannot write.  Tested against `ast.literal_eval`.
 """
@@ -43,10 +43,26 @@ _Step = Callable[[str, int, int], int]
 class KeywordsReader:
     """Reads one list of keyword arguments, both parentheses included.
 
-    `_kinds` says how each open container was opened, `_commas` whether it has had a comma: without one, parentheses are no tuple.
+    `_kinds` says how each open container was opened, `_commas` whether it has had a comma: without one, parentheses are
+    no tuple.
     """
 
-    __slots__ = ("done", "expected", "_tree", "_step", "_kinds", "_commas", "_token", "_at", "_quote", "_prefix", "_joined", "_sign", "_key", "base")
+    __slots__ = (
+        "done",
+        "expected",
+        "_tree",
+        "_step",
+        "_kinds",
+        "_commas",
+        "_token",
+        "_at",
+        "_quote",
+        "_prefix",
+        "_joined",
+        "_sign",
+        "_key",
+        "base",
+    )
 
     def __init__(self) -> None:
         self.done, self.expected, self.base = False, "'('", 0
@@ -89,7 +105,7 @@ class KeywordsReader:
     def _go(self, step: _Step, expected: str) -> None:
         self._step, self.expected = step, expected
 
-    # -- names and containers ---------------------------------------------------------------------------------------------
+    # -- names and containers ------------------------------------------------------------------------------------------
 
     def _start(self, text: str, at: int, end: int) -> int:
         if text[at] != "(":
@@ -208,7 +224,7 @@ class KeywordsReader:
         self._tree.put(value)
         self._finished()
 
-    # -- values -----------------------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------------------
 
     def _value(self, text: str, at: int, end: int) -> int:
         at = _end_of(_SPACES, text, at, end)
@@ -288,7 +304,7 @@ class KeywordsReader:
         self._put(_WORDS[word])
         return run
 
-    # -- strings ------------------------------------------------------------------------------------------------------------
+    # -- strings -------------------------------------------------------------------------------------------------------
 
     def _open_string(self, prefix: str, quote: str) -> None:
         self._prefix, self._quote, self._token = prefix, quote, []
@@ -339,7 +355,11 @@ class KeywordsReader:
             string = _decoded(self._prefix, self._quote, body)
             string.encode()
         except (SyntaxError, ValueError) as error:
-            because = "it spells half of a surrogate pair" if isinstance(error, UnicodeEncodeError) else "it has an escape that is not Python's"
+            because = (
+                "it spells half of a surrogate pair"
+                if isinstance(error, UnicodeEncodeError)
+                else "it has an escape that is not Python's"
+            )
             raise self._fault(max(at - 1, 0), f"the string cannot be read: {because}", "another escape") from error
         self._joined.append(string)
         self._token = []

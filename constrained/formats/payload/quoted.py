@@ -2,8 +2,9 @@
 
     {city:<|"|>Oslo<|"|>,days:3,tags:[<|"|>a"b<|"|>]}
 
-The grammar of the format has found out where the object ends; here its text becomes a value.  Nothing in a string is escaped.  Python's
-``True``, ``False`` and ``None`` are read, which templates write, and JSON strings inside of containers, which models do.
+The grammar of the format has found out where the object ends; here its text becomes a value.  Nothing in a string is
+escaped.  Python's ``True``, ``False`` and ``None`` are read, which templates write, and JSON strings inside of
+containers, which models do.
 
 Tested by tests/test_tagged.py: writing and reading are inverse; cut anywhere, what is known is returned.
 """
@@ -29,7 +30,9 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def sorted_members(value: Any) -> Any:
-    """Return a value with the keys of its objects in the order of Jinja's ``dictsort``, which takes no account of case."""
+    """Return a value with the keys of its objects in the order of Jinja's ``dictsort``, which takes no account of
+    case.
+    """
     if isinstance(value, list):
         return [sorted_members(item) for item in value]
     if not isinstance(value, Mapping):
@@ -68,13 +71,18 @@ def write_quoted(value: Any, quote: str) -> list[Piece]:
             pieces.append(item)
         elif isinstance(item, str):
             if quote in item:
-                raise ConstrainedError("cannot write a string", because=f"it holds {quote!r}, between which strings stand, and nothing is escaped")
+                raise ConstrainedError(
+                    "cannot write a string",
+                    because=f"it holds {quote!r}, between which strings stand, and nothing is escaped",
+                )
             pieces += [(quote, True), *([(item, False)] if item else []), (quote, True)]
         elif isinstance(item, Mapping):
             work.append((True, ("}", False)))
             for index, (key, member) in reversed(list(enumerate(item.items()))):
                 if re.search(r"""[\s<>"'=/&,:{}\[\]|\\]|^$""", key):
-                    raise ConstrainedError(f"cannot write the key {key!r}", because="keys have no quotes in this format")
+                    raise ConstrainedError(
+                        f"cannot write the key {key!r}", because="keys have no quotes in this format"
+                    )
                 work += [(False, member), (True, (f"{',' if index else ''}{key}:", False))]
             work.append((True, ("{", False)))
         elif isinstance(item, (list, tuple)):
@@ -138,7 +146,9 @@ def _value(match: re.Match[str], quote: str, place: int, tree: Tree, *, partial:
     if part in _WORDS:
         return _WORDS[part]
     if not _NUMBER.fullmatch(part):
-        raise Fault(place, f"{part[:40]!r} is no value", f"a number, a word or a string between {quote}", tree.pointer())
+        raise Fault(
+            place, f"{part[:40]!r} is no value", f"a number, a word or a string between {quote}", tree.pointer()
+        )
     return integer_of(part) if part.lstrip("-").isdigit() else decimal_of(part)
 
 

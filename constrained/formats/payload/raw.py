@@ -1,9 +1,9 @@
 """Arguments written one by one, as raw text → JSON values, by what the tool's schema allows.
 
-Between tags ``12`` may be a number or a string of two digits; only the schema tells.  A parameter that can only be a string is the text as
-it stands.  Where other types are allowed, a text that is JSON of one of them is that value, and everything else is the string, if there
-may be one.  What fits nothing stays text, so that the schema says what is wrong with it.  Templates write Python's ``True``, ``False`` and
-``None``, which are read where the type is allowed.
+Between tags ``12`` may be a number or a string of two digits; only the schema tells.  A parameter that can only be a
+string is the text as it stands.  Where other types are allowed, a text that is JSON of one of them is that value, and
+everything else is the string, if there may be one.  What fits nothing stays text, so that the schema says what is wrong
+with it.  Templates write Python's ``True``, ``False`` and ``None``, which are read where the type is allowed.
 
 The types of a parameter come from the normal form of the schema, so that references and combinations count.
 """
@@ -66,11 +66,13 @@ _recent: Recent[_Kinds] = Recent(most=256, most_bytes=1 << 20)
 
 
 def arguments_of(pairs: Iterable[Pair], schema: Any, nested: Callable[[str, Any], Any] | None = None) -> dict[str, Any]:
-    """Return the arguments that pairs of a key and a text mean for a schema; `nested` reads the elements of a text for a part of it.
+    """Return the arguments that pairs of a key and a text mean for a schema; `nested` reads the elements of a text for
+    a part of it.
 
     Raises: Fault: a key comes twice, or a text that must be JSON is not.
 
-    >>> arguments_of([("a", "value", "007", 0), ("b", "value", "7", 4)], {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}})
+    >>> properties = {"a": {"type": "string"}, "b": {"type": "integer"}}
+    >>> arguments_of([("a", "value", "007", 0), ("b", "value", "7", 4)], {"properties": properties})
     {'a': '007', 'b': 7}
     """
     kinds = _recent.found(content(schema), lambda: _Kinds(schema))
@@ -79,7 +81,13 @@ def arguments_of(pairs: Iterable[Pair], schema: Any, nested: Callable[[str, Any]
         spend(1 + len(text) // 8)
         if key in found:
             raise Fault(place, f"the parameter {key!r} comes twice", "another parameter", _pointer(key))
-        holds = rule == ELEMENTS or nested is not None and rule == "value" and not text.strip() and kinds.of(key) <= _CONTAINERS
+        holds = (
+            rule == ELEMENTS
+            or nested is not None
+            and rule == "value"
+            and not text.strip()
+            and kinds.of(key) <= _CONTAINERS
+        )
         found[key] = _nested(text, place, key, schema, nested) if holds else _value(rule, text, place, key, kinds.of)
     return found
 

@@ -1,7 +1,7 @@
 """JSON values → the canonical text of arguments, in JSON or as Python's keyword arguments.
 
-The standard library would do, but for what models write and it cannot: numbers beyond floats, which are `Decimal`, and nesting beyond
-Python's own depth of calls.
+The standard library would do, but for what models write and it cannot: numbers beyond floats, which are `Decimal`, and
+nesting beyond Python's own depth of calls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def _escaped_in_python(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
 
 
-_JSON = _Surface(lambda text: json.dumps(text, ensure_ascii=False), {None: "null", True: "true", False: "false"}, _escaped_in_json)
+_JSON = _Surface(
+    lambda text: json.dumps(text, ensure_ascii=False), {None: "null", True: "true", False: "false"}, _escaped_in_json
+)
 _PYTHON = _Surface(repr, {None: "None", True: "True", False: "False"}, _escaped_in_python)
 
 
@@ -63,7 +65,8 @@ def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ())
 def _written(value: object, surface: _Surface, avoid: tuple[str, ...]) -> str:
     """Return the text of a value.  Raises: SchemaError: it is none of JSON's."""
     pieces: list[str] = []
-    work: list[tuple[str | None, Any]] = [(None, value)]  # a text, or None and a value, or None and an iterator that goes on
+    # a text, or None and a value, or None and an iterator that goes on
+    work: list[tuple[str | None, Any]] = [(None, value)]
     inside: list[Any] = []
     while work:
         text, item = work.pop()
@@ -124,7 +127,8 @@ def _not_json(because: str) -> SchemaError:
 
 
 def in_schema_order(value: Any, schema: object) -> Any:
-    """Return the value with the keys of its objects in the order in which the schema declares them; undeclared ones follow.
+    """Return the value with the keys of its objects in the order in which the schema declares them; undeclared ones
+    follow.
 
     References are not followed: what they lead to keeps its order.
     """
@@ -133,9 +137,13 @@ def in_schema_order(value: Any, schema: object) -> Any:
     if isinstance(value, list):
         prefix = schema.get("prefixItems", ())
         rest = schema.get("items")
-        return [in_schema_order(item, prefix[index] if index < len(prefix) else rest) for index, item in enumerate(value)]
+        return [
+            in_schema_order(item, prefix[index] if index < len(prefix) else rest) for index, item in enumerate(value)
+        ]
     properties = schema.get("properties")
     if not isinstance(value, dict) or not isinstance(properties, Mapping):
         return value
     names = [*(name for name in properties if name in value), *(name for name in value if name not in properties)]
-    return {name: in_schema_order(value[name], properties.get(name, schema.get("additionalProperties"))) for name in names}
+    return {
+        name: in_schema_order(value[name], properties.get(name, schema.get("additionalProperties"))) for name in names
+    }

@@ -1,9 +1,9 @@
 """Text or token ids → messages: what a chat format's grammar says of a turn, a conversation or a call.
 
-    text | ids ── inputs ──► characters, special tokens ── machine (network, patterns, payload) ──► marks ── assemble ──► messages
-                                                              │                                                          │
-                                                              └── rejections ◄── judge (tools, schemas, strict) ◄────────┘
+    text | ids ── inputs ──► characters, special tokens ── machine (network, patterns, payload) ──► marks
+    marks ── assemble ──► messages ── judge (tools, schemas, strict) ──► messages | rejections
 
-One machine serves whole texts, cut texts and streams.  It reads what a format's accepted rules derive and is not bound to tools: which tool a
-call means and whether its arguments fit is judged afterwards, on values, so that an error says what is wrong and not only where.
+One machine serves whole texts, cut texts and streams.  It reads what a format's accepted rules derive and is not bound
+to tools: which tool a call means and whether its arguments fit is judged afterwards, on values, so that an error says
+what is wrong and not only where.
 """

@@ -1,7 +1,7 @@
 """What callers ask of a text: parse it, validate it, follow it as a stream.
 
-Here the options of a call are sorted: those that say what a text may hold, those of the format, and those of generating, which only matter
-to ``strict=True``.
+Here the options of a call are sorted: those that say what a text may hold, those of the format, and those of
+generating, which only matter to ``strict=True``.
 """
 
 from __future__ import annotations
@@ -29,35 +29,68 @@ Kind = Literal["assistant_turn", "conversation", "tool_call"]
 
 _PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
 
-_GENERATING = ("property_order", "whitespace", "unsupported", "formats", "reasoning", "calls_before", "marker_safe", "preface", "response_schema")
+_GENERATING = (
+    "property_order",
+    "whitespace",
+    "unsupported",
+    "formats",
+    "reasoning",
+    "calls_before",
+    "marker_safe",
+    "preface",
+    "response_schema",
+)
 
 
 class Asked:
     """A format, a kind of text and the options, checked; reads any number of texts."""
 
-    def __init__(self, chat: ChatFormat, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        chat: ChatFormat,
+        kind: str,
+        tools: object,
+        vocabulary: Vocabulary | None,
+        prompt: str,
+        options: dict[str, Any],
+    ) -> None:
         self.chat, self.kind, self._tools, self.vocabulary = chat, kind, tools, vocabulary
         self.prompt = split_text(prompt, chat.definition)
         generating = {key: options.pop(key) for key in _GENERATING if key in options}
         self.name = options.pop("tool", None)
         builtin_tools = options.pop("builtin_tools", None)
         closed, stop_optional = options.pop("closed", True), options.pop("stop_optional", False)
-        choice: dict[str, Any] = {key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options}
+        choice: dict[str, Any] = {
+            key: options.pop(key) for key in ("tool_choice", "parallel_tool_calls", "max_calls") if key in options
+        }
         self.request = self._request(choice, options)
-        self.question: Question = chat.recent_question(content(kind, options), lambda: ask(chat.generic, chat.definition, kind, options))
+        self.question: Question = chat.recent_question(
+            content(kind, options), lambda: ask(chat.generic, chat.definition, kind, options)
+        )
         own = offered(chat.definition, self.question, self.request.tools, builtin_tools)
         if chat.definition.payload is None and self.request.tools is not None:
             own &= {tool.name for tool in self.request.tools}
         self.terms = Terms(self.request.tools, own, self._most(), self.name, closed, stop_optional)
-        self._canonical: dict[str, Any] = {**generating, **choice, **options, "closed": closed, **({"prompt": prompt} if prompt else {})}
+        self._canonical: dict[str, Any] = {
+            **generating,
+            **choice,
+            **options,
+            "closed": closed,
+            **({"prompt": prompt} if prompt else {}),
+        }
 
     def _request(self, choice: dict[str, Any], options: Mapping[str, object]) -> Request:
         definition = self.chat.definition
         most = choice.get("max_calls")
         if definition.repeat is None and isinstance(most, int) and most > 1:
-            raise GrammarError(f"max_calls is {most}", because=f"the format '{definition.title}' has one call in a turn", instead="leave it out")
+            raise GrammarError(
+                f"max_calls is {most}",
+                because=f"the format '{definition.title}' has one call in a turn",
+                instead="leave it out",
+            )
         return make_request(
-            definition, self._tools, choice.get("tool_choice", "auto"), choice.get("parallel_tool_calls"), most, options)
+            definition, self._tools, choice.get("tool_choice", "auto"), choice.get("parallel_tool_calls"), most, options
+        )
 
     def _most(self) -> int | None:
         return 1 if self.chat.definition.repeat is None else self.request.calls
@@ -98,7 +131,8 @@ class Asked:
             tools = tuple(tool for tool in tools if tool.name == self.name)
         chat = self.chat.entered(self.kind)
         wrong = deviation(turn, chat.grammar(tools, **options), self.chat.definition)
-        if wrong is not None and "marker_safe" not in options:  # what is escaped for the sake of other readers is canonical either way
+        # what is escaped for the sake of other readers is canonical either way
+        if wrong is not None and "marker_safe" not in options:
             plain = deviation(turn, chat.grammar(tools, **options, marker_safe=False), self.chat.definition)
             wrong = plain and max(wrong, plain, key=lambda found: found.place)
         if wrong is not None:

@@ -1,8 +1,8 @@
 """Marks of a reading → messages with the places of all their parts.
 
-The machine says where rules begin and end; here it is decided what that means: a rule of ``[messages]`` begins a message, a call opens at
-``tool_call`` and at the rules of ``[builtins]``, and texts go to the innermost of them.  ``any_x`` stands for ``x`` throughout; of two rules
-for the same thing, one inside the other, the outer one counts.
+The machine says where rules begin and end; here it is decided what that means: a rule of ``[messages]`` begins a
+message, a call opens at ``tool_call`` and at the rules of ``[builtins]``, and texts go to the innermost of them.
+``any_x`` stands for ``x`` throughout; of two rules for the same thing, one inside the other, the outer one counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,19 @@ from .machine import TOKEN
 ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
 
 _PAIR_TEXTS = ("value", "text_value", "json_value", ELEMENTS, *(f"{kind}_value" for kind in KINDS if kind != "string"))
-_OWN_TEXTS = ("content", "name", "arguments", "call_id", "call_number", "speaker", "answered", "string_content", "key", "key_again", *_PAIR_TEXTS)
+_OWN_TEXTS = (
+    "content",
+    "name",
+    "arguments",
+    "call_id",
+    "call_number",
+    "speaker",
+    "answered",
+    "string_content",
+    "key",
+    "key_again",
+    *_PAIR_TEXTS,
+)
 _LIBRARY = "any_json_value"  # of json.lark: no value of an argument by itself
 
 
@@ -34,8 +46,8 @@ class Sliced(Protocol):
 class ReadCall:
     """A call and where its parts stand.
 
-    `builtin`: the name of the format's own tool, where it is one.  `pairs`: arguments written one by one, as (key, how the value was
-    written, its text, its place).  `complete`: its end was read; `broken`: it is only plainly meant as
+    `builtin`: the name of the format's own tool, where it is one.  `pairs`: arguments written one by one, as (key, how
+    the value was written, its text, its place).  `complete`: its end was read; `broken`: it is only plainly meant as
     a call.
     """
 
@@ -69,7 +81,9 @@ class ReadMessage:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """What the rules of a format mean to a reader, by rule: texts, calls of the format's own tools, messages, and where they end."""
+    """What the rules of a format mean to a reader, by rule: texts, calls of the format's own tools, messages, and where
+    they end.
+    """
 
     texts: frozenset[str]
     thoughts: Mapping[str, str]  # rule → kind
@@ -83,12 +97,16 @@ class Slots:
     @classmethod
     def of(cls, definition: Definition) -> Slots:
         thoughts = {rule: kind for kind, rule in definition.thoughts.items()}
-        parameters = {name: {rule: key for key, rule in own.arguments.items()} for name, own in definition.builtins.items()}
+        parameters = {
+            name: {rule: key for key, rule in own.arguments.items()} for name, own in definition.builtins.items()
+        }
         texts = {*_OWN_TEXTS, *thoughts, *(rule for rules in parameters.values() for rule in rules)}
         stops = frozenset(definition.tokens[name] for names in definition.stops.values() for name in names)
         builtins = {own.rule: name for name, own in definition.builtins.items()}
         known = frozenset({*texts, "tool_call", *builtins, *definition.messages, *definition.slots})
-        return cls(frozenset(texts), thoughts, builtins, parameters, definition.messages, definition.slots, stops, known)
+        return cls(
+            frozenset(texts), thoughts, builtins, parameters, definition.messages, definition.slots, stops, known
+        )
 
     def marked(self, rules: Iterable[str]) -> set[str]:
         """Return the rules that the machine has to mark."""
@@ -106,7 +124,8 @@ class Slots:
 class Assembler:
     """Takes marks in their order and makes messages of them.
 
-    `open` are the things that have begun and not ended, as (what, where it began); None for one that is the same as the thing around it.
+    `open` are the things that have begun and not ended, as (what, where it began); None for one that is the same as the
+    thing around it.
     """
 
     def __init__(self, slots: Slots, natives: Iterable[str], *, whole_conversation: bool) -> None:
@@ -191,11 +210,18 @@ class Assembler:
             call.texts[what] = text
 
     def _token(self, name: str) -> None:
-        if self.messages and name in self._slots.stops and self.messages[-1].role == "assistant" and self.messages[-1].stop is None:
+        if (
+            self.messages
+            and name in self._slots.stops
+            and self.messages[-1].role == "assistant"
+            and self.messages[-1].stop is None
+        ):
             self.messages[-1].stop = name
 
     def cut(self, place: int, text: str, reader: Any) -> None:
-        """End everything that is open at the place where a text was cut; `reader` is the one that was reading then, if any."""
+        """End everything that is open at the place where a text was cut; `reader` is the one that was reading then, if
+        any.
+        """
         self._native = None if reader is None else reader.partial()
         while self.open:
             opened, start = self.open.pop()

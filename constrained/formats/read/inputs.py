@@ -1,7 +1,7 @@
 """Text or token ids → characters and special tokens, whole or as they come.
 
-In text every spelling of a special token counts as the token; of ids only those of special tokens do, so that text which a user typed can
-never end a message.  A stream keeps back what may still become a token or a character.
+In text every spelling of a special token counts as the token; of ids only those of special tokens do, so that text
+which a user typed can never end a message.  A stream keeps back what may still become a token or a character.
 """
 
 from __future__ import annotations
@@ -34,11 +34,16 @@ class Turn:
     def behind(self, other: Turn) -> Turn:
         """Return the turn of another's text and this one's."""
         size = len(other.text)
-        return Turn(other.text + self.text, (*other.marks, *((start + size, end + size, name) for start, end, name in self.marks)))
+        return Turn(
+            other.text + self.text,
+            (*other.marks, *((start + size, end + size, name) for start, end, name in self.marks)),
+        )
 
     def part(self, begin: int, end: int) -> Turn:
         """Return the turn of the text between two places, which are in no token."""
-        marks = tuple((low - begin, high - begin, name) for low, high, name in self.marks if low >= begin and high <= end)
+        marks = tuple(
+            (low - begin, high - begin, name) for low, high, name in self.marks if low >= begin and high <= end
+        )
         return Turn(self.text[begin:end], marks)
 
     def pieces(self) -> Iterable[Piece]:
@@ -74,11 +79,14 @@ def certain(turn: Turn, definition: Definition) -> Turn:
     return turn if begun is None else Turn(turn.text[: begun.start()], turn.marks)
 
 
-def split_ids(ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str] = (), markers: Collection[str] = ()) -> Turn:
-    """Return the turn that token ids spell; only ids of special tokens are special tokens, and those of `markers` are their text.
+def split_ids(
+    ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str] = (), markers: Collection[str] = ()
+) -> Turn:
+    """Return the turn that token ids spell; only ids of special tokens are special tokens, and those of `markers` are
+    their text.
 
-    Where a turn ends with a token that the model does not stop at, it may write one of its own stop tokens behind it.  That token is
-    left out: it is none of the format's `stops`.
+    Where a turn ends with a token that the model does not stop at, it may write one of its own stop tokens behind it.
+    That token is left out: it is none of the format's `stops`.
 
     Raises: Rejected: the bytes between two special tokens are not UTF-8, or an id stands for nothing.
     """
@@ -107,7 +115,11 @@ def split_ids(ids: Iterable[int], vocabulary: Vocabulary, stops: Collection[str]
 def bytes_of(token: int, vocabulary: Vocabulary, markers: Collection[str]) -> bytes | None:
     """Return the text of an id, None for a special token."""
     if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary.size:
-        raise Rejected("turn rejected", because=f"{token!r} is not an id of the vocabulary", instead=f"ids go from 0 to {vocabulary.size - 1}")
+        raise Rejected(
+            "turn rejected",
+            because=f"{token!r} is not an id of the vocabulary",
+            instead=f"ids go from 0 to {vocabulary.size - 1}",
+        )
     name = vocabulary.names.get(token)
     return name.encode() if name in markers and name is not None else vocabulary.tokens[token]
 
@@ -125,7 +137,9 @@ def _decoded(run: bytes, before: str) -> str:
         return run.decode()
     except UnicodeDecodeError as error:
         position = len(before.encode()) + error.start
-        raise Rejected("turn rejected", where=f"byte {position}", because="the text is not UTF-8", position=position) from error
+        raise Rejected(
+            "turn rejected", where=f"byte {position}", because="the text is not UTF-8", position=position
+        ) from error
 
 
 def _refuse_surrogates(text: str, before: int) -> None:

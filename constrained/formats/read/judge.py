@@ -1,8 +1,9 @@
 """Arguments against a tool's schema: whether they fit, and if not, where, by which keyword and why.
 
-The verdict is the engine's: the value is written as compact JSON and read by the same machines that make masks, so that what was generated
-is accepted, and nothing else is.  `jsonschema` only says what is wrong with what was refused; where it finds nothing wrong (formats that it
-does not know), the place stays general.  Schemas that the engine cannot compile exactly are left to `jsonschema` alone.
+The verdict is the engine's: the value is written as compact JSON and read by the same machines that make masks, so that
+what was generated is accepted, and nothing else is.  `jsonschema` only says what is wrong with what was refused; where
+it finds nothing wrong (formats that it does not know), the place stays general.  Schemas that the engine cannot compile
+exactly are left to `jsonschema` alone.
 
 Numbers that no machine writes (non-finite) do not occur: the readers refuse them.
 """
@@ -33,7 +34,8 @@ from ...work import spend
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why arguments do not fit: the pointer of the value, the keyword and its place in the schema, and what it asks for.
+    """Why arguments do not fit: the pointer of the value, the keyword and its place in the schema, and what it asks
+    for.
 
     `unknown`: the value's name may not be there.
     """
@@ -50,7 +52,9 @@ _compiled: Recent[Constraint | None] = Recent(most=256, most_bytes=1 << 20)
 
 
 def misfit(arguments: Any, schema: Mapping[str, Any], *, closed: bool = True, python: bool = False) -> Misfit | None:
-    """Return why arguments do not fit a schema, or None where they do; closed: as in `schema.embed`; python: how values are worded."""
+    """Return why arguments do not fit a schema, or None where they do; closed: as in `schema.embed`; python: how values
+    are worded.
+    """
     constraint = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
     if constraint is None:
         return _worded(arguments, close(schema) if closed else schema, python=python)
@@ -97,7 +101,10 @@ def compact(value: Any) -> str:
         elif isinstance(item, dict):
             work.append((True, "}"))
             for index, (key, member) in enumerate(reversed(item.items())):
-                work += [(False, member), (True, ("," if index + 1 < len(item) else "") + json.dumps(key, ensure_ascii=False) + ":")]
+                work += [
+                    (False, member),
+                    (True, ("," if index + 1 < len(item) else "") + json.dumps(key, ensure_ascii=False) + ":"),
+                ]
             work.append((True, "{"))
         elif isinstance(item, (list, tuple)):
             work.append((True, "]"))
@@ -111,14 +118,22 @@ def compact(value: Any) -> str:
     return "".join(pieces)
 
 
-# -- words ------------------------------------------------------------------------------------------------------------------
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
     """Return what `jsonschema` finds wrong, the most telling first."""
     try:
         error = best_match(_validator(schema).iter_errors(arguments))
-    except (RecursionError, SchemaError, jsonschema.exceptions.SchemaError, ValueError, TypeError, KeyError, OverflowError):
+    except (
+        RecursionError,
+        SchemaError,
+        jsonschema.exceptions.SchemaError,
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+    ):
         return None
     if error is None:
         return None
@@ -135,7 +150,14 @@ def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
     because = error.message
     if not python and because.startswith(shown := repr(error.instance)):
         because = compact(error.instance) + because.removeprefix(shown)
-    return Misfit(_pointer(path), keyword, "#" + _pointer(map(str, error.absolute_schema_path)), _short(because), expected, unknown)
+    return Misfit(
+        _pointer(path),
+        keyword,
+        "#" + _pointer(map(str, error.absolute_schema_path)),
+        _short(because),
+        expected,
+        unknown,
+    )
 
 
 def _pointer(parts: Any) -> str:
@@ -151,7 +173,11 @@ def _expected(keyword: str, value: Any) -> str:
         return " or ".join(value) if isinstance(value, list) else str(value)
     if keyword == "enum" and isinstance(value, list):
         return _short(" or ".join(json.dumps(member, ensure_ascii=False) for member in value))
-    return _short(f"{keyword} {json.dumps(value, ensure_ascii=False)}") if isinstance(value, (str, int, float, list)) else keyword
+    return (
+        _short(f"{keyword} {json.dumps(value, ensure_ascii=False)}")
+        if isinstance(value, (str, int, float, list))
+        else keyword
+    )
 
 
 def _validator(schema: Any) -> Any:

@@ -1,15 +1,18 @@
 """The reading machine: all ways through a network at once, character by character.
 
-A *thread* is one way: a node, where in it, the calls to return to, and the marks that it has set.  Threads go on in lockstep and two that
-can no longer differ are one, as in Pike's simulation of regular expressions, here with stacks.  So nothing is read twice, a text may
-come in pieces of any size, and what a thread says at a cut is what it says in the middle of a whole text.
+A *thread* is one way: a node, where in it, the calls to return to, and the marks that it has set.  Threads go on in
+lockstep and two that can no longer differ are one, as in Pike's simulation of regular expressions, here with stacks.
+So nothing is read twice, a text may come in pieces of any size, and what a thread says at a cut is what it says in the
+middle of a whole text.
 
-Which of several readings counts is decided by order: branches as the grammar lists them, and a pattern ends as early as it can.  What
-follows a pattern is only tried where its first character comes, so that free text is read in runs.  What a character does to a set of
-threads is kept (`threads.Step`), so that nearly all of a text is read by looking up; the slow step is the definition.
+Which of several readings counts is decided by order: branches as the grammar lists them, and a pattern ends as early as
+it can.  What follows a pattern is only tried where its first character comes, so that free text is read in runs.  What
+a character does to a set of threads is kept (`threads.Step`), so that nearly all of a text is read by looking up; the
+slow step is the definition.
 
 Invariants: threads are alive: each of them can read the next character or token of some text; better ones come first.
-Cost: 0.5 µs per character that may begin something, about 10 ns per character of free text; a set that is met first, some 100 µs.
+Cost: 0.5 µs per character that may begin something, about 10 ns per character of free text; a set that is met first,
+some 100 µs.
 Source: R. Cox, Regular Expression Matching: the Virtual Machine Approach, 2009; stacks and their sharing are ours.
 """
 
@@ -31,7 +34,9 @@ _WINDOW = 1_000  # characters that patterns beside a native reader look ahead: i
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Where no thread could go on: the place, what could have come, by which rule, and the fault of a native reader if there was one."""
+    """Where no thread could go on: the place, what could have come, by which rule, and the fault of a native reader if
+    there was one.
+    """
 
     place: int
     threads: tuple[Thread, ...]
@@ -79,7 +84,7 @@ class Machine:
             self._slow, self._set = None, self._known.set_of(tuple(thread[:3] for thread in threads), self._first)
             self._trails = [thread.trail for thread in threads]
 
-    # -- reading ------------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def feed(self, text: str) -> None:
         """Read text without special tokens; stops at a failure."""
@@ -125,7 +130,9 @@ class Machine:
         return at
 
     def _learn(self, current: Set, char: str) -> Step | None:
-        """Find out what a character does to a set, by the slow step over placeholders for marks; None: it ends or begins a native."""
+        """Find out what a character does to a set, by the slow step over placeholders for marks; None: it ends or
+        begins a native.
+        """
         step = self._learned(current, lambda before: self._stepped(before, char, char, 0))
         if len(current.steps) < MOST_STEPS:
             current.steps[char] = step
@@ -136,7 +143,8 @@ class Machine:
         before = [Thread(*shape, source) for shape, source in zip(current.shapes, sources, strict=True)]
         self._made = {}
         after = stepped(before)
-        self._made, self._native, self._fault = {}, {}, None  # readers that have begun only here have read the character
+        # readers that have begun only here have read the character
+        self._made, self._native, self._fault = {}, {}, None
         if not after or any(thread.node.kind is Kind.NATIVE for thread in after):
             return None
         then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
@@ -215,8 +223,8 @@ class Machine:
         self._made = {}
 
     def _native_run(self, text: str, at: int, end: int) -> int:
-        """Let the only native reader read, beside patterns that stay as they are; return how much, 0 where the next character is to be
-        looked at by all.
+        """Let the only native reader read, beside patterns that stay as they are; return how much, 0 where the next
+        character is to be looked at by all.
         """
         if self._slowly or self._slow is None:
             return 0
@@ -302,8 +310,8 @@ class Machine:
         self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
 
     def _expanded(self, threads: list[Thread], char: str | None) -> Iterator[Thread]:
-        """Yield the threads, and before each that may leave its pattern those that it becomes then; given the character that comes,
-        only where what follows begins with it.
+        """Yield the threads, and before each that may leave its pattern those that it becomes then; given the character
+        that comes, only where what follows begins with it.
         """
         work = threads[::-1]
         seen: set[Any] = set()
@@ -322,7 +330,9 @@ class Machine:
                 work.extend(exits[::-1])
 
     def agreed(self) -> tuple[Trail | None, int]:
-        """Return the marks that all readings share, and how far they agree on what is open there: the place, or their next mark."""
+        """Return the marks that all readings share, and how far they agree on what is open there: the place, or their
+        next mark.
+        """
         threads = self.threads
         if not threads:
             return None, self.place
@@ -340,9 +350,11 @@ class Machine:
             heads = {trail.parent for trail in heads if trail is not None}
         return heads.pop(), place
 
-    # -- going through nodes that read nothing ----------------------------------------------------------------------------------
+    # -- going through nodes that read nothing -------------------------------------------------------------------------
 
-    def _close(self, node: Node, frame: Frame | None, trail: Trail | None, place: int, found: list[Thread], seen: set[Any]) -> None:
+    def _close(
+        self, node: Node, frame: Frame | None, trail: Trail | None, place: int, found: list[Thread], seen: set[Any]
+    ) -> None:
         """Append the threads that stand at `node`, best first, but for those that were seen."""
         closure = self._known.closures.get((node, frame)) or self._known.closed(node, frame)
         pool = [trail]
@@ -351,7 +363,13 @@ class Machine:
         for leaf, stack, index in closure.leaves:
             if (leaf, stack) not in seen:
                 seen.add((leaf, stack))
-                state = self._reader(leaf, place) if leaf.kind is Kind.NATIVE else leaf.value if leaf.kind is Kind.PATTERN else 0
+                state = (
+                    self._reader(leaf, place)
+                    if leaf.kind is Kind.NATIVE
+                    else leaf.value
+                    if leaf.kind is Kind.PATTERN
+                    else 0
+                )
                 found.append(Thread(leaf, state, stack, pool[index]))
 
     def _reader(self, node: Node, place: int) -> Reader:

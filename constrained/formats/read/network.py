@@ -1,8 +1,8 @@
 """The rules of a format as a recursive transition network, for reading.
 
-A rule becomes nodes: texts, special tokens, patterns, native readers, calls of other rules, branches, and marks where something begins or
-ends that a message is made of.  Direct left recursion, which Lark's repeats turn into, becomes a loop; every other kind is refused, as it
-would never end.
+A rule becomes nodes: texts, special tokens, patterns, native readers, calls of other rules, branches, and marks where
+something begins or ends that a message is made of.  Direct left recursion, which Lark's repeats turn into, becomes a
+loop; every other kind is refused, as it would never end.
 
 Which rules are marked, and which are read by code, is the caller's matter; the network knows no format.
 Tested through every format, and by `tests/test_read.py` on small grammars against Lark.
@@ -41,8 +41,9 @@ class Kind(IntEnum):
 class Node:
     """A place in a rule.
 
-    `value` by kind: TEXT the text; TOKEN the token's name; PATTERN its start state; NATIVE what makes a reader and the character that it
-    starts with; CALL the first node of the rule; MARK the mark.  `then`: what follows; of a SPLIT the branches, the best first.
+    `value` by kind: TEXT the text; TOKEN the token's name; PATTERN its start state; NATIVE what makes a reader and the
+    character that it starts with; CALL the first node of the rule; MARK the mark.  `then`: what follows; of a SPLIT the
+    branches, the best first.
     """
 
     kind: Kind
@@ -67,7 +68,9 @@ class Network:
 Native = tuple[Callable[[], Reader], str]
 
 
-def build(rules: Alternatives, start: str, specials: Collection[str], marked: Collection[str], natives: Mapping[str, Native]) -> Network:
+def build(
+    rules: Alternatives, start: str, specials: Collection[str], marked: Collection[str], natives: Mapping[str, Native]
+) -> Network:
     """Return the network of `start`; rules named in `natives` are read by code.
 
     Raises: GrammarError: a rule is left-recursive in a way that is no repeat.
@@ -77,7 +80,9 @@ def build(rules: Alternatives, start: str, specials: Collection[str], marked: Co
 
 
 class _Builder:
-    def __init__(self, rules: Alternatives, specials: frozenset[str], marked: frozenset[str], natives: Mapping[str, Native]) -> None:
+    def __init__(
+        self, rules: Alternatives, specials: frozenset[str], marked: frozenset[str], natives: Mapping[str, Native]
+    ) -> None:
         self._rules, self._specials, self._marked, self._natives = rules, specials, marked, natives
         self._patterns = Patterns()
         self._entries: dict[str, Node] = {}
@@ -108,7 +113,11 @@ class _Builder:
             loop = Node(Kind.SPLIT, rule)
             loop.then = (*(self._chain(rest, rule, loop) for rest in again if rest), end)
             end = loop
-        branches = tuple(self._chain(sequence, rule, end) for sequence in self._rules[rule] if not sequence or sequence[0] != Ref(rule))
+        branches = tuple(
+            self._chain(sequence, rule, end)
+            for sequence in self._rules[rule]
+            if not sequence or sequence[0] != Ref(rule)
+        )
         if rule in self._marked:
             branches = (Node(Kind.MARK, rule, (True, rule), (Node(Kind.SPLIT, rule, None, branches),)),)
         entry.then = branches
@@ -147,7 +156,12 @@ def refuse_left_recursion(rules: Alternatives, start: str, natives: Collection[s
         on_path = [name for name, _ in path]
         if callee in on_path:
             cycle = " → ".join([*on_path[on_path.index(callee) :], callee])
-            raise GrammarError("a format cannot be left-recursive", where=f"rule '{callee}'", because=cycle, instead="repeat with * or +")
+            raise GrammarError(
+                "a format cannot be left-recursive",
+                where=f"rule '{callee}'",
+                because=cycle,
+                instead="repeat with * or +",
+            )
         if callee not in done:
             path.append((callee, sorted(left.get(callee, ()))))
 
@@ -158,7 +172,9 @@ def _nullable(rules: Alternatives) -> set[str]:
     while growing:
         growing = False
         for name, sequences in rules.items():
-            if name not in found and any(all(_may_be_empty(symbol, found) for symbol in sequence) for sequence in sequences):
+            if name not in found and any(
+                all(_may_be_empty(symbol, found) for symbol in sequence) for sequence in sequences
+            ):
                 found.add(name)
                 growing = True
     return found

@@ -1,8 +1,9 @@
 """Patterns over characters, one state at a time, with long runs in one step.
 
-A terminal of a format is a `Language`, whose automaton appears while it is read.  Its states are kept here with a table for ASCII and, for
-each state that a character can leave unchanged, a regular expression that finds how far it stays so: free text is read as fast as
-Python's `re` reads it, and only the characters that may begin something else are looked at one by one.
+A terminal of a format is a `Language`, whose automaton appears while it is read.  Its states are kept here with a table
+for ASCII and, for each state that a character can leave unchanged, a regular expression that finds how far it stays so:
+free text is read as fast as Python's `re` reads it, and only the characters that may begin something else are looked at
+one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class PatternState:
-    """A state of a pattern.  `accepts`: it may end here; `stays`: the characters that lead back here, as code point ranges."""
+    """A state of a pattern.  `accepts`: it may end here; `stays`: the characters that lead back here, as code point
+    ranges.
+    """
 
     __slots__ = ("accepts", "ranges", "stays", "_edges", "_lows", "_known", "_patterns")
 
@@ -31,7 +34,9 @@ class PatternState:
         self._known: dict[str, PatternState | None] = {}
 
     def spelled(self) -> str | None:
-        """Return the shortest text that leads to an end, in quotes; None for one so short that it tells nothing, or where it is long."""
+        """Return the shortest text that leads to an end, in quotes; None for one so short that it tells nothing, or
+        where it is long.
+        """
         level: list[tuple[PatternState, str]] = [(self, "")]
         seen = {self}
         for _ in range(_MOST_SPELLED):

@@ -1,7 +1,7 @@
 """What is asked of a text: its kind, the format's options, what may be called → the network that reads it.
 
-Options mean the same as for generating, with one difference: an option that takes a tool of the format away does not change what can be
-read, so that a call of it is an error about tools and not an unreadable text.
+Options mean the same as for generating, with one difference: an option that takes a tool of the format away does not
+change what can be read, so that a call of it is an error about tools and not an unreadable text.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from .machine import Machine
 from .network import Native, Network, build
 from .threads import Trail, marks_of
 
-KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}  # what is read → its rule
+# what is read → its rule
+KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
 BROKEN = "broken_"  # what is plainly meant as x, and wrong
 NATIVES: Mapping[str, Native] = {
-    "any_json_object": (JsonReader, "{"), "any_json_array": (lambda: JsonReader("["), "["), "any_python_keywords": (KeywordsReader, "("),
-    "any_json_line": (lambda: JsonReader(lines=False), "{"), "json_object": (JsonReader, "{"), "python_keywords": (KeywordsReader, "("),
+    "any_json_object": (JsonReader, "{"), "any_json_array": (lambda: JsonReader("["), "["),
+    "any_python_keywords": (KeywordsReader, "("),
+    "any_json_line": (lambda: JsonReader(lines=False), "{"), "json_object": (JsonReader, "{"),
+    "python_keywords": (KeywordsReader, "("),
 }  # fmt: skip
 
 
@@ -67,7 +70,13 @@ class Question:
 
     def _network(self, rules: Alternatives) -> Network:
         rules = prune(rules, self.entry)
-        return build(rules, self.entry, self._specials, self.slots.marked(rules) | {r for r in rules if r.startswith(BROKEN)}, NATIVES)
+        return build(
+            rules,
+            self.entry,
+            self._specials,
+            self.slots.marked(rules) | {r for r in rules if r.startswith(BROKEN)},
+            NATIVES,
+        )
 
     def part(self, broken: str) -> Network:
         """Return the network of what a rule ``broken_x`` is a broken form of."""
@@ -136,9 +145,14 @@ def _entry(rules: Alternatives, rule: str, definition: Definition) -> str:
     raise GrammarError(f"the format '{definition.title}' has no rule '{rule}'", instead="see grammars/README.md")
 
 
-def offered(definition: Definition, question: Question, tools: tuple[Tool, ...] | None, builtin_tools: Any) -> frozenset[str]:
+def offered(
+    definition: Definition, question: Question, tools: tuple[Tool, ...] | None, builtin_tools: Any
+) -> frozenset[str]:
     """Return the format's own tools that may be called."""
     own = frozenset(definition.builtins) - question.refused
     if builtin_tools is not None:
-        own &= frozenset([builtin_tools] if isinstance(builtin_tools, str) else builtin_tools) | {"code_interpreter", "interpreter"}
+        own &= frozenset([builtin_tools] if isinstance(builtin_tools, str) else builtin_tools) | {
+            "code_interpreter",
+            "interpreter",
+        }
     return own

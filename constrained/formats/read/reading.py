@@ -1,7 +1,9 @@
-"""A text, read: the machine reads it, the marks become messages, names and arguments are judged, and what is wrong gets a place.
+"""A text, read: the machine reads it, the marks become messages, names and arguments are judged, and what is wrong gets
+a place.
 
-If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules ``broken_x``).  What
-it can read had the right structure, and the fault is one of syntax; else the fault is where it stopped.
+If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules
+``broken_x``).  What it can read had the right structure, and the fault is one of syntax; else the fault is where it
+stopped.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ _LOCATED = 20_000  # characters of arguments in which the place of a pointer is 
 class Terms:
     """What a text may hold beyond the format's grammar.
 
-    `tools`: None = any.  `own`: those of the format itself.  `most`: the most calls of a turn, None = no bound.  `name`: of the tool whose
-    arguments alone are read.  `closed`: as in `schema.embed`.  `stop_optional`: whether a turn may lack its stop token.
+    `tools`: None = any.  `own`: those of the format itself.  `most`: the most calls of a turn, None = no bound.
+    `name`: of the tool whose arguments alone are read.  `closed`: as in `schema.embed`.  `stop_optional`: whether a
+    turn may lack its stop token.
     """
 
     tools: tuple[Tool, ...] | None = None
@@ -62,7 +65,9 @@ def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial:
     complete, wrong = True, list[Wrong]()
     if trail is False:
         trail, complete, wrong = diagnosed(question, whole, partial=partial)
-    reading = judged(Reading(question.assembled(trail, whole.text).messages), question, terms, whole.text, complete=complete)
+    reading = judged(
+        Reading(question.assembled(trail, whole.text).messages), question, terms, whole.text, complete=complete
+    )
     reading.wrong += wrong
     if complete:
         reading.wrong.sort(key=lambda found: found.place)
@@ -88,7 +93,9 @@ def _cut(machine: Machine, question: Question, terms: Terms, text: str) -> Readi
     """Return what is certain of an unfinished text."""
     trail, place = machine.agreed()
     assembler = question.assembled(trail, text)
-    reader = next((thread.state for thread in machine.threads if isinstance(thread.state, (JsonReader, KeywordsReader))), None)
+    reader = next(
+        (thread.state for thread in machine.threads if isinstance(thread.state, (JsonReader, KeywordsReader))), None
+    )
     assembler.cut(place, text, reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
         if not call.complete:
@@ -117,23 +124,37 @@ def _begun(call: ReadCall, question: Question, terms: Terms) -> Any:
         return None
 
 
-# -- what is wrong with calls ---------------------------------------------------------------------------------------------------
+# -- what is wrong with calls ------------------------------------------------------------------------------------------
 
 
 def judged(reading: Reading, question: Question, terms: Terms, text: str, *, complete: bool = True) -> Reading:
-    """Add what is wrong with names, arguments and the number of calls; of a text that was cut, only with calls that are complete."""
+    """Add what is wrong with names, arguments and the number of calls; of a text that was cut, only with calls that are
+    complete.
+    """
     for number, message in enumerate(reading.messages, 1):
         ids: set[str] = set()
         for index, call in enumerate(message.calls, 1):
             spend()
             if terms.most is not None and index > terms.most:
                 because = f"a turn has at most {terms.most} call{'s' * (terms.most != 1)}"
-                reading.wrong.append(Wrong(call.place, "structure", because, "the end of the turn", None, number, index))
+                reading.wrong.append(
+                    Wrong(call.place, "structure", because, "the end of the turn", None, number, index)
+                )
                 break
             if call.broken:
                 continue
             if call.id is not None and call.id in ids:
-                reading.wrong.append(Wrong(call.place, "structure", f"two calls have the id {call.id!r}", "another id", "call_id", number, index))
+                reading.wrong.append(
+                    Wrong(
+                        call.place,
+                        "structure",
+                        f"two calls have the id {call.id!r}",
+                        "another id",
+                        "call_id",
+                        number,
+                        index,
+                    )
+                )
             ids |= {call.id} if call.id is not None else set()
             if call.complete or question.kind == "tool_call" and complete:
                 wrong = judged_call(call, question, terms, text)
@@ -143,8 +164,12 @@ def judged(reading: Reading, question: Question, terms: Terms, text: str, *, com
     return reading
 
 
-def judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> tuple[int, str, str, str, dict[str, Any]] | None:
-    """Return what is wrong with a call: place, layer, reason, what was expected, and more of `Wrong`; fill in its name and arguments."""
+def judged_call(
+    call: ReadCall, question: Question, terms: Terms, text: str
+) -> tuple[int, str, str, str, dict[str, Any]] | None:
+    """Return what is wrong with a call: place, layer, reason, what was expected, and more of `Wrong`; fill in its name
+    and arguments.
+    """
     if call.builtin is not None:
         if call.builtin in terms.own:
             return None
@@ -156,7 +181,13 @@ def judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> 
     if question.definition.payload is None:
         if call.name in terms.own:
             return None
-        return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", ", ".join(sorted(terms.own)) or "no tool", {}
+        return (
+            call.name_place or call.place,
+            "tool",
+            f"there is no tool {call.name!r}",
+            ", ".join(sorted(terms.own)) or "no tool",
+            {},
+        )
     tool = next((tool for tool in terms.tools or () if tool.name == call.name), None)
     if call.arguments is None and question.definition.payload.surface in ("tagged", "quoted"):
         try:
@@ -178,7 +209,9 @@ def judged_call(call: ReadCall, question: Question, terms: Terms, text: str) -> 
 
 
 def _place_of(found: Misfit, call: ReadCall, surface: str, text: str) -> int:
-    """Return where arguments stand that do not fit: the value, the name of one that may not be there, or else the beginning of all."""
+    """Return where arguments stand that do not fit: the value, the name of one that may not be there, or else the
+    beginning of all.
+    """
     start = call.arguments_place or call.name_place or call.place
     for key, _, _, place in call.pairs:
         if found.pointer.split("/")[1:2] == [key.replace("~", "~0").replace("/", "~1")]:
@@ -191,7 +224,11 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) ->
     payload, definition = question.definition.payload, question.definition
     if payload is None or payload.quote is None:
         elements = None if payload is None else payload.elements
-        return arguments_of(call.pairs, schema, None if elements is None else lambda text, part: read_elements(text, elements, part, schema))
+        return arguments_of(
+            call.pairs,
+            schema,
+            None if elements is None else lambda text, part: read_elements(text, elements, part, schema),
+        )
     try:
         return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)
     except Fault as fault:
@@ -215,7 +252,9 @@ def name_written(name: str | None, question: Question, terms: Terms) -> str | No
 
 
 def locate(text: str, start: int, surface: str, pointer: str, *, key: bool = False) -> int:
-    """Return where the value at a pointer, or its key, begins in arguments that begin at a place; that place where it is far."""
+    """Return where the value at a pointer, or its key, begins in arguments that begin at a place; that place where it
+    is far.
+    """
     reader = KeywordsReader() if surface == "python" else JsonReader()
     at = key_at = start
     try:
@@ -230,13 +269,14 @@ def locate(text: str, start: int, surface: str, pointer: str, *, key: bool = Fal
     return start
 
 
-# -- results ------------------------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 def messages_of(messages: Iterable[ReadMessage], question: Question) -> list[Message]:
     """Return what was read, as callers get it."""
     return [
-        Message(m.content, [call_of(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name, m.call_id) for m in messages
+        Message(m.content, [call_of(call, question) for call in m.calls], m.stop, m.thoughts, m.role, m.name, m.call_id)
+        for m in messages
     ]
 
 
@@ -245,7 +285,11 @@ def call_of(call: ReadCall, question: Question) -> ToolCall:
     rules = question.slots.parameters.get(call.builtin or call.name or "")
     if rules and (call.builtin is not None or question.definition.payload is None):
         escaped = question.definition.escaped
-        texts = {rules[rule]: _unescaped(text) if rule in escaped else text for rule, text in call.texts.items() if rule in rules}
+        texts = {
+            rules[rule]: _unescaped(text) if rule in escaped else text
+            for rule, text in call.texts.items()
+            if rule in rules
+        }
         return ToolCall(call.builtin or call.name or "", texts, call.id)
     return ToolCall(call.name or "", call.arguments if isinstance(call.arguments, dict) else {}, call.id)
 

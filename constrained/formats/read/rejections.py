@@ -1,12 +1,14 @@
-"""What is wrong with a text: where it begins, what could have come there, what else is wrong further on, and all that in words.
+"""What is wrong with a text: where it begins, what could have come there, what else is wrong further on, and all that
+in words.
 
-If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules ``broken_x``).  Where it
-gets further, the fault is in such a call: a third one reads only the call, so that neither answers, which may hold nearly everything,
-nor what follows hide the place.  What the second machine can read to the end had the right structure, and the fault is one of syntax.
+If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules
+``broken_x``).  Where it gets further, the fault is in such a call: a third one reads only the call, so that neither
+answers, which may hold nearly everything, nor what follows hide the place.  What the second machine can read to the end
+had the right structure, and the fault is one of syntax.
 
-Threads often notice late that something is wrong: an answer may not hold ``<tool_call>``, and dies at its last character.  So the place
-is where the text began that is refused, and in a literal where its word began.  It is given four ways (line and column, byte, message and
-call, JSON pointer), with the line itself and a caret below it.
+Threads often notice late that something is wrong: an answer may not hold ``<tool_call>``, and dies at its last
+character.  So the place is where the text began that is refused, and in a literal where its word began.  It is given
+four ways (line and column, byte, message and call, JSON pointer), with the line itself and a caret below it.
 
 Tested by tests/test_rejections.py: the whole error of some 700 texts, in which a person has marked the fault.
 """
@@ -27,7 +29,8 @@ from .threads import Thread, Trail, marks_of
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}
-_PAYLOAD = frozenset({"arguments", "key", "value"})  # parts of a call in which a text that breaks off is a matter of syntax
+# parts of a call in which a text that breaks off is a matter of syntax
+_PAYLOAD = frozenset({"arguments", "key", "value"})
 _SHOWN = 20  # characters of what cannot stand somewhere
 _WINDOW = 200  # characters in which the beginning of what is refused is looked for
 _SIGNS = frozenset("</|\"'{[( \n")  # with which literals begin that are no words
@@ -59,12 +62,28 @@ def rejected(wrong: Wrong, text: str, start: int, kind: str, format_name: str) -
     where += [f"message {wrong.message}"] if wrong.message is not None and kind == "conversation" else []
     where += [f"call {wrong.call}"] if wrong.call is not None else []
     where += [f"arguments {wrong.pointer}"] if wrong.pointer else []
-    rules = [f"format {format_name}", *([f"rule {wrong.rule}"] if wrong.rule else []), *([f"schema {wrong.schema_pointer}"] if wrong.schema_pointer else [])]
+    rules = [
+        f"format {format_name}",
+        *([f"rule {wrong.rule}"] if wrong.rule else []),
+        *([f"schema {wrong.schema_pointer}"] if wrong.schema_pointer else []),
+    ]
     return Rejected(
-        f"{_NOUNS[kind]} rejected", where=", ".join(where), because=f"{wrong.because} ({', '.join(rules)})",
-        instead=f"expected: {wrong.expected}" if wrong.expected else None, position=position, expected=wrong.expected, shown=_shown(text, start, place),
-        layer=wrong.layer, line=line, column=column, message=wrong.message, call=wrong.call, pointer=wrong.pointer, rule=wrong.rule,
-        keyword=wrong.keyword, schema_pointer=wrong.schema_pointer,
+        f"{_NOUNS[kind]} rejected",
+        where=", ".join(where),
+        because=f"{wrong.because} ({', '.join(rules)})",
+        instead=f"expected: {wrong.expected}" if wrong.expected else None,
+        position=position,
+        expected=wrong.expected,
+        shown=_shown(text, start, place),
+        layer=wrong.layer,
+        line=line,
+        column=column,
+        message=wrong.message,
+        call=wrong.call,
+        pointer=wrong.pointer,
+        rule=wrong.rule,
+        keyword=wrong.keyword,
+        schema_pointer=wrong.schema_pointer,
     )
 
 
@@ -77,7 +96,7 @@ def _shown(text: str, start: int, place: int) -> str:
     return f"{line}\n{' ' * (place - low)}^"
 
 
-# -- finding out -------------------------------------------------------------------------------------------------------------
+# -- finding out -------------------------------------------------------------------------------------------------------
 
 
 class Attempt:
@@ -131,7 +150,9 @@ def _layer(attempt: Attempt, *, partial: bool) -> str:
         return "structure"
     if kind == "tool_call" or partial and failure is not None and failure.fault is not None:
         return "syntax"  # (a call whose end may still come)
-    inside = failure is None and kind == "assistant_turn" and any(_in_payload(thread, attempt) for thread in attempt.threads)
+    inside = (
+        failure is None and kind == "assistant_turn" and any(_in_payload(thread, attempt) for thread in attempt.threads)
+    )
     return "syntax" if inside else "structure"
 
 
@@ -205,7 +226,9 @@ def _refused_span(threads: tuple[Thread, ...], text: str, place: int) -> tuple[i
 def _refused(thread: Thread, text: str, place: int) -> int:
     """Return where the shortest text begins that ends at a place and is no beginning of what the thread reads."""
     low = max(place - _WINDOW, thread.trail.place if thread.trail is not None else 0)
-    return next((start for start in range(place, low - 1, -1) if _dies(thread.node.value, text[start : place + 1])), place)
+    return next(
+        (start for start in range(place, low - 1, -1) if _dies(thread.node.value, text[start : place + 1])), place
+    )
 
 
 def _word_start(literal: str, at: int) -> int:
@@ -228,7 +251,7 @@ def _dies(state: PatternState, text: str) -> bool:
     return found is None
 
 
-# -- words -------------------------------------------------------------------------------------------------------------------
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def because_of(failure: Failure, rest: str) -> str:
@@ -241,7 +264,9 @@ def because_of(failure: Failure, rest: str) -> str:
 
 
 def expected_by(threads: tuple[Thread, ...]) -> tuple[str, str | None]:
-    """Return what could have come, and the rule that the best thread was reading; white space only where nothing else could."""
+    """Return what could have come, and the rule that the best thread was reading; white space only where nothing else
+    could.
+    """
     telling = [thread for thread in threads if not _is_space(thread)]
     words: dict[str, None] = {}
     for thread in telling or threads:
@@ -270,7 +295,9 @@ def _expected(thread: Thread) -> str:
 def _is_space(thread: Thread) -> bool:
     """Return whether a thread reads white space and nothing else."""
     return thread.node.kind is Kind.PATTERN and all(
-        high - low < 16 and all(chr(code).isspace() for code in range(low, high + 1)) for low, high in thread.state.ranges)
+        high - low < 16 and all(chr(code).isspace() for code in range(low, high + 1))
+        for low, high in thread.state.ranges
+    )
 
 
 def _rules(thread: Thread) -> list[str]:

@@ -1,6 +1,8 @@
-"""A text against the canonical grammar: exactly what may be generated, down to the schema of each call, and nothing else.
+"""A text against the canonical grammar: exactly what may be generated, down to the schema of each call, and nothing
+else.
 
-The engine reads the text byte by byte, as it would follow a model.  Kinds of text are other entries into the same grammar.
+The engine reads the text byte by byte, as it would follow a model.  Kinds of text are other entries into the same
+grammar.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Threads of the reading machine, their stacks and marks, and the sets of threads that were met, with what each character makes of them.
+"""Threads of the reading machine, their stacks and marks, and the sets of threads that were met, with what each
+character makes of them.
 
-A *set* is the threads at one place in their order, without their marks.  What a character or a token does to a set does not depend on the marks, so
-it is found once, by the machine's slow step over placeholders, and kept as a `Step`: the next set, the marks that are made, and which
-thread goes on with whose marks.  This is the lazy construction of a tagged automaton.  Sets with native readers are not kept, as readers
-have a state of their own.
+A *set* is the threads at one place in their order, without their marks.  What a character or a token does to a set does
+not depend on the marks, so it is found once, by the machine's slow step over placeholders, and kept as a `Step`: the
+next set, the marks that are made, and which thread goes on with whose marks.  This is the lazy construction of a tagged
+automaton.  Sets with native readers are not kept, as readers have a state of their own.
 
-`Known` is shared by all machines over a network.  Everything in it is only ever added, by `setdefault`, so that threads may share it;
-a machine that finds it full leaves a fresh one to those after it.
+`Known` is shared by all machines over a network.  Everything in it is only ever added, by `setdefault`, so that threads
+may share it; a machine that finds it full leaves a fresh one to those after it.
 
 Tested in tests/test_read.py: a machine that reads by steps and one that never does agree at every character.
 Source: V. Laurikari, NFAs with Tagged Transitions, 2000; sets with stacks: ours.
@@ -28,7 +29,9 @@ MOST_STEPS = 512  # that a set keeps
 
 
 class Frame:
-    """Where a call returns to; `parent` is the frame of the caller.  Frames are unique for their content, so that `is` compares stacks."""
+    """Where a call returns to; `parent` is the frame of the caller.  Frames are unique for their content, so that `is`
+    compares stacks.
+    """
 
     __slots__ = ("node", "parent", "called")
 
@@ -74,8 +77,9 @@ Made = tuple[int, Mark, int, Any]
 class Step(NamedTuple):
     """What a character or a special token does to a set.
 
-    made[i] = (whose marks: a thread of the set, or i less than the set's size + an earlier one made, the mark, how far behind the place it
-    stands, its data).  taken[j]: the marks of thread j of the next set, counted alike; None where each thread keeps its own and none is made.
+    made[i] = (whose marks: a thread of the set, or i less than the set's size + an earlier one made, the mark, how far
+    behind the place it stands, its data).  taken[j]: the marks of thread j of the next set, counted alike; None where
+    each thread keeps its own and none is made.
     """
 
     then: Set
@@ -102,8 +106,8 @@ class Step(NamedTuple):
 class Closure(NamedTuple):
     """What stands at a node before anything is read.
 
-    leaves[i] = (the node of a thread, its frame, whose marks it has: 0 for those that came, k for made[k - 1]), the best first.
-    made[k] = (whose marks, counted alike, and one more).
+    leaves[i] = (the node of a thread, its frame, whose marks it has: 0 for those that came, k for made[k - 1]), the
+    best first. made[k] = (whose marks, counted alike, and one more).
     """
 
     leaves: tuple[tuple[Node, Frame | None, int], ...]
@@ -145,7 +149,9 @@ class Known:
         return frame
 
     def closed(self, node: Node, frame: Frame | None) -> Closure:
-        """Return what stands at a node.  Raises: LimitExceeded: rules call each other for ever before anything is read."""
+        """Return what stands at a node.  Raises: LimitExceeded: rules call each other for ever before anything is
+        read.
+        """
         start, leaves, made = (node, frame), [], []
         work, seen, count = [(node, frame, 0)], set(), 0
         while work:
@@ -154,7 +160,11 @@ class Known:
             if not count & 63:
                 spend(64)
                 if count > _MOST_CLOSED:
-                    raise LimitExceeded("the text takes too long to read", where=f"rule '{node.owner}'", because="it calls itself before it reads anything")
+                    raise LimitExceeded(
+                        "the text takes too long to read",
+                        where=f"rule '{node.owner}'",
+                        because="it calls itself before it reads anything",
+                    )
             kind = node.kind
             if kind is Kind.END and frame is not None:
                 work.append((frame.node, frame.parent, trail))

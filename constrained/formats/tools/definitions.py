@@ -1,15 +1,19 @@
 """Tool definitions → `Tool`s: recognise the shape, find name, description and parameters.
 
-Every serving stack and every model card has its own way to describe a tool.  Those met in the wild are read here and nowhere else:
+Every serving stack and every model card has its own way to describe a tool.  Those met in the wild are read here and
+nowhere else:
 
-* OpenAI's envelope ``{"type": "function", "function": {…}}``, the flat one of its Responses interface, and the bare function;
-* Anthropic's ``input_schema``, MCP's ``inputSchema`` (also a ``{"tools": […]}`` listing), Bedrock's ``toolSpec``, Gemini's
-  ``functionDeclarations``, LangChain's schema with a title;
-* ChatGLM3's ``params``, alone or in a dict from names to tools; Llama 3.1's ``param_type``; the leaderboard's type names (`parameters`);
-* text with any of these (`relaxed`); pydantic models, dataclasses, TypedDicts and callables with hints (`schema.python_types`).
+* OpenAI's envelope ``{"type": "function", "function": {…}}``, the flat one of its Responses interface, and the bare
+  function;
+* Anthropic's ``input_schema``, MCP's ``inputSchema`` (also a ``{"tools": […]}`` listing), Bedrock's ``toolSpec``,
+  Gemini's ``functionDeclarations``, LangChain's schema with a title;
+* ChatGLM3's ``params``, alone or in a dict from names to tools; Llama 3.1's ``param_type``; the leaderboard's type
+  names (`parameters`);
+* text with any of these (`relaxed`); pydantic models, dataclasses, TypedDicts and callables with hints
+  (`schema.python_types`).
 
-A definition with a key that nobody knows raises and names it: arguments may be described there, and to read it as "any arguments", or
-as "none", would change the language without a word.  What a schema means is not judged here.
+A definition with a key that nobody knows raises and names it: arguments may be described there, and to read it as "any
+arguments", or as "none", would change the language without a word.  What a schema means is not judged here.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ from .relaxed import parse_relaxed
 
 # Keys of a definition that say nothing about the arguments of a call.
 _REMARKS = frozenset(
-    "name description type strict title annotations outputSchema output_schema response responseJsonSchema response_json_schema "
+    "name description type strict title annotations outputSchema output_schema response responseJsonSchema "
+    "response_json_schema "
     "return returns behavior _meta icons cache_control defer_loading input_examples examples allowed_callers".split()
 )
 _KNOWN = _REMARKS | PARAMETERS
@@ -62,7 +67,9 @@ def read_tools(definitions: object) -> tuple[Tool, ...]:
     for tool in tools:
         if tool.name in seen:
             raise SchemaError(
-                f"two tools named {tool.name[:100]!r}", because="a call would not say which one it means", instead="rename one"
+                f"two tools named {tool.name[:100]!r}",
+                because="a call would not say which one it means",
+                instead="rename one",
             )
         seen.add(tool.name)
     return tools
@@ -71,8 +78,13 @@ def read_tools(definitions: object) -> tuple[Tool, ...]:
 def _listed(definitions: object, depth: int) -> list[object]:
     """Return single definitions, lists of them in whatever wraps them taken apart."""
     if isinstance(definitions, str) or depth > _MOST_DEEP:
-        raise malformed("tools", "lists in lists in lists" if depth else f"{definitions[:40]!r} is a text")  # type: ignore[index]
-    if isinstance(definitions, Tool) or is_python_type(definitions) or (callable(definitions) and not isinstance(definitions, Mapping)):
+        what = "lists in lists in lists" if depth else f"{definitions[:40]!r} is a text"  # type: ignore[index]
+        raise malformed("tools", what)
+    if (
+        isinstance(definitions, Tool)
+        or is_python_type(definitions)
+        or (callable(definitions) and not isinstance(definitions, Mapping))
+    ):
         return [definitions]
     if isinstance(definitions, Mapping):
         for key in _LISTS:
@@ -97,8 +109,12 @@ def _entry(entry: object, depth: int) -> list[object]:
 
 
 def _is_definition(value: Mapping[Any, Any]) -> bool:
-    return "function" in value or "name" in value or "toolSpec" in value or ("title" in value and "properties" in value) or (
-        "type" in value and not isinstance(value["type"], Mapping)
+    return (
+        "function" in value
+        or "name" in value
+        or "toolSpec" in value
+        or ("title" in value and "properties" in value)
+        or ("type" in value and not isinstance(value["type"], Mapping))
     )
 
 
@@ -121,7 +137,11 @@ def _read_tool(definition: object, index: int) -> Tool:
     if not isinstance(name, str) or not name:
         kind = function.get("type")
         hosted = isinstance(kind, str) and kind not in ("function", "custom", "object")
-        because = f"{kind!r:.100} is a tool of a host, which a model does not call by arguments" if hosted else "its name is missing"
+        because = (
+            f"{kind!r:.100} is a tool of a host, which a model does not call by arguments"
+            if hosted
+            else "its name is missing"
+        )
         raise malformed(where, because if name is None else f"{name!r:.100} is not a name")
     try:
         name.encode()
@@ -144,7 +164,8 @@ def _from_class(kind: type, index: int) -> Tool:
         schema = {**schema["$defs"][reference.removeprefix("#/$defs/")], "$defs": schema["$defs"]}
     if schema.get("type") != "object":
         raise malformed(f"tool {index}", f"the values of {kind.__name__!r} are no objects")
-    written = "__doc__" in vars(kind) and not str(kind.__doc__).startswith(f"{kind.__name__}(")  # what dataclass writes says nothing
+    # what dataclass writes says nothing
+    written = "__doc__" in vars(kind) and not str(kind.__doc__).startswith(f"{kind.__name__}(")
     return Tool(kind.__name__, (kind.__doc__ or "").strip() if written else "", schema)
 
 
@@ -153,4 +174,6 @@ def _from_titled(schema: Mapping[str, Any]) -> Tool:
     name, description = schema["title"], schema.get("description")
     parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
     where = f"tool {name[:100]!r}"
-    return Tool(name, description if isinstance(description, str) else "", read_parameters({"parameters": parameters}, where))
+    return Tool(
+        name, description if isinstance(description, str) else "", read_parameters({"parameters": parameters}, where)
+    )

@@ -1,7 +1,8 @@
 """The parameters of a tool definition → one JSON Schema of the object of arguments.
 
-Besides JSON Schema itself there are ChatGLM3's list with Python type names, Llama 3.1's ``param_type`` per parameter and its properties as
-a list of one-entry maps whose types were lost, Bedrock's ``{"json": …}``, and foreign type names and ``nullable`` (`type_names`).
+Besides JSON Schema itself there are ChatGLM3's list with Python type names, Llama 3.1's ``param_type`` per parameter
+and its properties as a list of one-entry maps whose types were lost, Bedrock's ``{"json": …}``, and foreign type names
+and ``nullable`` (`type_names`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ Schema = dict[str, Any]
 _KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 PARAMETERS = frozenset({*_KEYS, "params"})
 _SCHEMA_KEYWORDS = frozenset(
-    "type properties required additionalProperties patternProperties propertyNames minProperties maxProperties dependentRequired "
-    "dependentSchemas dependencies unevaluatedProperties $ref $dynamicRef $defs definitions $schema $id anyOf oneOf allOf not if "
+    "type properties required additionalProperties patternProperties propertyNames minProperties maxProperties "
+    "dependentRequired "
+    "dependentSchemas dependencies unevaluatedProperties $ref $dynamicRef $defs definitions $schema $id anyOf oneOf "
+    "allOf not if "
     "enum const".split()
 )
-_PARAMETER_KEYS = frozenset({"name", "description", "type", "param_type", "required", "default", "example", "examples", "title"})
+_PARAMETER_KEYS = frozenset(
+    {"name", "description", "type", "param_type", "required", "default", "example", "examples", "title"}
+)
 
 
 def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
@@ -43,7 +48,10 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     if schema and all(isinstance(value, Mapping) and "param_type" in value for value in schema.values()):
         return _from_parameter_types(schema, where)
     if schema and not _SCHEMA_KEYWORDS & schema.keys():
-        raise malformed(f"{where} #", f"{', '.join(f'{key!r:.60}' for key in list(schema)[:3])}: no keyword that describes an object")
+        raise malformed(
+            f"{where} #",
+            f"{', '.join(f'{key!r:.60}' for key in list(schema)[:3])}: no keyword that describes an object",
+        )
     if isinstance(schema.get("properties"), list):
         schema["properties"] = _from_singletons(schema["properties"], where)
     try:
@@ -58,7 +66,9 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
 def _from_parameter_list(parameters: object, where: str) -> Schema:
     """ChatGLM3: ``[{"name", "description", "type": Python type, "required"}]``, or a dict from names to the rest."""
     if isinstance(parameters, Mapping):
-        parameters = [{"name": name, **mapping(value, f"{where} #/params/{name!s:.100}")} for name, value in parameters.items()]
+        parameters = [
+            {"name": name, **mapping(value, f"{where} #/params/{name!s:.100}")} for name, value in parameters.items()
+        ]
     if not isinstance(parameters, (list, tuple)):
         raise malformed(f"{where} #/params", "it is not a list")
     named = {}
@@ -101,7 +111,8 @@ def _from_singletons(entries: list[object], where: str) -> Schema:
 
 def mapping(value: object, where: str) -> Mapping[str, Any]:
     """Return a value that is a mapping; raise SchemaError if it is none."""
-    if type(value) is dict or isinstance(value, Mapping):  # PERF: the second test alone takes 1 µs, 500 tools make thousands
+    # PERF: the second test alone takes 1 µs, 500 tools make thousands
+    if type(value) is dict or isinstance(value, Mapping):
         return value
     raise malformed(where, f"{type(value).__name__} where an object belongs")
 

@@ -1,4 +1,5 @@
-"""Text that lists tools → values: JSON, what documents print for JSON (trailing commas, single quotes, Python's True and None), YAML.
+"""Text that lists tools → values: JSON, what documents print for JSON (trailing commas, single quotes, Python's True
+and None), YAML.
 
 YAML needs PyYAML and is read without aliases, which could make a short text mean an enormous one.
 """
@@ -39,7 +40,11 @@ def parse_relaxed(text: str) -> object:
     try:
         return json.loads("".join(pieces))
     except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply or holds too long a number"
+        reason = (
+            error.msg
+            if isinstance(error, json.JSONDecodeError)
+            else "it is nested too deeply or holds too long a number"
+        )
         because = f"not JSON even when commas and quotes are forgiven: {reason}"
         raise SchemaError("cannot read the tool definitions", because=because) from error
 
@@ -76,7 +81,9 @@ def _parse_yaml(text: str) -> object:
         yaml = importlib.import_module("yaml")
     except ImportError as error:
         raise SchemaError(
-            "cannot read the tool definitions", where="character 0", because=f"{text[:20]!r} is not JSON, and YAML needs PyYAML",
+            "cannot read the tool definitions",
+            where="character 0",
+            because=f"{text[:20]!r} is not JSON, and YAML needs PyYAML",
             instead="JSON, or pip install pyyaml",
         ) from error
     try:
@@ -85,7 +92,9 @@ def _parse_yaml(text: str) -> object:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1} column {mark.column + 1}" if mark is not None else None
         because = f"neither JSON nor YAML: {str(getattr(error, 'problem', None) or error)[:200]}"
-        raise SchemaError("cannot read the tool definitions", where=where, because=because, instead="JSON or YAML") from error
+        raise SchemaError(
+            "cannot read the tool definitions", where=where, because=because, instead="JSON or YAML"
+        ) from error
 
 
 def _load_without_aliases(yaml: Any, text: str) -> object:

@@ -1,7 +1,8 @@
 """Type names of tool definitions → JSON Schema.
 
-Three dialects: Python annotations as text (``int``, ``tuple[int, int]``); the names of the Berkeley function calling leaderboard, which
-come from Python, Java and JavaScript; and OpenAPI 3.0 as Gemini writes it (``STRING``, ``nullable``).
+Three dialects: Python annotations as text (``int``, ``tuple[int, int]``); the names of the Berkeley function calling
+leaderboard, which come from Python, Java and JavaScript; and OpenAPI 3.0 as Gemini writes it (``STRING``,
+``nullable``).
 """
 
 from __future__ import annotations
@@ -17,17 +18,21 @@ Schema = dict[str, Any]
 
 _STANDARD = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _FOREIGN: dict[str, str | None] = {  # None: any value
-    "dict": "object", "HashMap": "object", "float": "number", "double": "number", "long": "integer", "String": "string", "char": "string",
+    "dict": "object", "HashMap": "object", "float": "number", "double": "number", "long": "integer", "String": "string",
+    "char": "string",
     "Boolean": "boolean", "Array": "array", "ArrayList": "array", "tuple": "array", "any": None, "": None,
     "int": "integer", "str": "string", "bool": "boolean", "list": "array",
-    "STRING": "string", "NUMBER": "number", "INTEGER": "integer", "BOOLEAN": "boolean", "ARRAY": "array", "OBJECT": "object",
+    "STRING": "string", "NUMBER": "number", "INTEGER": "integer", "BOOLEAN": "boolean", "ARRAY": "array",
+    "OBJECT": "object",
     "NULL": "null", "TYPE_UNSPECIFIED": None,
 }  # fmt: skip
 _PYTHON: dict[str, Schema] = {
     "int": {"type": "integer"}, "float": {"type": "number"}, "str": {"type": "string"}, "bool": {"type": "boolean"},
-    "list": {"type": "array"}, "tuple": {"type": "array"}, "dict": {"type": "object"}, "None": {"type": "null"}, "Any": {}, "any": {},
+    "list": {"type": "array"}, "tuple": {"type": "array"}, "dict": {"type": "object"}, "None": {"type": "null"},
+    "Any": {}, "any": {},
     "List": {"type": "array"}, "Tuple": {"type": "array"}, "Dict": {"type": "object"}, "object": {},
-    "string": {"type": "string"}, "integer": {"type": "integer"}, "number": {"type": "number"}, "boolean": {"type": "boolean"},
+    "string": {"type": "string"}, "integer": {"type": "integer"}, "number": {"type": "number"},
+    "boolean": {"type": "boolean"},
     "array": {"type": "array"},
 }  # fmt: skip
 
@@ -86,7 +91,12 @@ def _generic(name: str, arguments: list[ast.expr]) -> Schema:
         if isinstance(arguments[-1], ast.Constant) and arguments[-1].value is ...:
             return {"type": "array", "items": _annotation(arguments[0])}
         size = len(arguments)
-        return {"type": "array", "prefixItems": [_annotation(argument) for argument in arguments], "minItems": size, "maxItems": size}
+        return {
+            "type": "array",
+            "prefixItems": [_annotation(argument) for argument in arguments],
+            "minItems": size,
+            "maxItems": size,
+        }
     if not arguments:
         raise KeyError(name)
     if name == "Union":
@@ -102,7 +112,16 @@ def _generic(name: str, arguments: list[ast.expr]) -> Schema:
 
 
 _SUBSCHEMA = (
-    "items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames", "additionalItems", "unevaluatedProperties",
+    "items",
+    "additionalProperties",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+    "propertyNames",
+    "additionalItems",
+    "unevaluatedProperties",
 )
 _SUBSCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED_SUBSCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
@@ -111,8 +130,8 @@ _NAMED_SUBSCHEMAS = ("properties", "patternProperties", "$defs", "definitions", 
 def standard_types(schema: Schema, where: str) -> Schema:
     """Return a schema whose foreign type names are JSON Schema's; the same object where there was nothing to do.
 
-    With a foreign name goes the rest of that dialect: an enum on an array is meant for its items.  Schemas that already use standard
-    names keep their meaning to the letter.
+    With a foreign name goes the rest of that dialect: an enum on an array is meant for its items.  Schemas that already
+    use standard names keep their meaning to the letter.
 
     >>> standard_types({"type": "dict", "properties": {"n": {"type": "float"}}}, "")
     {'type': 'object', 'properties': {'n': {'type': 'number'}}}
@@ -144,7 +163,10 @@ _NESTED = frozenset((*_SUBSCHEMA, *_SUBSCHEMAS, *_NAMED_SUBSCHEMAS))
 
 
 def _each(schemas: Mapping[Any, Any], where: str) -> Mapping[Any, Any]:
-    new = {key: standard_types(value, f"{where}/{key}") if isinstance(value, dict) else value for key, value in schemas.items()}
+    new = {
+        key: standard_types(value, f"{where}/{key}") if isinstance(value, dict) else value
+        for key, value in schemas.items()
+    }
     return new if any(new[key] is not schemas[key] for key in new) else schemas
 
 
@@ -152,7 +174,9 @@ def _with_null(schema: Schema, where: str) -> Schema:
     """Return the schema that OpenAPI's ``nullable`` stands for: with true, null is a value too."""
     nullable = schema["nullable"]
     if not isinstance(nullable, bool):
-        raise SchemaError(f"'nullable' is {nullable!r:.100}", where=f"{where}/nullable", because="it is true or false", instead="true")
+        raise SchemaError(
+            f"'nullable' is {nullable!r:.100}", where=f"{where}/nullable", because="it is true or false", instead="true"
+        )
     plain = {key: value for key, value in schema.items() if key != "nullable"}
     if not nullable or not plain.keys() - _NOTED:
         return plain
@@ -162,18 +186,36 @@ def _with_null(schema: Schema, where: str) -> Schema:
     return {**notes, "anyOf": [{key: value for key, value in plain.items() if key not in _NOTED}, {"type": "null"}]}
 
 
-_NOTED = ("title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id", "$defs", "definitions")
-_WHOLE = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "$ref", "$dynamicRef"})  # apply to null too
+_NOTED = (
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "$comment",
+    "$schema",
+    "$id",
+    "$defs",
+    "definitions",
+)
+# apply to null too
+_WHOLE = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "$ref", "$dynamicRef"})
 
 
 def _translated(schema: Schema, kind: str, where: str) -> Schema:
     if kind not in _FOREIGN:
         raise SchemaError(
-            f"unknown type {kind!r}", where=f"{where}/type", because="neither JSON Schema nor a known tool dialect has it",
+            f"unknown type {kind!r}",
+            where=f"{where}/type",
+            because="neither JSON Schema nor a known tool dialect has it",
             instead="one of: " + ", ".join(sorted(_STANDARD)),
         )
     standard, members, items = _FOREIGN[kind], schema.get("enum"), schema.get("items")
-    translated = {key: standard if key == "type" else value for key, value in schema.items() if key != "type" or standard is not None}
+    translated = {
+        key: standard if key == "type" else value
+        for key, value in schema.items()
+        if key != "type" or standard is not None
+    }
     if standard == "array" and isinstance(members, list) and not any(isinstance(member, list) for member in members):
         del translated["enum"]
         translated["items"] = {**(items if isinstance(items, dict) else {}), "enum": members}

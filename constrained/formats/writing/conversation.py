@@ -1,10 +1,13 @@
-"""Messages → the canonical text of a conversation, in pieces that say what is structure and what somebody wrote; and what a model learns of it.
+"""Messages → the canonical text of a conversation, in pieces that say what is structure and what somebody wrote; and
+what a model learns of it.
 
-The writer searches the format's rule ``conversation`` for a derivation that says all messages in their order and nothing else.  A piece is
-structure only if it stands in the grammar, so whatever a message holds can never become a special token.
+The writer searches the format's rule ``conversation`` for a derivation that says all messages in their order and
+nothing else.  A piece is structure only if it stands in the grammar, so whatever a message holds can never become a
+special token.
 
-A model learns what it would generate: the turn of an assistant behind its header, up to and including the token that ends it, also where
-that token begins the next message (`Span`).  A header is the fixed text at the beginning of an assistant's message.
+A model learns what it would generate: the turn of an assistant behind its header, up to and including the token that
+ends it, also where that token begins the next message (`Span`).  A header is the fixed text at the beginning of an
+assistant's message.
 
 Tested in tests/test_render.py: what is rendered is read back as the same messages, whatever they hold.
 """
@@ -33,8 +36,10 @@ Span = tuple[int, int]  # characters, exclusive end
 
 
 RESULTS = ("tool", "observation", "ipython", "environment")  # the roles of those who answer calls
-_TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}  # slot → what of a message it writes
-_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thoughts", "stop"}  # of a message given as a dict
+# slot → what of a message it writes
+_TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}
+# of a message given as a dict
+_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thoughts", "stop"}
 _UNNEEDED = {"speaker", "answered"}  # of a result: the format may leave it out
 
 
@@ -53,22 +58,33 @@ def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]
     Raises: ConstrainedError: one is neither.
     """
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise ConstrainedError(f"not messages: {shown(given)}", instead='a list of Message or of {"role": …, "content": …}')
+        raise ConstrainedError(
+            f"not messages: {shown(given)}", instead='a list of Message or of {"role": …, "content": …}'
+        )
     return [message if isinstance(message, Message) else _message(message, at) for at, message in enumerate(given)]
 
 
 def _message(given: Any, at: int) -> Message:
     if not isinstance(given, Mapping) or not isinstance(given.get("role"), str):
-        raise ConstrainedError(f"message {at} is none", because=f"it is {shown(given)}", instead='{"role": …, "content": …}')
+        raise ConstrainedError(
+            f"message {at} is none", because=f"it is {shown(given)}", instead='{"role": …, "content": …}'
+        )
     if unknown := given.keys() - _KEYS:
-        raise ConstrainedError(f"message {at} has the unknown key {shown(min(map(str, unknown)))}", instead="role, content, name, tool_calls, thoughts")
+        raise ConstrainedError(
+            f"message {at} has the unknown key {shown(min(map(str, unknown)))}",
+            instead="role, content, name, tool_calls, thoughts",
+        )
     content, thoughts = given.get("content") or "", dict(given.get("thoughts") or {})
     if given.get("reasoning_content"):
         thoughts["reasoning"] = given["reasoning_content"]
     if not isinstance(content, str) or not all(isinstance(text, str) for text in thoughts.values()):
-        raise ConstrainedError(f"message {at} holds no text", because=f"its content is {shown(content)}", instead="a text")
+        raise ConstrainedError(
+            f"message {at} holds no text", because=f"its content is {shown(content)}", instead="a text"
+        )
     calls = [_call(call, at) for call in given.get("tool_calls") or ()]
-    return Message(content, calls, given.get("stop"), thoughts, given["role"], given.get("name"), given.get("tool_call_id"))
+    return Message(
+        content, calls, given.get("stop"), thoughts, given["role"], given.get("name"), given.get("tool_call_id")
+    )
 
 
 def _call(given: Any, at: int) -> ToolCall:
@@ -77,15 +93,26 @@ def _call(given: Any, at: int) -> ToolCall:
     try:
         arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError as error:
-        raise ConstrainedError(f"a call of message {at} has no arguments", because=f"they are no JSON: {error}") from error
+        raise ConstrainedError(
+            f"a call of message {at} has no arguments", because=f"they are no JSON: {error}"
+        ) from error
     if not isinstance(name, str) or not isinstance(arguments, Mapping):
-        raise ConstrainedError(f"a call of message {at} is none", because=f"it is {shown(given)}", instead='{"name": …, "arguments": {…}}')
+        raise ConstrainedError(
+            f"a call of message {at} is none", because=f"it is {shown(given)}", instead='{"name": …, "arguments": {…}}'
+        )
     return ToolCall(name, dict(arguments), given.get("id"))
 
 
 def with_tools(messages: list[Message], tools: object, place: str | None) -> list[Message]:
-    """Return the messages with the list of tools as a message of its own, in formats that have one; one that is there already stays."""
-    if place is None or not isinstance(tools, (list, tuple)) or not tools or any(message.role == "tools" for message in messages):
+    """Return the messages with the list of tools as a message of its own, in formats that have one; one that is there
+    already stays.
+    """
+    if (
+        place is None
+        or not isinstance(tools, (list, tuple))
+        or not tools
+        or any(message.role == "tools" for message in messages)
+    ):
         return messages
     users = [at for at, message in enumerate(messages) if message.role == "user"]
     at = 0 if place == "first" or not users else users[0] if "first" in place else users[-1]
@@ -95,7 +122,38 @@ def with_tools(messages: list[Message], tools: object, place: str | None) -> lis
 
 def _enveloped(tool: object) -> dict[str, Any]:
     (read,) = read_tools([tool])
-    return {"type": "function", "function": {"name": read.name, "description": read.description or "", "parameters": read.parameters}}
+    return {
+        "type": "function",
+        "function": {"name": read.name, "description": read.description or "", "parameters": read.parameters},
+    }
+
+
+def _no_such(definition: Definition, messages: Sequence[Message]) -> ConstrainedError:
+    named = " ".join(dict.fromkeys(message.role for message in messages)) or "nobody"
+    return ConstrainedError(
+        f"the format '{definition.title}' has no such conversation",
+        because=f"of {len(messages)} messages by {named}: their order, a "
+        "missing part, or a text that readers would take for something else",
+        instead="'constrained show' prints its grammar",
+    )
+
+
+def _written_calls(
+    rules: Alternatives, definition: Definition, messages: Sequence[Message], tools: tuple[Tool, ...] | None
+) -> list[list[tuple[str, list[Piece]]]]:
+    """Return the calls of each message: the rule and the pieces of each."""
+    schemas = {tool.name: tool.parameters for tool in tools or ()}
+    through = definition.repeat is not None and definition.repeat.per == "conversation"
+    calls: list[list[tuple[str, list[Piece]]]] = []
+    for message in messages:
+        before = sum(map(len, calls)) if through else 0
+        calls.append(
+            [
+                write_call(rules, definition, call, schemas.get(call.name), before + at)
+                for at, call in enumerate(message.tool_calls)
+            ]
+        )
+    return calls
 
 
 def write_conversation(
@@ -105,12 +163,9 @@ def write_conversation(
     if "past_tool_call" in rules:
         rules = {**rules, "tool_call": rules["past_tool_call"]}
     rules = right_recursive(rules)
-    slots, schemas = Slots.of(definition), {tool.name: tool.parameters for tool in tools or ()}
+    slots = Slots.of(definition)
     roles = definition.messages
-    calls: list[list[tuple[str, list[Piece]]]] = []
-    for message in messages:
-        before = sum(map(len, calls)) if definition.repeat is not None and definition.repeat.per == "conversation" else 0
-        calls.append([write_call(rules, definition, call, schemas.get(call.name), before + at) for at, call in enumerate(message.tool_calls)])
+    calls = _written_calls(rules, definition, messages, tools)
     texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
     needed = [texts[at].keys() - (_UNNEEDED if message.role in RESULTS else ()) for at, message in enumerate(messages)]
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
@@ -144,27 +199,36 @@ def write_conversation(
             pieces = text.pieces if isinstance(text, Worded) else [(text, bool(listed))]
             return [(said._replace(texts=said.texts | {part}), pieces)] if writes else []
         if what in call_rules:
-            writes = said.message >= 0 and said.calls < len(calls[said.message]) and calls[said.message][said.calls][0] == what
+            writes = (
+                said.message >= 0
+                and said.calls < len(calls[said.message])
+                and calls[said.message][said.calls][0] == what
+            )
             return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []
         return None
 
-    found = derive(rules, entry, _Said(), leaf, lambda said: said.message == len(messages) - 1 and is_said(said), moved=begun)
+    found = derive(
+        rules, entry, _Said(), leaf, lambda said: said.message == len(messages) - 1 and is_said(said), moved=begun
+    )
     if found is None:
-        named = " ".join(dict.fromkeys(message.role for message in messages)) or "nobody"
-        raise ConstrainedError(
-            f"the format '{definition.title}' has no such conversation", because=f"of {len(messages)} messages by {named}: their order, a "
-            "missing part, or a text that readers would take for something else", instead="'constrained show' prints its grammar")
+        raise _no_such(definition, messages)
     return [piece for pieces in found for piece in pieces]
 
 
 def _listed(rules: Alternatives, rule: str) -> list[str]:
     """Return the texts that a rule lists, if it is such a list."""
     texts = [fixed(sequence[0]) for sequence in rules.get(rule, ()) if len(sequence) == 1]
-    return [text for text in texts if text is not None] if len(texts) == len(rules.get(rule, ())) and None not in texts else []
+    return (
+        [text for text in texts if text is not None]
+        if len(texts) == len(rules.get(rule, ())) and None not in texts
+        else []
+    )
 
 
 def _chosen(text: str, listed: Sequence[str], message: Message, definition: Definition) -> str:
-    """Return which of listed speakers a message means: a token, also by its bare name; of a result, the one of the tool that was called."""
+    """Return which of listed speakers a message means: a token, also by its bare name; of a result, the one of the tool
+    that was called.
+    """
     names = {spelled: re.sub(r"\W", "", name) for name, spelled in definition.tokens.items()}
     for one in listed:
         if text in (one, names.get(one, one)):
@@ -180,23 +244,34 @@ def _texts(message: Message, definition: Definition) -> dict[str, str]:
 
 
 def answering(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:
-    """Return the messages in which results name their calls: by the id that is given, else in the order of the calls."""
+    """Return the messages in which results name their calls: by the id that is given, else in the order of the
+    calls.
+    """
     found, waiting, written = [], list[tuple[ToolCall, str]](), 0
     for message in messages:
         if message.role in RESULTS and waiting:
-            chosen = next((pair for pair in waiting if message.call_id is not None and message.call_id in (pair[0].id, pair[1])), waiting[0])
+            chosen = next(
+                (pair for pair in waiting if message.call_id is not None and message.call_id in (pair[0].id, pair[1])),
+                waiting[0],
+            )
             waiting.remove(chosen)
             message = replace(message, name=message.name or chosen[0].name, call_id=chosen[1])
         elif message.role not in RESULTS:
             before = written if definition.repeat is not None and definition.repeat.per == "conversation" else 0
-            waiting = [(call, written_id(rules, definition, call, before + at)) for at, call in enumerate(message.tool_calls)]
+            waiting = [
+                (call, written_id(rules, definition, call, before + at)) for at, call in enumerate(message.tool_calls)
+            ]
             written += len(message.tool_calls)
         found.append(message)
     return found
 
 
 def learned(
-    rules: Alternatives, definition: Definition, marks: Sequence[tuple[bool, str, int]], tokens: Sequence[tuple[int, int, str]], text: str
+    rules: Alternatives,
+    definition: Definition,
+    marks: Sequence[tuple[bool, str, int]],
+    tokens: Sequence[tuple[int, int, str]],
+    text: str,
 ) -> list[Span]:
     """Return what a model learns of a text; marks: (whether it begins, rule, place), tokens: as in `Turn.marks`."""
     slots = Slots.of(definition)
@@ -210,7 +285,9 @@ def learned(
         if not begins or rule not in headers:
             continue
         header = next((text for text in sorted(headers[rule], key=len, reverse=True) if text), "")
-        header = next((one for one in sorted(headers[rule], key=len, reverse=True) if text.startswith(one, place)), header)
+        header = next(
+            (one for one in sorted(headers[rule], key=len, reverse=True) if text.startswith(one, place)), header
+        )
         start = place + len(header)
         end = next(at for at, opens, other in events[index:] if not opens and other == rule)
         if rule in openings:

@@ -1,9 +1,9 @@
 """A derivation of a format's grammar, found depth first.
 
-Reading a turn and writing one are the same search: walk the rules, let leaves move a state (reading: the place in the text; writing:
-what has been said), keep the first walk that ends well.  Formats are small and nearly deterministic; the engine has already judged
-the language, so the search only finds out *which* rule wrote what.  It never recurses, visits each (state, remaining rules) once, and
-gives up with an error at a bound.
+Reading a turn and writing one are the same search: walk the rules, let leaves move a state (reading: the place in the
+text; writing: what has been said), keep the first walk that ends well.  Formats are small and nearly deterministic; the
+engine has already judged the language, so the search only finds out *which* rule wrote what.  It never recurses, visits
+each (state, remaining rules) once, and gives up with an error at a bound.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def derive(
     rules: Rules, start: str, state: State, leaf: Leaf[State, Event], done: Callable[[State], bool],
     enter: Enter[State, Event] = lambda rule, state: None, moved: Callable[[str, State], State | None] | None = None,
 ) -> list[Event] | None:
-    """Return the events of the first derivation of `start` that takes `state` to one that is `done`; None where there is none.
+    """Return the events of the first derivation of `start` that takes `state` to one that is `done`; None where there
+    is none.
 
-    leaf(symbol, state) returns the states after a symbol, best first, each with an event or None; for a reference it may return None,
-    which walks through the rule, alternatives in their order.  moved(rule, state) returns the state inside a rule that is walked through,
-    None where it must not be entered.
+    leaf(symbol, state) returns the states after a symbol, best first, each with an event or None; for a reference it
+    may return None, which walks through the rule, alternatives in their order.  moved(rule, state) returns the state
+    inside a rule that is walked through, None where it must not be entered.
 
     Raises: LimitExceeded: more than `MAX_STEPS` steps, as left recursion would take.
     """
@@ -65,7 +66,10 @@ def derive(
         if not len(seen) & 63:
             spend(256)
         if len(seen) > MAX_STEPS:
-            raise LimitExceeded("the turn takes too long to read", because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?")
+            raise LimitExceeded(
+                "the turn takes too long to read",
+                because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?",
+            )
         if not current:
             if done(state):
                 return _listed(trail)
@@ -79,7 +83,9 @@ def derive(
             event = enter(symbol.rule, state)
             entered = trail if event is None else (event, trail)
             inside = state if moved is None else moved(symbol.rule, state)
-            walks.append(iter([(inside, frame(alternative, 0, then), entered) for alternative in rules[symbol.rule]] if inside is not None else []))
+            if inside is not None:
+                ways = [(inside, frame(alternative, 0, then), entered) for alternative in rules[symbol.rule]]
+                walks.append(iter(ways))
     return None
 
 

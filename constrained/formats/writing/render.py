@@ -1,10 +1,11 @@
 """Messages → text, token ids, and which of them a model learns.
 
-Special tokens come from the structure alone: a message that spells ``<|im_end|>`` is rendered as the ordinary tokens of these ten
-characters.  In text the two cannot be told apart, so there such a message is refused.
+Special tokens come from the structure alone: a message that spells ``<|im_end|>`` is rendered as the ordinary tokens of
+these ten characters.  In text the two cannot be told apart, so there such a message is refused.
 
-What is rendered is read back before it is returned; a conversation that a reader would take for another one is refused.  Tools are told of
-as the definition says (`tool_prompt`); of formats that say nothing, a caller tells of them in the system message.
+What is rendered is read back before it is returned; a conversation that a reader would take for another one is refused.
+ Tools are told of as the definition says (`tool_prompt`); of formats that say nothing, a caller tells of them in the
+ system message.
 
 Tested in tests/test_render.py.
 """
@@ -28,7 +29,14 @@ from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
 from constrained.formats.read.threads import marks_of
 from constrained.formats.tools import read_tools
-from constrained.formats.writing.conversation import RESULTS, Span, learned, read_messages, with_tools, write_conversation
+from constrained.formats.writing.conversation import (
+    RESULTS,
+    Span,
+    learned,
+    read_messages,
+    with_tools,
+    write_conversation,
+)
 from constrained.formats.writing.tool_prompt import told_of_tools
 from constrained.formats.writing.turn import Piece
 from constrained.work import MAX_WORK, Budget, current, metered
@@ -48,7 +56,9 @@ class Rendered:
     spans: tuple[Span, ...]
 
 
-def render(chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: Mapping[str, Any]) -> Rendered:
+def render(
+    chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools: object, options: Mapping[str, Any]
+) -> Rendered:
     """Return the canonical text of messages.
 
     Raises: ConstrainedError: the format has no such conversation, or its readers would take it for another.
@@ -67,7 +77,9 @@ def render(chat: ChatFormat, given: Iterable[Message | Mapping[str, Any]], tools
         for rule in change.drop:
             rules[rule] = ()
     if "conversation" not in rules:
-        raise ConstrainedError(f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn")
+        raise ConstrainedError(
+            f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn"
+        )
     read = None if tools is None or definition.payload is None else read_tools(tools)
     with metered(None if current() is not None else Budget(MAX_WORK * 4)):
         names = frozenset(definition.tokens.values())
@@ -84,8 +96,10 @@ def text_of(chat: ChatFormat, rendered: Rendered) -> str:
     if read.marks != rendered.turn.marks:
         name = next((mark[2] for mark in read.marks if mark not in rendered.turn.marks), "a special token")
         raise ConstrainedError(
-            "cannot render the messages as text", because=f"one of them spells {name!r}, which every reader takes for the token",
-            instead="render(messages, vocabulary), where text stays text")
+            "cannot render the messages as text",
+            because=f"one of them spells {name!r}, which every reader takes for the token",
+            instead="render(messages, vocabulary), where text stays text",
+        )
     return rendered.turn.text
 
 
@@ -98,10 +112,16 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
     ids: list[int] = []
     places: list[int] = []
     run, at = "", 0
-    for text, is_structure in [*_split(rendered.pieces, (*chat.definition.tokens.values(), *chat.definition.markers)), ("", True)]:
+    for text, is_structure in [
+        *_split(rendered.pieces, (*chat.definition.tokens.values(), *chat.definition.markers)),
+        ("", True),
+    ]:
         is_token = is_structure and text in vocabulary.special
         if is_structure and text in chat.definition.tokens.values() and not is_token:
-            raise VocabularyError(f"the vocabulary has no special token {text!r}", instead="chat.respell({…}), or the model's own tokenizer")
+            raise VocabularyError(
+                f"the vocabulary has no special token {text!r}",
+                instead="chat.respell({…}), or the model's own tokenizer",
+            )
         inner = sorted(place - at for place in starts if at < place < at + len(text))
         for start, stop in zip([0, *inner], [*inner, len(text)], strict=True):
             if at + start in starts or is_token or not text:
@@ -128,7 +148,9 @@ def _flush(run: str, end: int, ids: list[int], places: list[int], vocabulary: Vo
 
 
 def _in_spans(places: Sequence[int], spans: Sequence[Span]) -> list[bool]:
-    """Return which tokens lie in a span; a token that holds a part of a character counts by the characters that it completes."""
+    """Return which tokens lie in a span; a token that holds a part of a character counts by the characters that it
+    completes.
+    """
     found, spans_left = [], list(spans)
     for place in places:
         while spans_left and spans_left[0][1] < place:
@@ -138,7 +160,9 @@ def _in_spans(places: Sequence[int], spans: Sequence[Span]) -> list[bool]:
 
 
 def labels(ids: Sequence[int], mask: Sequence[bool]) -> np.ndarray[Any, Any]:
-    """Return labels in the convention of transformers and TRL: the id where it is learned, `IGNORED` elsewhere; models shift them."""
+    """Return labels in the convention of transformers and TRL: the id where it is learned, `IGNORED` elsewhere; models
+    shift them.
+    """
     return np.where(np.asarray(mask, bool), np.asarray(ids, np.int64), IGNORED)
 
 
@@ -163,7 +187,9 @@ def _turn(pieces: Sequence[Piece], names: frozenset[str]) -> Turn:
     return Turn("".join(text for text, _ in pieces), tuple(marks))
 
 
-def _checked(question: Question, terms: Terms, turn: Turn, messages: Sequence[Message], rules: Alternatives) -> list[Span]:
+def _checked(
+    question: Question, terms: Terms, turn: Turn, messages: Sequence[Message], rules: Alternatives
+) -> list[Span]:
     """Return what is learned of a text that is read as these messages.  Raises: ConstrainedError: it is not."""
     machine = question.machine(turn)
     trail = ending(machine, question, terms)
@@ -173,22 +199,35 @@ def _checked(question: Question, terms: Terms, turn: Turn, messages: Sequence[Me
         read = messages_of(reading.messages, question)
     if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
         raise ConstrainedError(
-            f"the format '{question.definition.title}' cannot carry these messages", because="readers would take them for others",
-            instead="leave out of the texts what looks like a part of the format")
+            f"the format '{question.definition.title}' cannot carry these messages",
+            because="readers would take them for others",
+            instead="leave out of the texts what looks like a part of the format",
+        )
     marks = [(mark.mark[0], question.slots.meaning(mark.mark[1]), mark.place) for mark in marks_of(trail)]
     return learned(rules, question.definition, marks, turn.marks, turn.text)
 
 
 def _alike(read: Sequence[Message], given: Sequence[Message], question: Question) -> bool:
-    """Return whether messages say the same; stop tokens count where they are given, ids where the format leaves them to the model."""
+    """Return whether messages say the same; stop tokens count where they are given, ids where the format leaves them to
+    the model.
+    """
     repeat = question.definition.repeat
     ids = repeat is not None and repeat.ids == "unique"
-    return len(read) == len(given) and all(_plain(mine, theirs, ids=ids) == _plain(theirs, theirs, ids=ids) for mine, theirs in zip(read, given, strict=True))
+    return len(read) == len(given) and all(
+        _plain(mine, theirs, ids=ids) == _plain(theirs, theirs, ids=ids)
+        for mine, theirs in zip(read, given, strict=True)
+    )
 
 
 def _plain(message: Message, given: Message, *, ids: bool) -> Message:
-    counts = [ids and at < len(given.tool_calls) and given.tool_calls[at].id is not None for at in range(len(message.tool_calls))]
-    calls = [call if counted else replace(call, id=None) for call, counted in zip(message.tool_calls, counts, strict=True)]
+    counts = [
+        ids and at < len(given.tool_calls) and given.tool_calls[at].id is not None
+        for at in range(len(message.tool_calls))
+    ]
+    calls = [
+        call if counted else replace(call, id=None) for call, counted in zip(message.tool_calls, counts, strict=True)
+    ]
     thoughts = {kind: text for kind, text in message.thoughts.items() if text}
     found = replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None)
-    return replace(found, name=given.name, call_id=given.call_id) if given.role in RESULTS else found  # formats write them or not
+    # formats write them or not
+    return replace(found, name=given.name, call_id=given.call_id) if given.role in RESULTS else found

@@ -1,7 +1,8 @@
-"""Tools → what a conversation says of them, in the words of the format's specification or template (`Definition.tool_prompt`).
+"""Tools → what a conversation says of them, in the words of the format's specification or template
+(`Definition.tool_prompt`).
 
-The words are a definition's; only in them are special tokens tokens.  What the tools say of themselves is text, as all messages are.  A
-conversation that says it already, to the letter, as one that was read does, is not told twice.
+The words are a definition's; only in them are special tokens tokens.  What the tools say of themselves is text, as all
+messages are.  A conversation that says it already, to the letter, as one that was read does, is not told twice.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ def told_of_tools(messages: list[Message], tools: object, definition: Definition
         return messages
     for part in definition.tool_prompt:
         speaker = None if part.name is None else definition.tokens.get(part.name, part.name)
-        messages = _told(messages, replace(part, name=speaker), _filled(part, part.text, tools), _filled(part, part.otherwise or part.text, tools))
+        messages = _told(
+            messages,
+            replace(part, name=speaker),
+            _filled(part, part.text, tools),
+            _filled(part, part.otherwise or part.text, tools),
+        )
     return messages
 
 
@@ -53,7 +59,9 @@ def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherw
             said = next((words for words in (text, alone) if content == words), None)
             if said is None:
                 start = content.index(text)
-                said = worded([*_pieces(content, 0, start), *pieces, *_pieces(content, start + len(text), len(content))])
+                said = worded(
+                    [*_pieces(content, 0, start), *pieces, *_pieces(content, start + len(text), len(content))]
+                )
             return [*messages[:at], replace(message, content=said), *messages[at + 1 :]]
     if part.place == "own":
         at = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
@@ -91,7 +99,11 @@ def _filled(part: ToolPrompt, text: str, tools: Sequence[Any]) -> list[Piece]:
         for at, tool in enumerate(listed):
             inner += [(part.between, True)] if at else []
             function = tool.get("function", tool)
-            values = {"json": _json(tool, part.indent), "name": str(function["name"]), "description": str(function.get("description") or "")}
+            values = {
+                "json": _json(tool, part.indent),
+                "name": str(function["name"]),
+                "description": str(function.get("description") or ""),
+            }
             inner += _with(part.tool, {name: [(value, False)] for name, value in values.items()})
     return _with(text, {"tools": inner})
 

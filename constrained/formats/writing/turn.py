@@ -1,7 +1,7 @@
 """A message → the canonical text of its turn, by the format's own grammar.
 
-The writer searches the grammar for a derivation that says all the message holds and nothing else; where several do, the first
-alternatives of the grammar win.  Nothing about a format is known here.
+The writer searches the grammar for a derivation that says all the message holds and nothing else; where several do, the
+first alternatives of the grammar win.  Nothing about a format is known here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     schemas = {tool.name: tool.parameters for tool in tools or ()}
     texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
     texts |= {"content": message.content} if message.content else {}
-    calls = [write_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(message.tool_calls)]
+    calls = [
+        write_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(message.tool_calls)
+    ]
     slots = {"content", *definition.thoughts.values()}
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
     stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
@@ -70,11 +72,17 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
 
 def _joined(pieces: list[Piece], definition: Definition) -> str:
     for text, is_structure in pieces:
-        found = None if is_structure else next((name for name in (*definition.tokens.values(), *definition.reserved) if name in text), None)
+        found = (
+            None
+            if is_structure
+            else next((name for name in (*definition.tokens.values(), *definition.reserved) if name in text), None)
+        )
         if found is not None:
             raise ConstrainedError(
-                f"cannot write the turn in the format '{definition.title}'", because=f"one of its texts spells {found!r}, which readers take for the token",
-                instead="render(messages, vocabulary), where text stays text")
+                f"cannot write the turn in the format '{definition.title}'",
+                because=f"one of its texts spells {found!r}, which readers take for the token",
+                instead="render(messages, vocabulary), where text stays text",
+            )
     return "".join(text for text, _ in pieces)
 
 
@@ -82,18 +90,27 @@ def _reason(message: Message, rules: Alternatives) -> str:
     if not fits(rules, "content", message.content):
         return "readers would take its text for something else"
     counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
-    parts = [*(["text"] if message.content else []), *(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counts if count)]
+    parts = [
+        *(["text"] if message.content else []),
+        *(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counts if count),
+    ]
     return f"none has {' and '.join(parts) or 'neither text nor calls'}"
 
 
-def write_call(rules: Alternatives, definition: Definition, call: ToolCall, schema: object, at: int) -> tuple[str, list[Piece]]:
+def write_call(
+    rules: Alternatives, definition: Definition, call: ToolCall, schema: object, at: int
+) -> tuple[str, list[Piece]]:
     """Return the rule that writes a call, number `at` of its turn, and what it writes."""
     builtin, payload = definition.builtins.get(call.name), definition.payload
     if (builtin.rule if builtin else "tool_call") not in rules:
-        raise ConstrainedError(f"the format '{definition.title}' cannot call {call.name!r}", because="no such tool is on offer")
+        raise ConstrainedError(
+            f"the format '{definition.title}' cannot call {call.name!r}", because="no such tool is on offer"
+        )
     if builtin is not None:
         if call.arguments.keys() != builtin.arguments.keys():
-            raise ConstrainedError(f"cannot call {call.name!r}", because=f"its arguments are {', '.join(builtin.arguments)}")
+            raise ConstrainedError(
+                f"cannot call {call.name!r}", because=f"its arguments are {', '.join(builtin.arguments)}"
+            )
         values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
@@ -104,7 +121,9 @@ def write_call(rules: Alternatives, definition: Definition, call: ToolCall, sche
     elif payload.surface == "tagged":
         written = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())), avoid)
     else:
-        written = [(write_keywords(arguments, avoid) if payload.surface == "python" else write_json(arguments, avoid), False)]
+        written = [
+            (write_keywords(arguments, avoid) if payload.surface == "python" else write_json(arguments, avoid), False)
+        ]
     texts = {"name": spell_name(call.name, payload), "arguments": ""}
     if definition.repeat is not None and definition.repeat.ids is not None:
         texts[id_slot(rules)] = _slotted_id(rules, definition, call, at)
@@ -112,7 +131,9 @@ def write_call(rules: Alternatives, definition: Definition, call: ToolCall, sche
 
 
 def _slotted_id(rules: Alternatives, definition: Definition, call: ToolCall, at: int) -> str:
-    """Return what stands in the slot of a call's id, or of the number in it: what the call brings along, if the format can write that."""
+    """Return what stands in the slot of a call's id, or of the number in it: what the call brings along, if the format
+    can write that.
+    """
     repeat, slot = definition.repeat, id_slot(rules)
     assert repeat is not None
     given = call.id.rpartition(":")[2] if call.id and slot == "call_number" else call.id
@@ -132,8 +153,12 @@ def written_id(rules: Alternatives, definition: Definition, call: ToolCall, at: 
     return "".join(piece for piece, _ in pieces)
 
 
-def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: Definition, arguments: list[Piece] | None = None) -> list[Piece]:
-    """Return the first text of a rule in which each of the given rules writes its value, once; `arguments`: those of the rule of this name."""
+def _filled(
+    rules: Alternatives, rule: str, values: dict[str, str], definition: Definition, arguments: list[Piece] | None = None
+) -> list[Piece]:
+    """Return the first text of a rule in which each of the given rules writes its value, once; `arguments`: those of
+    the rule of this name.
+    """
 
     def leaf(symbol: Symbol, used: frozenset[str]) -> Iterable[tuple[frozenset[str], list[Piece] | None]] | None:
         if not isinstance(symbol, Ref):
@@ -146,7 +171,9 @@ def _filled(rules: Alternatives, rule: str, values: dict[str, str], definition: 
 
     pieces = derive(rules, rule, frozenset[str](), leaf, lambda used: len(used) == len(values))
     if pieces is None:
-        because = next((f"{rule} cannot be {text[:40]!r}" for rule, text in values.items() if not fits(rules, rule, text)), None)
+        because = next(
+            (f"{rule} cannot be {text[:40]!r}" for rule, text in values.items() if not fits(rules, rule, text)), None
+        )
         raise ConstrainedError(f"the format '{definition.title}' cannot write this call", because=because)
     return [piece for found in pieces for piece in found]
 

@@ -1,7 +1,7 @@
 """Errors of the `lark` library in the words of this package, with the place that the library leaves out.
 
-The library raises one exception type with free text; what it is about stands in the text.  The names found there are looked up in the
-scanned files, which gives line and column.  No exception of the library leaves `from_lark`.
+The library raises one exception type with free text; what it is about stands in the text.  The names found there are
+looked up in the scanned files, which gives line and column.  No exception of the library leaves `from_lark`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,26 @@ from constrained.grammar.lark.text import LarkText
 
 #: What the library and its converters raise for wrong files; everything else is a bug.
 LARK_ERRORS = (
-    LarkError, OSError, AssertionError, ValueError, SyntaxError, RecursionError, OverflowError, FutureWarning, DeprecationWarning, TypeError, re.error,
+    LarkError,
+    OSError,
+    AssertionError,
+    ValueError,
+    SyntaxError,
+    RecursionError,
+    OverflowError,
+    FutureWarning,
+    DeprecationWarning,
+    TypeError,
+    re.error,
 )
 
 _WHAT = "cannot read Lark grammar"
 _PLACE = re.compile(r",? at line (\d+|\?),? col(?:umn)? (\d+|\?)")
 _UNDEFINED = re.compile(r"(?:Rule|Terminal|Template) '(\w+)' used but not defined \(in (?:rule|terminal) (.+)\)")
-_NAMED = re.compile(r"[`]([\w.]+)[`]|'(\w+)'|\b(?:terminal|rule|template|Terminal|Rule|for|with) (\w+)|\bat (\w+)\)|\(in (\w+)\)|in (\w+)\)")
+_NAMED = re.compile(
+    r"[`]([\w.]+)[`]|'(\w+)'|\b(?:terminal|rule|template|Terminal|Rule|for|with) (\w+)"
+    r"|\bat (\w+)\)|\(in (\w+)\)|in (\w+)\)"
+)
 
 
 def reason(error: BaseException) -> str:
@@ -57,21 +70,35 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
         )
     message = reason(error)
     if "set_int_max_str_digits" in message:
-        return LimitExceeded("a repeat of a Lark grammar counts too far", because="its bound has more digits than Python reads", instead="* or +")
+        return LimitExceeded(
+            "a repeat of a Lark grammar counts too far",
+            because="its bound has more digits than Python reads",
+            instead="* or +",
+        )
     if isinstance(error, UnexpectedInput):
         token = getattr(error, "token", None)
-        message = "unexpected end of line" if token in ("\n", "") else f"unexpected {str(token)!r}" if token else "unexpected character"
+        message = (
+            "unexpected end of line"
+            if token in ("\n", "")
+            else f"unexpected {str(token)!r}"
+            if token
+            else "unexpected character"
+        )
         return GrammarError(_WHAT, where=_place(files[-1], error.line, error.column), because=message)
     if match := _PLACE.search(message):
         line, column = (int(group) if group.isdigit() else -1 for group in match.groups())
-        because = "unexpected character" if message.startswith("Unexpected input") else _lowered(message[: match.start()])
+        because = (
+            "unexpected character" if message.startswith("Unexpected input") else _lowered(message[: match.start()])
+        )
         return GrammarError(_WHAT, where=_place(files[-1], line, column), because=because)
     if match := _UNDEFINED.match(message):
         return _undefined(match[1], match[2], files)
     message = _unmangled(message, files)
     names = [name for match in _NAMED.finditer(message) for name in match.groups() if name]
     lookup = find if " used" in message else partial(find_definition, last="more than once" in message)
-    return GrammarError(_WHAT, where=next(filter(None, (lookup(files, name) for name in names)), None), because=_lowered(message))
+    return GrammarError(
+        _WHAT, where=next(filter(None, (lookup(files, name) for name in names)), None), because=_lowered(message)
+    )
 
 
 def _unworded(error: TypeError) -> Exception:
@@ -103,7 +130,11 @@ def bad_literal(what: str, error: Exception, files: list[LarkText], tree: Any, p
         if literal.data in ("literal", "range") and _is_bad(literal):
             shown = [str(child) for child in literal.children]
             at = find(files, shown[0])
-            because = "the ends of a range must be one character each" if len(shown) > 1 else f"the literal {shown[0]} is empty or has a bad escape"
+            because = (
+                "the ends of a range must be one character each"
+                if len(shown) > 1
+                else f"the literal {shown[0]} is empty or has a bad escape"
+            )
     return GrammarError(what, where=at or place, because=because)
 
 
@@ -138,5 +169,10 @@ def find(files: Iterable[LarkText], text: str) -> str | None:
 
 def find_definition(files: Iterable[LarkText], name: str, *, last: bool = False) -> str | None:
     """Return where a name is defined first (or last), else where it stands."""
-    found = (file.find_definition(candidate, last=last) for candidate in (name, name.rpartition("__")[2]) for file in files if candidate)
+    found = (
+        file.find_definition(candidate, last=last)
+        for candidate in (name, name.rpartition("__")[2])
+        for file in files
+        if candidate
+    )
     return next(filter(None, found), None)

@@ -1,8 +1,8 @@
 r"""Terminals such as ``/(?!\[)(?:(?!<end>)[^"])+/``: a repeated character, nowhere in front of some texts.
 
-That is how "text without a marker" is written, and how grammars are printed (`to_lark`), so it is read without the detours that
-`lookahead` takes for patterns of any shape.  Of such a pattern every beginning of a match, if it has enough characters, is a match
-itself, in place and alone; so dynamic lexing finds exactly
+That is how "text without a marker" is written, and how grammars are printed (`to_lark`), so it is read without the
+detours that `lookahead` takes for patterns of any shape.  Of such a pattern every beginning of a match, if it has
+enough characters, is a match itself, in place and alone; so dynamic lexing finds exactly
 
     the texts t of the repeated character, t before a rest r, with no guarded text in t·r that begins within t
 

@@ -3,12 +3,13 @@
     start: "Answer: " %json {"type": "integer"} | quote
     quote: %regex {"substring_words": "the quick brown fox"}
 
-``%json`` is any instance of the schema.  ``%regex`` is any run, also an empty one, of the parts of a text: "substring_chars", its
-characters; "substring_words", its runs of word characters, of blanks and of other characters; "substring_chunks", a list of parts.
-Each becomes a rule that is given to the reader beside the text (`from_lark.read`, `define`).
+``%json`` is any instance of the schema.  ``%regex`` is any run, also an empty one, of the parts of a text:
+"substring_chars", its characters; "substring_words", its runs of word characters, of blanks and of other characters;
+"substring_chunks", a list of parts. Each becomes a rule that is given to the reader beside the text (`from_lark.read`,
+`define`).
 
-A terminal may be a ``%regex`` and nothing else; it stands in rules only.  Left out: both inside templates' arguments and imported files.
-Tested against llguidance where it is installed (tests/test_lark_inline.py).
+A terminal may be a ``%regex`` and nothing else; it stands in rules only.  Left out: both inside templates' arguments
+and imported files. Tested against llguidance where it is installed (tests/test_lark_inline.py).
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def _value(source: LarkText, word: str, at: int, start: int) -> tuple[Any, int]:
     try:
         value, end = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError) as error:
-        raise GrammarError(f"cannot read what follows {word}", where=_place(source, start), because=f"it is no JSON: {error}") from error
+        raise GrammarError(
+            f"cannot read what follows {word}", where=_place(source, start), because=f"it is no JSON: {error}"
+        ) from error
     spend((end - at) // 10)
     return value, end
 
@@ -93,12 +96,21 @@ def _grammar(source: LarkText, word: str, value: Any, start: int) -> Grammar:
     kinds = list(value) if isinstance(value, dict) else []
     if len(kinds) != 1 or kinds[0] not in _KINDS:
         because = f"it is none of {', '.join(_KINDS)}"
-        raise GrammarError("cannot read %regex", where=_place(source, start), because=because, instead='%regex {"substring_words": "…"}')
+        raise GrammarError(
+            "cannot read %regex",
+            where=_place(source, start),
+            because=because,
+            instead='%regex {"substring_words": "…"}',
+        )
     (kind,), (content,) = kinds, value.values()
     if kind == "substring_chunks" and isinstance(content, list) and all(isinstance(chunk, str) for chunk in content):
         return _chunks(content)
     if kind == "substring_chunks" or not isinstance(content, str):
-        raise GrammarError("cannot read %regex", where=_place(source, start), because=f"{kind} takes a {'list of texts' if 'chunks' in kind else 'text'}")
+        raise GrammarError(
+            "cannot read %regex",
+            where=_place(source, start),
+            because=f"{kind} takes a {'list of texts' if 'chunks' in kind else 'text'}",
+        )
     if kind == "substring_words":
         return _chunks(_WORDS.findall(content))
     return optional(substring_of(content)) if content else _chunks([])

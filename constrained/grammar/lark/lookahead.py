@@ -1,17 +1,17 @@
 r"""What a terminal demands of the text behind it.
 
-Lark matches a terminal against the text from its place on, so an assertion at the end of a pattern sees what follows, and an ignored
-terminal always takes the longest text that it can.  Whether a text t may be a terminal then depends on the rest r of the input.  Such
-pairs are described by one regular language, of the texts t·MARK·r, where the mark is a character that no text holds: the pattern is read
-as it is up to the mark, and its assertions look through it.
+Lark matches a terminal against the text from its place on, so an assertion at the end of a pattern sees what follows,
+and an ignored terminal always takes the longest text that it can.  Whether a text t may be a terminal then depends on
+the rest r of the input.  Such pairs are described by one regular language, of the texts t·MARK·r, where the mark is a
+character that no text holds: the pattern is read as it is up to the mark, and its assertions look through it.
 
-`dynamic_complete` tries the pattern in place and then on ever shorter pieces of what it found, which end at the end of the piece.  So
-t is found before r if matching t·r yields t; or if matching it yields more than t·u, the beginning of t·r, and matching t·u yields t.
-Mostly u is empty; but ``\w+\B`` finds the "a" of "abc" in the piece "ab".  For an ignored terminal only the first holds: after
-``%ignore /#[^\n]*/`` comes a newline or the end.
+`dynamic_complete` tries the pattern in place and then on ever shorter pieces of what it found, which end at the end of
+the piece.  So t is found before r if matching t·r yields t; or if matching it yields more than t·u, the beginning of
+t·r, and matching t·u yields t. Mostly u is empty; but ``\w+\B`` finds the "a" of "abc" in the piece "ab".  For an
+ignored terminal only the first holds: after ``%ignore /#[^\n]*/`` comes a newline or the end.
 
-An assertion at the beginning that depends on the text *before* the terminal is refused: Lark evaluates it in place for the longest match
-and without that text for the shorter ones, and nothing sensible can be meant by that.
+An assertion at the beginning that depends on the text *before* the terminal is refused: Lark evaluates it in place for
+the longest match and without that text for the shorter ones, and nothing sensible can be meant by that.
 
 Left out: the mark as a character of terminals that have such demands.
 Tested against lark and `re` (`tests/test_lark.py`).  Source: ours.
@@ -29,10 +29,34 @@ from constrained.errors import GrammarError
 from constrained.grammar.lark.guarded_runs import CHARACTERS, guarded_run
 from constrained.grammar.lark.match_preference import Guarding, asks_left, preferred
 from constrained.grammar.lark.small_alphabet import Alphabet, Rows, automaton, cut_off, expanded, free_row
-from constrained.regex import ANY_TEXT, NEVER, Expr, char_class, concat, intersect, literal, optional, parse_python, repeat
+from constrained.regex import (
+    ANY_TEXT,
+    NEVER,
+    Expr,
+    char_class,
+    concat,
+    intersect,
+    literal,
+    optional,
+    parse_python,
+    repeat,
+)
 from constrained.regex.charset import Ranges, matched_by_re
 from constrained.regex.expr import single
-from constrained.regex.syntax.assertions import EMPTY, Ahead, Alt, Behind, End, Node, Piece, Seq, alt, build, has_ahead, seq
+from constrained.regex.syntax.assertions import (
+    EMPTY,
+    Ahead,
+    Alt,
+    Behind,
+    End,
+    Node,
+    Piece,
+    Seq,
+    alt,
+    build,
+    has_ahead,
+    seq,
+)
 from constrained.regex.syntax.python import Reader
 from constrained.regex.syntax.python_tree import op, parsed
 
@@ -51,7 +75,8 @@ _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 class Demanding:
     """A terminal whose texts depend on the rest of the input: `pairs` holds text·MARK·rest.
 
-    `longest`: it ends only where no longer match is possible, as a lexer reads it, because its demands are too many to follow.
+    `longest`: it ends only where no longer match is possible, as a lexer reads it, because its demands are too many to
+    follow.
     """
 
     pairs: Expr
@@ -127,7 +152,9 @@ class _Reading:
         return self.demanding(every, longest, texts=parse_python, most=MAX_RUN_DEMANDS)
 
     def in_stream(self, *, through: bool = False) -> Expr:
-        """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more than the text."""
+        """Return text·MARK·rest where matching text·rest in place yields the text; with `through`, where it yields more
+        than the text.
+        """
         seen = _Marked(self.pattern, self.flags, self.alphabet, through=True)
         main = seen if through else _Marked(self.pattern, self.flags, self.alphabet, through=False)
         tree = Guarding(self._plain, main, seen, in_stream=True).pattern(self._items, self.flags)
@@ -136,16 +163,22 @@ class _Reading:
         return build(seq(tree, Piece(MARK), Piece(REST)))
 
     def demanding(
-        self, rows: Rows, longest: Rows | None = None, texts: Callable[[str], Expr] = preferred, most: int = MAX_DEMANDS,
+        self,
+        rows: Rows,
+        longest: Rows | None = None,
+        texts: Callable[[str], Expr] = preferred,
+        most: int = MAX_DEMANDS,
     ) -> Expr | Demanding:
-        """Return the pairs of an automaton, or just the texts where these demand nothing of the rest; if they demand too much, those of the `longest`.
+        """Return the pairs of an automaton, or just the texts where these demand nothing of the rest; if they demand
+        too much, those of the `longest`.
 
         texts: returns those of a pattern; most: different demands.
         """
         narrowed = longest is not None and len({leads.get(MARK_POINT) for _, leads in rows}) > most
         if narrowed:
             assert longest is not None
-            narrowed = all(longest[leads[MARK_POINT]][1] for _, leads in longest if MARK_POINT in leads)  # else only the end could follow, as after any text
+            # else only the end could follow, as after any text
+            narrowed = all(longest[leads[MARK_POINT]][1] for _, leads in longest if MARK_POINT in leads)
             rows = longest if narrowed else rows
         if not rows:
             return NEVER
@@ -161,8 +194,12 @@ class _Reading:
         before = automaton(build(seq(Piece(REST), Piece(MARK), matched)), self.alphabet)
         if before != automaton(concat(REST, MARK, build(matched)), self.alphabet):
             raise GrammarError(
-                f"cannot compile regular expression {self.pattern!r}", because="it begins with an assertion about the text before the terminal",
-                instead="say in the rules what may stand before it; assertions about the text behind a terminal are fine",
+                f"cannot compile regular expression {self.pattern!r}",
+                because="it begins with an assertion about the text before the terminal",
+                instead=(
+                    "say in the rules what may stand before it; assertions about the text behind a terminal are "
+                    "fine"
+                ),
             )
 
 
@@ -219,7 +256,9 @@ class _Reduced(Reader):
 
 
 class _Marked(_Reduced):
-    """Reads patterns over texts that hold a mark: assertions look through it; characters stand behind one only with `through`."""
+    """Reads patterns over texts that hold a mark: assertions look through it; characters stand behind one only with
+    `through`.
+    """
 
     def __init__(self, pattern: str, flags: int, alphabet: Alphabet, *, through: bool) -> None:
         super().__init__(pattern, flags, alphabet)
@@ -238,7 +277,11 @@ class _Marked(_Reduced):
     def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
         direction, items = argument
         body = _Marked(self.pattern, self.flags, self._alphabet, through=True).sequence(items, flags)
-        return Ahead(body, positive) if direction > 0 else Behind(build(seq(Piece(ANY_TEXT), body, Piece(_MAYBE_MARK))), positive)
+        return (
+            Ahead(body, positive)
+            if direction > 0
+            else Behind(build(seq(Piece(ANY_TEXT), body, Piece(_MAYBE_MARK))), positive)
+        )
 
 
 def _unmarked(tree: Piece, *, through: bool) -> Piece:

@@ -1,20 +1,21 @@
 r"""Which texts of a pattern `re.match` prefers over their own beginnings.
 
-``re.match("list|listen", "listen")`` stops at "list", and ``a+?`` at the first "a": a backtracking matcher tries its choices in order and
-takes the first that succeeds.  A text is *preferred* when matching it yields all of it.  Lark's dynamic lexer, which matches and then
-cuts off the end again and again, finds exactly the preferred texts: if some text t is matched inside a longer one, then the choices
-that led to t come first among those that t allows; and cutting a longer match down to t finds t if those choices win there.
+``re.match("list|listen", "listen")`` stops at "list", and ``a+?`` at the first "a": a backtracking matcher tries its
+choices in order and takes the first that succeeds.  A text is *preferred* when matching it yields all of it.  Lark's
+dynamic lexer, which matches and then cuts off the end again and again, finds exactly the preferred texts: if some text
+t is matched inside a longer one, then the choices that led to t come first among those that t allows; and cutting a
+longer match down to t finds t if those choices win there.
 
-The matcher is made declarative by guards.  Where it chooses between a first and a second way, a negative look-ahead forbids the second
-one wherever the first one, with all that follows in the pattern, could succeed:
+The matcher is made declarative by guards.  Where it chooses between a first and a second way, a negative look-ahead
+forbids the second one wherever the first one, with all that follows in the pattern, could succeed:
 
     (A|B)C   →  (A|(?!AC)B)C           A*C  →  A*(?!AA*C)C           A*?C  →  ((?!C)A)*C
 
-Patterns with look-ahead are regular, so the result is an expression.  Guards that cannot forbid anything are left out: of most
-patterns all are, and nothing changes.
+Patterns with look-ahead are regular, so the result is an expression.  Guards that cannot forbid anything are left out:
+of most patterns all are, and nothing changes.
 
-Tested against `re.match` on generated patterns and texts (`tests/test_lark.py`).  Source: ours; the order of choices is that of
-Perl, as in R. Cox, Regular Expression Matching: the Virtual Machine Approach (2009).
+Tested against `re.match` on generated patterns and texts (`tests/test_lark.py`).  Source: ours; the order of choices is
+that of Perl, as in R. Cox, Regular Expression Matching: the Virtual Machine Approach (2009).
 """
 
 from __future__ import annotations
@@ -72,14 +73,20 @@ def _guarded(pattern: str) -> Node | None:
 
 
 def _is_decided(items: Iterable[tuple[Any, Any]]) -> bool:
-    """Return whether a sequence plainly leaves a matcher no choice: each alternative begins with a character of its own."""
+    """Return whether a sequence plainly leaves a matcher no choice: each alternative begins with a character of its
+    own.
+    """
     for operator, argument in items:
         if operator is op.SUBPATTERN and not argument[1]:
             if not _is_decided(argument[3]):
                 return False
         elif operator is op.BRANCH:
             first = [option[0] for option in argument[1] if len(option)]
-            if len(first) < len(argument[1]) or len(set(map(str, first))) < len(first) or any(kind is not op.LITERAL for kind, _ in first):
+            if (
+                len(first) < len(argument[1])
+                or len(set(map(str, first))) < len(first)
+                or any(kind is not op.LITERAL for kind, _ in first)
+            ):
                 return False
             if not all(map(_is_decided, argument[1])):
                 return False
@@ -108,11 +115,14 @@ class Ways:
 class Guarding:
     """Copies `re`'s parse tree into look-around trees, with guards.
 
-    `main` reads the pattern and `seen` what guards look at; both are `plain` unless the text holds a mark (see `lookahead`).
-    With `in_stream`, more text may follow the match.  `rest` is always what follows in the pattern, without guards.
+    `main` reads the pattern and `seen` what guards look at; both are `plain` unless the text holds a mark (see
+    `lookahead`). With `in_stream`, more text may follow the match.  `rest` is always what follows in the pattern,
+    without guards.
     """
 
-    def __init__(self, plain: Reader, main: Reader | None = None, seen: Reader | None = None, *, in_stream: bool = False) -> None:
+    def __init__(
+        self, plain: Reader, main: Reader | None = None, seen: Reader | None = None, *, in_stream: bool = False
+    ) -> None:
         self._plain, self._main, self._seen = plain, main or plain, seen or plain
         self._in_stream = in_stream
         self._known: dict[tuple[Any, int, int], tuple[Any, Ways]] = {}  # of items that were read
@@ -140,7 +150,8 @@ class Guarding:
         key = operator, id(argument), flags
         if key not in self._known:
             spend(10)
-            self._known[key] = argument, self._read(operator, argument, flags)  # the argument is kept so that nothing else gets its id
+            # the argument is kept so that nothing else gets its id
+            self._known[key] = argument, self._read(operator, argument, flags)
         return self._known[key][1]
 
     def _read(self, operator: Any, argument: Any, flags: int) -> Ways:
@@ -191,9 +202,12 @@ class Guarding:
         differ = self.guards > before
         onward = body.nonempty().before(again.before(rest))
         guard = self._not(rest, onward) if lazy else self._not(onward, rest)
-        if self.guards > before and not (_empty_last(items) and (isinstance(body.plain, Piece) or not all(map(_can_be_empty, items)))):
+        if self.guards > before and not (
+            _empty_last(items) and (isinstance(body.plain, Piece) or not all(map(_can_be_empty, items)))
+        ):
             raise GrammarError(
-                f"cannot tell which texts {self._plain.pattern!r} prefers", because="a repeat has a body that can be empty",
+                f"cannot tell which texts {self._plain.pattern!r} prefers",
+                because="a repeat has a body that can be empty",
                 instead="a body that reads at least one character",
             )
         main = self._main.sequence(items, flags)
@@ -205,7 +219,11 @@ class Guarding:
             return alt(loop(main, most, most), seq(loop(main, least, most - 1), guard))
         if most is not None and most > 1 and (differ or not lazy):
             return self._unrolled(items, least, most, flags, rest, lazy)
-        optional = loop(seq(guard, round_), 0, None if most is None else most - least) if lazy else _greedy(round_, most, guard)
+        optional = (
+            loop(seq(guard, round_), 0, None if most is None else most - least)
+            if lazy
+            else _greedy(round_, most, guard)
+        )
         if not differ:
             return seq(loop(main, least, least), optional)
         first = [self._unrolled(items, least, least, flags, again.before(rest), lazy)] if least else []
@@ -214,8 +232,12 @@ class Guarding:
     def _unrolled(self, items: Items, least: int, most: int, flags: int, rest: Ways, lazy: bool) -> Node:
         if most > _UNROLLED:
             raise LimitExceeded(
-                f"regular expression repeats an ambiguous part {most:,} times", because=f"the limit is {_UNROLLED}",
-                instead="write the part so that its alternatives and repeats begin differently, or repeat a rule with ~",
+                f"regular expression repeats an ambiguous part {most:,} times",
+                because=f"the limit is {_UNROLLED}",
+                instead=(
+                    "write the part so that its alternatives and repeats begin differently, or repeat a rule "
+                    "with ~"
+                ),
             )
         operator = op.MIN_REPEAT if lazy else op.MAX_REPEAT
         tail: Items = []
@@ -231,7 +253,9 @@ def _greedy(round_: Node, most: int | None, guard: Node) -> Node:
 
 
 def _shadows(first: Node, second: Node, after_first: Piece, after_second: Piece) -> bool:
-    """Return whether one text is `first` and what may follow it, and `second` likewise; True as well where only the left context tells."""
+    """Return whether one text is `first` and what may follow it, and `second` likewise; True as well where only the
+    left context tells.
+    """
     spend(20)
     if asks_left(first) or asks_left(second):
         return True
@@ -250,7 +274,8 @@ def asks_left(tree: Node) -> bool:
 
 
 def _rivals(options: list[Node]) -> list[list[int] | None]:
-    """Return for each option the earlier ones that could match a beginning of it; None if an earlier one is the same text.
+    """Return for each option the earlier ones that could match a beginning of it; None if an earlier one is the same
+    text.
 
     Among fixed texts only those of which one begins with the other; long lists of words have few such pairs.
     """
@@ -272,7 +297,9 @@ def _rivals(options: list[Node]) -> list[list[int] | None]:
 
 
 def _meeting(options: list[Node]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of options, the earlier one first, of which both can begin with the same character or either asks or is empty."""
+    """Yield the pairs of options, the earlier one first, of which both can begin with the same character or either asks
+    or is empty.
+    """
     heads: list[tuple[int, int, int]] = []
     free: list[int] = []  # options that are no plain text
     for at, option in enumerate(options):
@@ -311,7 +338,9 @@ def _nonempty(tree: Node) -> Node:
 
 def _empty_last(items: Items) -> bool:
     """Return whether a sequence matches the empty text, if at all, only after every other way has failed."""
-    return all(_item_empty_last(operator, argument) for operator, argument in items) or not all(map(_can_be_empty, items))
+    return all(_item_empty_last(operator, argument) for operator, argument in items) or not all(
+        map(_can_be_empty, items)
+    )
 
 
 def _item_empty_last(operator: Any, argument: Any) -> bool:

@@ -1,9 +1,10 @@
-r"""Any grammar as one Lark file, which the `lark` library reads (``parser="earley", lexer="dynamic_complete"``) as the same language.
+r"""Any grammar as one Lark file, which the `lark` library reads (``parser="earley", lexer="dynamic_complete"``) as the
+same language.
 
-The start rule is called ``start``.  Special tokens are printed as their text, which is what a transcript shows, and the patterns keep
-clear of these texts: what no text can spell in tokens, none spells here.  What is ignored stands in the rules.  A pattern becomes a
-terminal where Lark would find the same texts with it (see `terminals`); else, and where it can be empty, which Lark refuses, it is
-printed from its expression, or as rules, one per state of its automaton.
+The start rule is called ``start``.  Special tokens are printed as their text, which is what a transcript shows, and the
+patterns keep clear of these texts: what no text can spell in tokens, none spells here.  What is ignored stands in the
+rules.  A pattern becomes a terminal where Lark would find the same texts with it (see `terminals`); else, and where it
+can be empty, which Lark refuses, it is printed from its expression, or as rules, one per state of its automaton.
 
 Tested by reading the files back with both readers (`tests/test_lark.py`).
 """
@@ -30,7 +31,8 @@ PATTERN_WORK = 300_000  # units for one pattern, after which what is kept out of
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 # Parts of a pattern: those that read a character are atoms.
 _PART = re.compile(
-    r"""(?P<look>\(\?<?[=!])|(?P<group>\((?:\?(?:P<\w+>|[a-z-]*:))?)|\(\?\#[^)]*\)|(?P<close>\))|[|*+?^$]|\{\d*,?\d*\}|\\[AbBZ]
+    r"""(?P<look>\(\?<?[=!])|(?P<group>\((?:\?(?:P<\w+>|[a-z-]*:))?)|\(\?\#[^)]*\)|(?P<close>\))|[|*+?^$]
+      |\{\d*,?\d*\}|\\[AbBZ]
       |(?P<atom>\\(?:x..|u.{4}|U.{8}|.)|\[\^?\]?(?:\\.|[^]\\])*\]|.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -40,7 +42,9 @@ _CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
 class PrintedLark(str):
-    """A Lark text, and where its language is larger (`widened`) or smaller (`narrowed`) than what it was printed from was asked for."""
+    """A Lark text, and where its language is larger (`widened`) or smaller (`narrowed`) than what it was printed from
+    was asked for.
+    """
 
     widened: tuple[Any, ...]
     narrowed: tuple[Any, ...]
@@ -49,7 +53,8 @@ class PrintedLark(str):
 def write(grammar: Grammar, *, exact: bool = False) -> PrintedLark:
     r"""Return the text of a Lark file.
 
-    Raises: GrammarError: the grammar has no word, or a pattern that Lark cannot express; with `exact`, anything that it cannot.
+    Raises: GrammarError: the grammar has no word, or a pattern that Lark cannot express; with `exact`, anything that it
+    cannot.
 
     >>> print(write(Grammar.from_lark('start: "a" b?\nb: /x*/ start')), end="")
     start: "a" _start_0
@@ -62,9 +67,16 @@ def write(grammar: Grammar, *, exact: bool = False) -> PrintedLark:
         text = PrintedLark("\n".join([*writer.rules(), *writer.lines]) + "\n")
     if exact and writer.differs:
         rule, kind, because = next(iter(writer.differs))
-        raise GrammarError(f"cannot print rule '{rule}' as Lark exactly", because=f"{kind}: {because}", instead="to_lark(), which lists that")
+        raise GrammarError(
+            f"cannot print rule '{rule}' as Lark exactly",
+            because=f"{kind}: {because}",
+            instead="to_lark(), which lists that",
+        )
     text.widened, text.narrowed = (
-        (*ledger, *(Widened(f"rule {rule}", "to_lark", because) for rule, found, because in writer.differs if found == kind))
+        (
+            *ledger,
+            *(Widened(f"rule {rule}", "to_lark", because) for rule, found, because in writer.differs if found == kind),
+        )
         for kind, ledger in (("wider", grammar.widened), ("narrower", grammar.narrowed))
     )
     return text
@@ -76,7 +88,8 @@ class _Writer:
     def __init__(self, grammar: Grammar) -> None:
         self._rules = Facts(grammar).rules
         self._tokens = sorted(grammar.specials)
-        self._spelled = concat(ANY_TEXT, literals(self._tokens), ANY_TEXT)  # texts that hold the text of a special token
+        # texts that hold the text of a special token
+        self._spelled = concat(ANY_TEXT, literals(self._tokens), ANY_TEXT)
         self.lines: list[str] = []
         self.differs: dict[tuple[str, str, str], None] = {}  # (rule, "wider" or "narrower", reason)
         self._known: dict[Symbol, str] = {}
@@ -88,7 +101,10 @@ class _Writer:
                 self._names[name] = self._fresh(name)
 
     def rules(self) -> list[str]:
-        return [self._rule(self._names[name], ([self._placed(name, s) for s in sequence] for sequence in self._rules[name])) for name in self._rules]
+        return [
+            self._rule(self._names[name], ([self._placed(name, s) for s in sequence] for sequence in self._rules[name]))
+            for name in self._rules
+        ]
 
     def _placed(self, rule: str, symbol: Symbol) -> str:
         self._at = rule
@@ -129,7 +145,9 @@ class _Writer:
         return name
 
     def _pattern(self, pattern: Pattern) -> str:
-        """Return what reads a pattern; without what its texts must not spell, and saying so, where that is too much to print."""
+        """Return what reads a pattern; without what its texts must not spell, and saying so, where that is too much to
+        print.
+        """
         before = len(self.lines)
         try:
             with metered(Budget(PATTERN_WORK)):
@@ -175,7 +193,8 @@ class _Writer:
                     work.append(target)
                     if len(work) > MAX_STATES:
                         raise GrammarError(
-                            f"cannot print {language!r} as Lark", because=f"its automaton has more than {MAX_STATES:,} states",
+                            f"cannot print {language!r} as Lark",
+                            because=f"its automaton has more than {MAX_STATES:,} states",
                             instead="a pattern whose alternatives begin differently",
                         )
                 after = names[target] if target.edges() else ""
@@ -201,7 +220,8 @@ def _clear_of(texts: Iterable[str], source: str) -> str:
     """
     guard = f"(?!{'|'.join(map(re.escape, texts))})"
     begins = "".join({text[0] for text in texts})
-    found, open_groups = [], [False]  # whether each open group is a look-around, or within one: what it holds is not read
+    # whether each open group is a look-around, or within one: what it holds is not read
+    found, open_groups = [], [False]
     for part in _PART.finditer(source):
         atom, text = part["atom"], part[0]
         if part["look"] or part["group"]:
@@ -236,7 +256,9 @@ def slashed(pattern: str) -> str:
             found.append("\\/" if char == "/" else _visible(char))
         elif code := _CODE.match(pattern, at):
             char, at = chr(int(code[code.lastindex or 1], 16)), code.end()
-            found.append("\\" + char if char.isascii() and char.isprintable() and not char.isalnum() else _visible(char))
+            found.append(
+                "\\" + char if char.isascii() and char.isprintable() and not char.isalnum() else _visible(char)
+            )
         else:
             found.append(_visible(pattern[at]) if pattern[at] in _ESCAPED else "\\" + pattern[at])
             at += 1

@@ -1,12 +1,14 @@
 """Lark files as grammars.
 
-The `lark` library parses the file and resolves imports, overrides and ignores; its trees become BNF here.  Its own conversion to BNF
-is not used: it multiplies out groups (``("a"|"b")~20`` takes a million alternatives) and never ends on templates that grow.
+The `lark` library parses the file and resolves imports, overrides and ignores; its trees become BNF here.  Its own
+conversion to BNF is not used: it multiplies out groups (``("a"|"b")~20`` takes a million alternatives) and never ends
+on templates that grow.
 
-Meaning: the scannerless one, what ``Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.  There is no lexer: every terminal
-may match any text of its language (`terminals` says which that is), wherever the rules want it.  Ignored terminals may stand before
-every other terminal and at the end, each as long as it can be.  Priorities, aliases and the prefixes ``? _ !`` shape trees only.  Beyond the library: terminals
-may match the empty text, and ``%declare`` declares special tokens.
+Meaning: the scannerless one, what ``Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.  There is no
+lexer: every terminal may match any text of its language (`terminals` says which that is), wherever the rules want it.
+Ignored terminals may stand before every other terminal and at the end, each as long as it can be.  Priorities, aliases
+and the prefixes ``? _ !`` shape trees only.  Beyond the library: terminals may match the empty text, and ``%declare``
+declares special tokens.
 
 Tested against the library itself (`tests/test_lark.py`).
 """
@@ -50,16 +52,22 @@ _Environment = Mapping[str, _Symbol]  # template parameter -> argument
 
 
 def read(
-    text: str, start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None, define: Mapping[str, Grammar] | None = None,
+    text: str,
+    start: str = "start",
+    specials: Specials = (),
+    declare: Mapping[str, str] | None = None,
+    define: Mapping[str, Grammar] | None = None,
 ) -> Grammar:
     r"""Return the grammar of a Lark text; no file is opened for it.
 
-    It may import from the files that come with the `lark` library, which are part of the program: common, lark, python, unicode.
+    It may import from the files that come with the `lark` library, which are part of the program: common, lark, python,
+    unicode.
 
-    `specials` names the special tokens that the text may use: a string literal of that text is then the token, any other literal is
-    text, even if some vocabulary has a token of that spelling.  As a mapping it gives names of declared terminals the tokens they stand
-    for.  `declare` gives declared terminals texts instead.  `define` gives rules that the text uses and does not define: grammars of any
-    kind.  What the text ignores may not stand in them nor right before them.  ``%json`` and ``%regex`` inside the text: see `inline`.
+    `specials` names the special tokens that the text may use: a string literal of that text is then the token, any
+    other literal is text, even if some vocabulary has a token of that spelling.  As a mapping it gives names of
+    declared terminals the tokens they stand for.  `declare` gives declared terminals texts instead.  `define` gives
+    rules that the text uses and does not define: grammars of any kind.  What the text ignores may not stand in them nor
+    right before them.  ``%json`` and ``%regex`` inside the text: see `inline`.
 
     Of a text that `to_lark` has printed, the grammar lists what that could not say.
 
@@ -67,11 +75,14 @@ def read(
 
     >>> read('start: "<s>" WORD*\nWORD: /[a-z]+/\n%ignore " "', specials=["<s>"]).specials
     frozenset({'<s>'})
-    >>> sorted(read('start: "<think>" /[a-z]*/ "</think>" answer', define={"answer": Grammar.choice(["yes", "no"])}).rules)
+    >>> answer = Grammar.choice(["yes", "no"])
+    >>> sorted(read('start: "<think>" /[a-z]*/ "</think>" answer', define={"answer": answer}).rules)
     ['answer', 'answer__0_start', 'start']
     """
     if not isinstance(text, str):
-        raise GrammarError(f"not a Lark text: {type(text).__name__}", instead="the text itself, or Grammar.from_lark_file(path)")
+        raise GrammarError(
+            f"not a Lark text: {type(text).__name__}", instead="the text itself, or Grammar.from_lark_file(path)"
+        )
     grammar = _read(Sources(LarkText(text)), start, specials, declare, define)
     if isinstance(text, PrintedLark) and (text.widened or text.narrowed):
         return replace(grammar, widened=(*text.widened, *grammar.widened), cut=text.narrowed)
@@ -79,8 +90,12 @@ def read(
 
 
 def read_file(
-    path: str | os.PathLike[str], start: str = "start", specials: Specials = (), declare: Mapping[str, str] | None = None,
-    import_paths: Collection[str | os.PathLike[str]] = (), define: Mapping[str, Grammar] | None = None,
+    path: str | os.PathLike[str],
+    start: str = "start",
+    specials: Specials = (),
+    declare: Mapping[str, str] | None = None,
+    import_paths: Collection[str | os.PathLike[str]] = (),
+    define: Mapping[str, Grammar] | None = None,
 ) -> Grammar:
     """Return the grammar of a Lark file, which may import files of its own folder and of `import_paths`, and no others.
 
@@ -90,7 +105,11 @@ def read_file(
 
 
 def _read(
-    sources: Sources, start: str, specials: Specials, declare: Mapping[str, str] | None, define: Mapping[str, Grammar] | None,
+    sources: Sources,
+    start: str,
+    specials: Specials,
+    declare: Mapping[str, str] | None,
+    define: Mapping[str, Grammar] | None,
 ) -> Grammar:
     with metered(), working_on("Lark grammar"):
         given = Given(specials, declare)
@@ -100,7 +119,8 @@ def _read(
             main.check()
             parts = {**_checked(define), **inline}
             text = main.text + "".join(f"\n%declare {name}" for name in parts)
-            loaded, _ = load_grammar(text, main.name or "<string>", [sources.load], False)  # type: ignore[no-untyped-call]
+            name = main.name or "<string>"
+            loaded, _ = load_grammar(text, name, [sources.load], False)  # type: ignore[no-untyped-call]
             return _Reader(loaded, sources.files, start, given, parts).grammar()
         except LARK_ERRORS as error:
             if isinstance(error, ConstrainedError):
@@ -111,23 +131,32 @@ def _read(
 def _checked(define: Mapping[str, Grammar] | None) -> Mapping[str, Grammar]:
     """Return the grammars of `define`, by names that a rule may have."""
     if not isinstance(define, Mapping | None) or not all(isinstance(part, Grammar) for part in (define or {}).values()):
-        raise GrammarError("define is not a table of grammars", instead='define={"answer": Grammar.choice(["yes", "no"])}')
+        raise GrammarError(
+            "define is not a table of grammars", instead='define={"answer": Grammar.choice(["yes", "no"])}'
+        )
     for name in define or {}:
         if not isinstance(name, str) or not _RULE.fullmatch(name):
-            raise GrammarError(f"{name!r:.100} is not a name of a rule", where="define", because="names of rules are in small letters")
+            raise GrammarError(
+                f"{name!r:.100} is not a name of a rule", where="define", because="names of rules are in small letters"
+            )
     return define or {}
 
 
-# -- trees to rules -----------------------------------------------------------------------------------------------------
+# -- trees to rules ----------------------------------------------------------------------------------------------------
 
 
 class _Reader:
-    """Turns the library's trees into BNF: groups, options and repeats become helper rules, templates one rule per use."""
+    """Turns the library's trees into BNF: groups, options and repeats become helper rules, templates one rule per
+    use.
+    """
 
-    def __init__(self, loaded: Any, files: list[LarkText], start: str, given: Given, parts: Mapping[str, Grammar]) -> None:
+    def __init__(
+        self, loaded: Any, files: list[LarkText], start: str, given: Given, parts: Mapping[str, Grammar]
+    ) -> None:
         self._files, self._start, self._parts = files, start, parts
         self._specials = given.tokens
-        self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}  # names are lark's tokens
+        # names are lark's tokens
+        self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
         self._owner, self._size, self._instances = start, 0, 0
         self._names = set(self._trees)
@@ -141,7 +170,9 @@ class _Reader:
             names = sorted(name for name, (params, _) in self._trees.items() if not params)
             because = f"'{self._start}' is a template" if self._start in self._trees else None
             instead = f"one of: {', '.join(names)}" if names else None
-            raise GrammarError(f"rule '{self._start}' is not defined", where=self._files[0].name, because=because, instead=instead)
+            raise GrammarError(
+                f"rule '{self._start}' is not defined", where=self._files[0].name, because=because, instead=instead
+            )
         self._pending = deque((name, tree, {}) for name, (params, tree) in self._trees.items() if not params)
         while self._pending:
             name, tree, environment = self._pending.popleft()
@@ -152,15 +183,27 @@ class _Reader:
             start = self._helper(((Ref(start), *self._terminals.gap),)).rule
         adopts = any(map(adopting, self._parts.values()))
         rules: Any = self._settled() if adopts else self._rules
-        if any(isinstance(symbol, Demanding) for sequences in rules.values() for sequence in sequences for symbol in sequence):
+        if any(
+            isinstance(symbol, Demanding)
+            for sequences in rules.values()
+            for sequence in sequences
+            for symbol in sequence
+        ):
             with working_on("look-ahead and ignored terminals"):
                 rules, start = resolved(rules, start)
         named = {name: Rule(name, sequences) for name, sequences in rules.items()}
-        used = self._specials & {s.text for sequences in rules.values() for sequence in sequences for s in sequence if isinstance(s, Literal)}
+        used = self._specials & {
+            s.text for sequences in rules.values() for sequence in sequences for s in sequence if isinstance(s, Literal)
+        }
         parts = self._parts.values()
-        widened, cut = (tuple(entry for part in parts for entry in entries(part)) for entries in (attrgetter("widened"), attrgetter("cut")))
+        widened, cut = (
+            tuple(entry for part in parts for entry in entries(part))
+            for entries in (attrgetter("widened"), attrgetter("cut"))
+        )
         used = used.union(*(part.specials for part in parts))
-        grammar = Grammar(named, start, used, widened, source=None if parts else self._files[0].text, adopts=adopts, cut=cut)
+        grammar = Grammar(
+            named, start, used, widened, source=None if parts else self._files[0].text, adopts=adopts, cut=cut
+        )
         try:
             Facts(grammar)
         except GrammarError as error:
@@ -171,7 +214,9 @@ class _Reader:
         return grammar
 
     def _settled(self) -> dict[str, Any]:
-        """Return the rules, with literals that are text in every vocabulary, outside the parts that adopt special tokens."""
+        """Return the rules, with literals that are text in every vocabulary, outside the parts that adopt special
+        tokens.
+        """
         rules: Any = self._rules  # with demands, which `resolved` turns into symbols
         texts = {name: Rule(name, sequences) for name, sequences in rules.items() if name not in self._adopting}
         specials = self._specials.union(*(part.specials for part in self._parts.values()))
@@ -222,7 +267,9 @@ class _Reader:
         if tree.data == "expr":
             return self._repeated(tree.children[0], [str(child) for child in tree.children[1:]], environment)
         if tree.data == "maybe":
-            return (self._helper((*(s for child in tree.children for s in self._alternatives(child, environment)), ())),)
+            return (
+                self._helper((*(s for child in tree.children for s in self._alternatives(child, environment)), ())),
+            )
         return self._grouped(self._alternatives(tree, environment))
 
     def _value(self, value: Any, environment: _Environment) -> _Sequence:
@@ -247,7 +294,11 @@ class _Reader:
         if isinstance(passed := environment.get(name), Ref):
             name = passed.rule  # a template was an argument
         if name not in self._trees:
-            raise GrammarError(f"'{name}' is used as a template", where=find(self._files, name), because="it is no template, or not always one")
+            raise GrammarError(
+                f"'{name}' is used as a template",
+                where=find(self._files, name),
+                because="it is no template, or not always one",
+            )
         params, tree = self._trees[name]
         arguments = [self._argument(child, environment) for child in usage.children[1:]]
         if len(params) != len(arguments):
@@ -275,10 +326,12 @@ class _Reader:
             return self._instance(value, environment)
         return self._terminals.symbol(value)
 
-    # -- helper rules ---------------------------------------------------------------------------------------------------
+    # -- helper rules --------------------------------------------------------------------------------------------------
 
     def _helper(self, alternatives: tuple[_Sequence, ...], repeated: tuple[_Sequence, ...] = ()) -> Ref:
-        """Add a rule without a name in the file, with `alternatives`, and again itself before each of the `repeated` ones."""
+        """Add a rule without a name in the file, with `alternatives`, and again itself before each of the `repeated`
+        ones.
+        """
         stem = re.sub(r"\W+", "_", self._owner).strip("_").lower()
         number = len(self._rules)
         while (name := f"_{stem}_{number}") in self._names:
@@ -290,7 +343,9 @@ class _Reader:
         return Ref(name)
 
     def _grouped(self, alternatives: tuple[_Sequence, ...], longest: int | None = None) -> _Sequence:
-        """Return alternatives as one sequence, through a helper rule if there are several or the only one is too long."""
+        """Return alternatives as one sequence, through a helper rule if there are several or the only one is too
+        long.
+        """
         if len(alternatives) == 1 and (longest is None or len(alternatives[0]) <= longest):
             return alternatives[0]
         return (self._helper(alternatives),)

@@ -1,11 +1,14 @@
-r"""Patterns over an alphabet of a few characters, one for each set that the pattern cannot tell apart, and their automata.
+r"""Patterns over an alphabet of a few characters, one for each set that the pattern cannot tell apart, and their
+automata.
 
-``\w`` has 770 ranges, and whoever intersects, complements and compares look-around over such classes does each step 770 times.  A pattern
-tells few sets of characters apart: those that are in the same of its classes.  So a pattern is read with one character for each of these
-sets (`Alphabet`), its automaton is written out and minimised (`Automaton`), and only then each edge gets all its ranges again.
+``\w`` has 770 ranges, and whoever intersects, complements and compares look-around over such classes does each step 770
+times.  A pattern tells few sets of characters apart: those that are in the same of its classes.  So a pattern is read
+with one character for each of these sets (`Alphabet`), its automaton is written out and minimised (`Automaton`), and
+only then each edge gets all its ranges again.
 
 Left out: choosing the alphabet for several patterns; automata of different patterns meet with all their ranges.
-Tested through `lookahead`.  Source: minterms, M. Veanes, N. Bjørner, L. de Moura, Symbolic automata constraint solving (2010).
+Tested through `lookahead`.  Source: minterms, M. Veanes, N. Bjørner, L. de Moura, Symbolic automata constraint solving
+(2010).
 """
 
 from __future__ import annotations
@@ -83,13 +86,16 @@ class Alphabet:
 Rows = list[tuple[bool, dict[int, int]]]  # accepts; point -> row
 
 
-_State = tuple[int, int, frozenset[int], bool]  # of `cut_off`: three places in automata, -1 for none; whether the mark has been read
+# of `cut_off`: three places in automata, -1 for none; whether the mark has been read
+_State = tuple[int, int, frozenset[int], bool]
 
 
 def automaton(expr: Expr, alphabet: Alphabet) -> Rows:
-    """Return the smallest automaton of the texts over an alphabet and its mark; the start is the first row, [] has no text.
+    """Return the smallest automaton of the texts over an alphabet and its mark; the start is the first row, [] has no
+    text.
 
-    Invariant: equal languages have equal rows, as these are numbered in the order in which a search from the start meets them.
+    Invariant: equal languages have equal rows, as these are numbered in the order in which a search from the start
+    meets them.
     Raises: LimitExceeded: more than `MAX_STATES` states.
     """
     points = (*alphabet.points, alphabet.mark)
@@ -113,9 +119,11 @@ def automaton(expr: Expr, alphabet: Alphabet) -> Rows:
 
 
 def cut_off(matched: Rows, longer: Rows, alphabet: Alphabet) -> Rows:
-    """Return text·mark·rest where text·mark·rest is `matched`, or text·mark·part is, and text·part·mark·rest' is `longer`, with rest = part·rest'.
+    """Return text·mark·rest where text·mark·rest is `matched`, or text·mark·part is, and text·part·mark·rest' is
+    `longer`, with rest = part·rest'.
 
-    A state is what is left of the first automaton; of the second one before the part has ended; and of it for each place where it may have.
+    A state is what is left of the first automaton; of the second one before the part has ended; and of it for each
+    place where it may have.
     Raises: LimitExceeded: more than `MAX_STATES` states.
     """
     begin: _State = (0 if matched else -1, 0 if longer else -1, frozenset(), False)
@@ -129,8 +137,11 @@ def cut_off(matched: Rows, longer: Rows, alphabet: Alphabet) -> Rows:
         for point in (*alphabet.points, *(() if marked else (alphabet.mark,))):
             is_mark = point == alphabet.mark
             after: _State = (
-                matched[at][1].get(point, -1) if at >= 0 else -1, before if is_mark or before < 0 else longer[before][1].get(point, -1),
-                frozenset(longer[row][1][point] for row in behind if point in longer[row][1]), marked or is_mark)
+                matched[at][1].get(point, -1) if at >= 0 else -1,
+                before if is_mark or before < 0 else longer[before][1].get(point, -1),
+                frozenset(longer[row][1][point] for row in behind if point in longer[row][1]),
+                marked or is_mark,
+            )
             if after[0] >= 0 or after[2]:
                 leads[point] = known.setdefault(after, len(known))
                 if leads[point] == len(work):
@@ -163,7 +174,10 @@ def _blocks(rows: Rows, live: set[int]) -> dict[int, int]:
     count = 0
     while count != (count := len(set(block.values()))):
         numbers: dict[object, int] = {}
-        shapes = ((at, (block[at], tuple((point, block[to]) for point, to in rows[at][1].items() if to in live))) for at in block)
+        shapes = (
+            (at, (block[at], tuple((point, block[to]) for point, to in rows[at][1].items() if to in live)))
+            for at in block
+        )
         block = {at: numbers.setdefault(shape, len(numbers)) for at, shape in shapes}
         spend(4 * len(block))
     return block
@@ -204,7 +218,9 @@ class Table:
 
 
 def _spread(leads: dict[int, int], alphabet: Alphabet) -> tuple[tuple[int, int, int], ...]:
-    every = [(low, high, to) for point, to in leads.items() for low, high in alphabet.ranges.get(point, ((point, point),))]
+    every = [
+        (low, high, to) for point, to in leads.items() for low, high in alphabet.ranges.get(point, ((point, point),))
+    ]
     spend(len(every))
     found: list[tuple[int, int, int]] = []
     for low, high, to in sorted(every):
@@ -216,7 +232,9 @@ def _spread(leads: dict[int, int], alphabet: Alphabet) -> tuple[tuple[int, int, 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table as a state.  `everything`: the row from which all texts without a mark are accepted, and what stands for it."""
+    """A row of a table as a state.  `everything`: the row from which all texts without a mark are accepted, and what
+    stands for it.
+    """
 
     table: Table
     at: int
@@ -237,7 +255,10 @@ class Row:
     def edges(self) -> RawEdges:
         """Return the edges; every target has a text."""
         special, stands = self.everything or (-1, NEVER)
-        targets = {to: stands if to == special else lazy(Row(self.table, to, self.everything)) for to in {to for _, _, to in self.table.rows[self.at][1]}}
+        targets = {
+            to: stands if to == special else lazy(Row(self.table, to, self.everything))
+            for to in {to for _, _, to in self.table.rows[self.at][1]}
+        }
         return tuple((low, high, targets[to]) for low, high, to in self.table.rows[self.at][1])
 
 
@@ -251,6 +272,11 @@ def expanded(rows: Rows, alphabet: Alphabet, everything: Expr) -> Expr:
 def free_row(rows: Rows, alphabet: Alphabet) -> int | None:
     """Return the row from which every text without the mark is accepted, and no other."""
     for at, (accepts, leads) in enumerate(rows):
-        if accepts and len(leads) == len(alphabet.points) and all(to == at for to in leads.values()) and alphabet.mark not in leads:
+        if (
+            accepts
+            and len(leads) == len(alphabet.points)
+            and all(to == at for to in leads.values())
+            and alphabet.mark not in leads
+        ):
             return at
     return None

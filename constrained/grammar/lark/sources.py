@@ -1,8 +1,8 @@
 """What a Lark text may reach beyond itself: files to import, special tokens, texts of declared terminals.
 
-A text may come from a stranger, so it reaches nothing but what its reader hands it.  Imports of a text find only the files that come with
-the `lark` library; those of a file also what lies below its own folder and the folders named for it, symbolic links followed before
-that is asked.
+A text may come from a stranger, so it reaches nothing but what its reader hands it.  Imports of a text find only the
+files that come with the `lark` library; those of a file also what lies below its own folder and the folders named for
+it, symbolic links followed before that is asked.
 
 Tested by `tests/test_lark_sources.py`.
 """
@@ -34,7 +34,10 @@ class Given:
 
     def __init__(self, specials: Specials, declare: Mapping[str, str] | None) -> None:
         if isinstance(specials, str) or not isinstance(specials, (Mapping, Collection)):
-            raise GrammarError(f"specials are not a list of names: {specials!r:.80}", instead='specials=["<|eot|>"], or {"_EOT": "<|eot|>"}')
+            raise GrammarError(
+                f"specials are not a list of names: {specials!r:.80}",
+                instead='specials=["<|eot|>"], or {"_EOT": "<|eot|>"}',
+            )
         tokens = list(specials.values() if isinstance(specials, Mapping) else specials)
         texts = dict(declare or {})
         for name in (*tokens, *specials, *texts, *texts.values()):
@@ -66,7 +69,9 @@ class Sources:
     def at(cls, path: str | os.PathLike[str], import_paths: Collection[str | os.PathLike[str]]) -> Sources:
         """Return the sources of the grammar in a file."""
         if not isinstance(path, (str, os.PathLike)) or isinstance(import_paths, (str, os.PathLike)):
-            raise GrammarError("not a path, or not a list of paths", instead='Grammar.from_lark_file("g.lark", import_paths=["parts"])')
+            raise GrammarError(
+                "not a path, or not a list of paths", instead='Grammar.from_lark_file("g.lark", import_paths=["parts"])'
+            )
         try:
             main = Path(path).resolve()
             roots = (main.parent, *(Path(folder).resolve() for folder in import_paths))
@@ -77,14 +82,17 @@ class Sources:
     def load(self, base: Any, path: str) -> tuple[str, str]:
         """Return name and text of an imported file, as the library's loader of imports calls for them.
 
-        `base` is a folder for imports relative to a file, None for others; what raises OSError is looked for in the library's own files.
+        `base` is a folder for imports relative to a file, None for others; what raises OSError is looked for in the
+        library's own files.
         """
         if base is None and path in _LIBRARY:
             raise FileNotFoundError(path)
         if not isinstance(base, (str, type(None))):
             raise FileNotFoundError(path)  # one of the library's files imports another one
         if len(self.files) > MAX_FILES:
-            raise LimitExceeded(f"Lark grammar imports more than {MAX_FILES} files", where=find(self.files, Path(path).stem))
+            raise LimitExceeded(
+                f"Lark grammar imports more than {MAX_FILES} files", where=find(self.files, Path(path).stem)
+            )
         folders: tuple[str | Path, ...] = (base, *self.roots) if self.roots and isinstance(base, str) else self.roots
         for folder in folders:
             found = Path(folder, path).resolve()
@@ -101,7 +109,10 @@ class Sources:
             because = "no such file in its folder or the import_paths"
             instead = "%import common.NAME for the library's own files, %import .file.name for files beside this one"
         else:
-            because, instead = "a text opens no files", "Grammar.from_lark_file(path), or %import common.NAME for the library's own files"
+            because, instead = (
+                "a text opens no files",
+                "Grammar.from_lark_file(path), or %import common.NAME for the library's own files",
+            )
         return GrammarError(f"cannot import {stem!r}", where=find(self.files, stem), because=because, instead=instead)
 
 

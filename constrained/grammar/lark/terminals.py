@@ -1,12 +1,13 @@
 r"""Lark terminals as symbols of a grammar.
 
-A terminal is a literal, a special token, alternatives of these, or a regular expression.  Which texts may a regular expression match?
-Lark's dynamic lexer calls `match` at a place in the text, and on every shorter piece of what it found; it finds exactly the texts that
-`match` prefers over their own beginnings.  For greedy, deterministic patterns these are all texts of the language; ``/a+?/`` is only
-ever "a", and ``/list|listen/`` never "listen" (but ``"list" | "listen"``, which Lark sorts, is both).  `match_preference` computes them.
+A terminal is a literal, a special token, alternatives of these, or a regular expression.  Which texts may a regular
+expression match? Lark's dynamic lexer calls `match` at a place in the text, and on every shorter piece of what it
+found; it finds exactly the texts that `match` prefers over their own beginnings.  For greedy, deterministic patterns
+these are all texts of the language; ``/a+?/`` is only ever "a", and ``/list|listen/`` never "listen" (but ``"list" |
+"listen"``, which Lark sorts, is both).  `match_preference` computes them.
 
-Where the text behind a terminal matters, because an assertion looks at it or because a terminal is ignored, the symbol is a `Demanding`
-one (`lookahead`), and the rules are rewritten at the end (`trailing_context`).
+Where the text behind a terminal matters, because an assertion looks at it or because a terminal is ignored, the symbol
+is a `Demanding` one (`lookahead`), and the rules are rewritten at the end (`trailing_context`).
 """
 
 from __future__ import annotations
@@ -88,12 +89,16 @@ class Terminals:
     def _pattern(self, tree: Any, name: str) -> Any:
         """Return what the library makes of a terminal: a pattern that is a string or a regular expression."""
         if _length(tree, {}) > MAX_LENGTH:
-            raise LimitExceeded(f"terminal {name} is longer than {MAX_LENGTH:,} characters", where=find_definition(self._files, name))
+            raise LimitExceeded(
+                f"terminal {name} is longer than {MAX_LENGTH:,} characters", where=find_definition(self._files, name)
+            )
         try:
             PrepareLiterals().transform(tree)  # in place, and nothing happens the second time
             return TerminalTreeToPattern().transform(tree)
         except LARK_ERRORS as error:
-            raise bad_literal(f"cannot read terminal {name}", error, self._files, tree, find_definition(self._files, name)) from error
+            raise bad_literal(
+                f"cannot read terminal {name}", error, self._files, tree, find_definition(self._files, name)
+            ) from error
 
     def _of_pattern(self, pattern: Any, name: str | None, *, longest: bool = False) -> Symbol | Demanding:
         if isinstance(pattern, PatternStr) and "i" not in pattern.flags:
@@ -107,13 +112,21 @@ class Terminals:
         except (GrammarError, LimitExceeded) as error:
             if error.what == "too much work":
                 raise  # it names the rule and the terminal
-            because = error.because if not error.where or error.where.startswith("Lark grammar") else f"{error.because} ({error.where} of the pattern)"
+            because = (
+                error.because
+                if not error.where or error.where.startswith("Lark grammar")
+                else f"{error.because} ({error.where} of the pattern)"
+            )
             raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
         if is_empty(found.pairs if isinstance(found, Demanding) else found):
             self.wordless[name or pattern.raw or source] = place
             return Pattern(NEVER, source)
         if isinstance(found, Demanding):
-            return replace(found, name=f"terminal {name or pattern.raw}" + (f", {place}" if place else "")) if found.longest else found
+            return (
+                replace(found, name=f"terminal {name or pattern.raw}" + (f", {place}" if place else ""))
+                if found.longest
+                else found
+            )
         return Pattern(found, source)
 
     def _literal(self, text: str, name: str | None, raw: str | None = None) -> Literal:
@@ -128,7 +141,9 @@ def _shortened(text: str) -> str:
 
 
 def _length(tree: Any, known: dict[int, int]) -> int:
-    """Return the length of a terminal's pattern, roughly; shared parts are measured once and counted as often as they occur."""
+    """Return the length of a terminal's pattern, roughly; shared parts are measured once and counted as often as they
+    occur.
+    """
     if id(tree) not in known:
         children = getattr(tree, "children", None)
         known[id(tree)] = len(str(tree)) if children is None else 4 + sum(_length(child, known) for child in children)

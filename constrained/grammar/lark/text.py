@@ -1,8 +1,8 @@
 """The text of a Lark file, scanned once before the `lark` library reads it.
 
-The library reports most mistakes without a place, and some texts make it hang or overflow: an unclosed string with many backslashes
-(its token patterns backtrack), deep nesting, and terminals that double from one to the next.  The scan knows where every name and
-literal stands, and refuses those texts, in linear time.
+The library reports most mistakes without a place, and some texts make it hang or overflow: an unclosed string with many
+backslashes (its token patterns backtrack), deep nesting, and terminals that double from one to the next.  The scan
+knows where every name and literal stands, and refuses those texts, in linear time.
 
 Left out: the grammar of Lark; what parses is for the library to say.
 """
@@ -21,7 +21,8 @@ MAX_LENGTH = 10_000_000  # characters
 _COST = 64  # units of work per name, literal or bracket; the library takes 25 to 60 µs for each
 MAX_PARTS = 20_000  # names and literals of a terminal, those of the terminals it uses included
 
-# A string or regular expression ends at its first unescaped quote; every alternative of each loop begins with another character.
+# A string or regular expression ends at its first unescaped quote; every alternative of each loop begins with another
+# character.
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|\#[^\n]*)
       | (?P<string>"(?:[^"\\\n]|\\["\\]|\\(?!["\\]))*"i?)
@@ -56,10 +57,13 @@ class LarkText:
     def tokens(self) -> tuple[Token, ...]:
         """The names, strings and regular expressions, in order.
 
-        Raises: GrammarError: an unclosed literal; LimitExceeded: a text that the library could not read in reasonable time.
+        Raises: GrammarError: an unclosed literal; LimitExceeded: a text that the library could not read in reasonable
+        time.
         """
         if len(self.text) > MAX_LENGTH:
-            raise LimitExceeded(f"Lark grammar of {len(self.text):,} characters", because=f"the limit is {MAX_LENGTH:,}")
+            raise LimitExceeded(
+                f"Lark grammar of {len(self.text):,} characters", because=f"the limit is {MAX_LENGTH:,}"
+            )
         found, depth, line, line_start, at = [], 0, 1, 0, 0
         spend(len(self.text) // 10)
         for match in _TOKEN.finditer(self.text):
@@ -69,18 +73,29 @@ class LarkText:
             except LimitExceeded as error:
                 column = match.start() - self.text.rfind("\n", 0, match.start())
                 place = self.place(self.text.count("\n", 0, match.start()) + 1, column)
-                raise LimitExceeded(error.what, where=f"{error.where or 'Lark grammar'} {place}", because=error.because, instead=error.instead) from None
+                raise LimitExceeded(
+                    error.what,
+                    where=f"{error.where or 'Lark grammar'} {place}",
+                    because=error.because,
+                    instead=error.instead,
+                ) from None
             line += self.text.count("\n", at, match.start())
-            line_start = self.text.rfind("\n", 0, match.start()) + 1 if "\n" in self.text[at : match.start()] else line_start
+            line_start = (
+                self.text.rfind("\n", 0, match.start()) + 1 if "\n" in self.text[at : match.start()] else line_start
+            )
             at = match.start()
             column = at - line_start + 1
             if match["unclosed"]:
                 kind = "string" if match["unclosed"] == '"' else "regular expression"
-                raise GrammarError("cannot read Lark grammar", where=self.place(line, column), because=f"this {kind} is never closed")
+                raise GrammarError(
+                    "cannot read Lark grammar", where=self.place(line, column), because=f"this {kind} is never closed"
+                )
             depth += (match["open"] is not None) - (match["close"] is not None)
             if depth > MAX_NESTING:
                 raise LimitExceeded(
-                    "Lark grammar is nested too deeply", where=self.place(line, column), because=f"the limit is {MAX_NESTING} brackets",
+                    "Lark grammar is nested too deeply",
+                    where=self.place(line, column),
+                    because=f"the limit is {MAX_NESTING} brackets",
                     instead="name the inner parts as rules",
                 )
             if match.lastgroup in ("string", "regexp", "name", "definition"):
@@ -143,5 +158,9 @@ class LarkText:
 
     def find_definition(self, name: str, *, last: bool = False) -> str | None:
         """Return where a rule or terminal is defined first (or last), else where its name stands first."""
-        places = [self.place(token.line, token.column) for token in self.tokens if token.kind == "definition" and token.text == name]
+        places = [
+            self.place(token.line, token.column)
+            for token in self.tokens
+            if token.kind == "definition" and token.text == name
+        ]
         return places[-1 if last else 0] if places else self.find(name)

@@ -1,10 +1,11 @@
 """Rules whose terminals make demands of the text behind them, as plain rules.
 
-A terminal may demand something of the rest of the input (see `lookahead`).  The demand is a language; reading a character of the
-next terminal takes its derivative; once it is everything, it is met.  Rules are copied per demand that is open where they begin and
-demands that may be open where they end, as in the intersection of a context-free with a regular language.  Demands reach one
-character, hardly ever farther than the next terminal, so nearly always one copy of a rule is enough, and where a demand is met whatever
-comes next (text without a marker, then the marker) nothing changes at all.
+A terminal may demand something of the rest of the input (see `lookahead`).  The demand is a language; reading a
+character of the next terminal takes its derivative; once it is everything, it is met.  Rules are copied per demand that
+is open where they begin and demands that may be open where they end, as in the intersection of a context-free with a
+regular language.  Demands reach one character, hardly ever farther than the next terminal, so nearly always one copy of
+a rule is enough, and where a demand is met whatever comes next (text without a marker, then the marker) nothing changes
+at all.
 
 Source: Y. Bar-Hillel, M. Perles, E. Shamir, On formal properties of simple phrase structure grammars (1961).
 """
@@ -62,9 +63,11 @@ class _Resolver:
     def __init__(self, rules: _Rules) -> None:
         self._rules = rules
         spend(sum(map(len, rules.values())))
-        self._calm = rules.keys() - reaching(rules, lambda symbol: isinstance(symbol, Demanding))  # they make no demands
+        # they make no demands
+        self._calm = rules.keys() - reaching(rules, lambda symbol: isinstance(symbol, Demanding))
         self._ends: dict[tuple[str, Demand], set[Demand]] = {}
-        self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}  # whose ends depend on the ends of a rule
+        # whose ends depend on the ends of a rule
+        self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}
         self._unsettled: dict[tuple[str, Demand], None] = {}
         self._asker: tuple[str, Demand] | None = None
         self._terminals: dict[tuple[object, Demand], _Places] = {}
@@ -80,7 +83,7 @@ class _Resolver:
         self._taken: set[str] = set()
         self.written: dict[str, tuple[Sequence, ...]] = {}
 
-    # -- which demands are open where -----------------------------------------------------------------------------------
+    # -- which demands are open where ----------------------------------------------------------------------------------
 
     def ends(self, symbol: Symbol | Demanding, demand: Demand) -> _Open:
         """Return the demands that may be open behind a symbol; of rules, as far as they are known."""
@@ -99,7 +102,8 @@ class _Resolver:
             if demand is REST:
                 return _FREE
             raise GrammarError(
-                "a terminal looks ahead into another grammar", because="it is followed by a part that `define` gives, which is not looked into",
+                "a terminal looks ahead into another grammar",
+                because="it is followed by a part that `define` gives, which is not looked into",
                 instead="a literal between them, or a terminal without look-ahead",
             )
         return self._places(symbol, demand).ends
@@ -135,7 +139,8 @@ class _Resolver:
             del self._unsettled[key]
             if len(self._ends) > MAX_COPIES:
                 raise LimitExceeded(
-                    "look-ahead and ignored terminals multiply the rules of the grammar", because=f"the limit is {MAX_COPIES:,} copies",
+                    "look-ahead and ignored terminals multiply the rules of the grammar",
+                    because=f"the limit is {MAX_COPIES:,} copies",
                     instead="shorter look-ahead, or terminals that begin with other characters",
                 )
             self._asker, size = key, len(self._ends[key])
@@ -149,7 +154,7 @@ class _Resolver:
                 self._unsettled |= self._askers.get(key, {})
         self._asker = None
 
-    # -- copies ---------------------------------------------------------------------------------------------------------
+    # -- copies --------------------------------------------------------------------------------------------------------
 
     def copy(self, name: str, demand: Demand, ends: _Open) -> str:
         """Return the name of the copy of a rule that begins with one demand and ends with any of some."""
@@ -168,17 +173,21 @@ class _Resolver:
         while self._pending:
             name, demand, ends = key = self._pending.pop()
             if demand is REST and name in self._calm:
-                self.written[self._names[key]] = self._rules[name]  # type: ignore[assignment]  # no demands in it, and all it uses keep their names
+                # no demands in it, and all it uses keep their names
+                self.written[self._names[key]] = self._rules[name]  # type: ignore[assignment]
                 continue
             self.written[self._names[key]] = tuple(
-                dict.fromkeys(found for sequence in self._rules[name] for found in self._variants(sequence, demand, ends))
+                dict.fromkeys(
+                    found for sequence in self._rules[name] for found in self._variants(sequence, demand, ends)
+                )
             )
 
     def identify(self) -> bool:
         """Find copies that differ in nothing but their names; return whether there are any that were not known.
 
         Fewer copies let more places in other rules become one, so the rules are written again with what was found.
-        Invariant: copies in one block have the same alternatives, up to blocks.  Source: E. Moore's partition refinement (1956).
+        Invariant: copies in one block have the same alternatives, up to blocks.  Source: E. Moore's partition
+        refinement (1956).
         """
         count_of = Counter(rule for rule, _, _ in self._names)
         copies = {name: key for key, name in self._names.items() if count_of[key[0]] > 1}
@@ -187,7 +196,13 @@ class _Resolver:
         while count != (count := len(set(block.values()))):
             spend(4 * len(block))
             shapes = {
-                name: (block[name], *(tuple(block.get(s.rule, s) if isinstance(s, Ref) else s for s in sequence) for sequence in self.written[name]))
+                name: (
+                    block[name],
+                    *(
+                        tuple(block.get(s.rule, s) if isinstance(s, Ref) else s for s in sequence)
+                        for sequence in self.written[name]
+                    ),
+                )
                 for name in copies
             }
             numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes.values()))}
@@ -231,10 +246,11 @@ class _Resolver:
         return self._places(symbol, demand).ending(ends)
 
 
-# -- terminals under a demand -------------------------------------------------------------------------------------------
+# -- terminals under a demand ------------------------------------------------------------------------------------------
 
 Edges = Seq[tuple[int, int, Language]]
-_Row = tuple[bool, tuple[tuple[int, int, "int | Expr"], ...]]  # accepts; (low, high, next row, or the language of the rest)
+# accepts; (low, high, next row, or the language of the rest)
+_Row = tuple[bool, tuple[tuple[int, int, "int | Expr"], ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,7 +274,9 @@ class Part:
         return self.table[self.at][0]
 
     def edges(self) -> tuple[tuple[int, int, Language], ...]:
-        return tuple((low, high, Part(self.table, to) if isinstance(to, int) else to) for low, high, to in self.table[self.at][1])
+        return tuple(
+            (low, high, Part(self.table, to) if isinstance(to, int) else to) for low, high, to in self.table[self.at][1]
+        )
 
     def mask_key(self, horizon: int) -> Hashable:
         return self
@@ -269,15 +287,18 @@ class Part:
 
 @dataclass(eq=False)
 class _Places:
-    """The automaton of a terminal together with a demand: place = (what is left of the terminal, what is left of the demand).
+    """The automaton of a terminal together with a demand: place = (what is left of the terminal, what is left of the
+    demand).
 
     Where a terminal that demands nothing has met the demand, its own expression goes on: `ends` then holds REST.
     """
 
     symbol: Pattern | Demanding
     edges: list[list[tuple[int, int, int | Expr]]] = field(default_factory=list)
-    targets: list[set[int | None]] = field(default_factory=list)  # places that the edges lead to; None: the terminal goes on by itself
-    end: list[Demand] = field(default_factory=list)  # the demand that is open if the terminal ends here; NEVER: it cannot
+    # places that the edges lead to; None: the terminal goes on by itself
+    targets: list[set[int | None]] = field(default_factory=list)
+    # the demand that is open if the terminal ends here; NEVER: it cannot
+    end: list[Demand] = field(default_factory=list)
     ends: _Open = frozenset()
     known: dict[_Open, Pattern] = field(default_factory=dict)
 
@@ -304,23 +325,40 @@ class _Places:
             found.targets.append({None if isinstance(to, Expr) else to for _, _, to in found.edges[-1]})
             spend(10 + 3 * len(found.edges[-1]) // 2)
             if len(work) > MAX_PLACES:
-                raise LimitExceeded(f"terminal {symbol.source} and the demands on it need more than {MAX_PLACES:,} states")
+                raise LimitExceeded(
+                    f"terminal {symbol.source} and the demands on it need more than {MAX_PLACES:,} states"
+                )
         met = any(isinstance(to, Expr) for edges in found.edges for _, _, to in edges)
         found.ends = frozenset({*found.end, *((REST,) if met else ())} - {NEVER})
         return found
 
     def ending(self, ends: _Open) -> Pattern:
-        """Return the texts of the terminal that leave one of some demands open, as the terminal itself where these are all."""
+        """Return the texts of the terminal that leave one of some demands open, as the terminal itself where these are
+        all.
+        """
         if not self.end:
             assert isinstance(self.symbol, Pattern)
             return self.symbol
         if ends not in self.known:
             part, source = Part(self._table(ends)), self.symbol.source
             plain = self.symbol.language if isinstance(self.symbol, Pattern) else preferred(source)
-            shape = [(accepts, [(low, high, to if isinstance(to, int) else "…") for low, high, to in edges]) for accepts, edges in part.table]
+            shape = [
+                (accepts, [(low, high, to if isinstance(to, int) else "…") for low, high, to in edges])
+                for accepts, edges in part.table
+            ]
             digest = hashlib.sha256(repr(shape).encode()).hexdigest()[:16]  # a comment in the source tells parts apart
-            narrowed = self.symbol.narrowed if isinstance(self.symbol, Pattern) else self.symbol.name if self.symbol.longest else None
-            self.known[ends] = Pattern(plain, source, narrowed) if same(part, plain) else Pattern(part, f"(?#{digest}){source}", narrowed)
+            narrowed = (
+                self.symbol.narrowed
+                if isinstance(self.symbol, Pattern)
+                else self.symbol.name
+                if self.symbol.longest
+                else None
+            )
+            self.known[ends] = (
+                Pattern(plain, source, narrowed)
+                if same(part, plain)
+                else Pattern(part, f"(?#{digest}){source}", narrowed)
+            )
         return self.known[ends]
 
     def _table(self, ends: _Open) -> tuple[_Row, ...]:
@@ -393,7 +431,9 @@ def _simplest(demand: Demand) -> Demand:
 
 
 def same(part: Language, other: Language) -> bool:
-    """Return whether two languages have the same texts; only what the first one makes of its own automaton is compared."""
+    """Return whether two languages have the same texts; only what the first one makes of its own automaton is
+    compared.
+    """
     seen = {(part, other)}
     for left, right in (work := list(seen)):
         spend(10)

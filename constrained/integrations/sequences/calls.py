@@ -1,7 +1,7 @@
 """The stack above a call of a processor → the call of `generate` that it belongs to.
 
-Reading the callers is the only way to tell one `generate` from the next: it offers no hook, and its arguments may be equal.  What is not
-found there is reported as missing, and whoever asked does without.
+Reading the callers is the only way to tell one `generate` from the next: it offers no hook, and its arguments may be
+equal.  What is not found there is reported as missing, and whoever asked does without.
 
 Tested by every mode of `generate` in tests/hosts.
 """

@@ -1,11 +1,12 @@
-"""A sequence that a host shows step after step, the prompt included → which tokens may come next; for hosts without batches.
+"""A sequence that a host shows step after step, the prompt included → which tokens may come next; for hosts without
+batches.
 
-Where the prompt ends is told (`prompt_length`), or found: the first call's ids are the prompt.  A later call belongs to the same generation if
-its ids are some that were seen and at most one token more, or fewer, as drafts are taken back; else a new one begins.  This cannot tell the same
-prompt and one token more from a step: `reset` says it.
+Where the prompt ends is told (`prompt_length`), or found: the first call's ids are the prompt.  A later call belongs to
+the same generation if its ids are some that were seen and at most one token more, or fewer, as drafts are taken back;
+else a new one begins.  This cannot tell the same prompt and one token more from a step: `reset` says it.
 
-These hosts pass over an error inside a processor and go on without it.  So none is raised: where a mask takes too much work the text is ended,
-and the log says why.
+These hosts pass over an error inside a processor and go on without it.  So none is raised: where a mask takes too much
+work the text is ended, and the log says why.
 
 Tested in tests/hosts/test_local.py.
 """
@@ -30,7 +31,11 @@ class OneSequence:
 
     def __init__(self, constraint: Constraint, prompt_length: int | None, max_new_tokens: int | None) -> None:
         if not isinstance(constraint, Constraint):
-            raise ConstrainedError("a processor needs a constraint", because=f"got {type(constraint).__name__}", instead="compile(grammar, vocabulary)")
+            raise ConstrainedError(
+                "a processor needs a constraint",
+                because=f"got {type(constraint).__name__}",
+                instead="compile(grammar, vocabulary)",
+            )
         self.constraint, self._prompt_length, self._budget = constraint, prompt_length, max_new_tokens
         constraint.matcher(budget=max_new_tokens)  # too few tokens are an error now
         self._bits = np.zeros((1, constraint.vocabulary.words), np.int32)
@@ -42,7 +47,12 @@ class OneSequence:
 
     def _belongs(self, ids: npt.NDArray[Any]) -> bool:
         prompt = self._prompt
-        return prompt is not None and len(ids) >= len(prompt) and np.array_equal(ids[: len(prompt)], prompt) and self._rows.continues(ids[None, len(prompt) :])
+        return (
+            prompt is not None
+            and len(ids) >= len(prompt)
+            and np.array_equal(ids[: len(prompt)], prompt)
+            and self._rows.continues(ids[None, len(prompt) :])
+        )
 
     def allowed(self, ids: npt.NDArray[Any], width: int) -> npt.NDArray[np.bool_] | None:
         """Return which tokens may come next, (width,) bool; None where the ids, (length,), are not in the language."""

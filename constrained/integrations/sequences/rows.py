@@ -1,14 +1,16 @@
 """Rows of token ids, as a host shows them step after step → the matcher after each row.
 
-Hosts show whole sequences, in whatever order suits them: beams change places, drafts are tried and taken back, an assistant model asks
-in between.  So a row's matcher is found by *what the row says*: the row seen last that agrees with it for longest lends its matcher,
-which takes back what differs and reads the rest.  In the common case, the same rows and one token more, that is one comparison
-of two arrays; its cost does not depend on how the rows came about, and no history is kept but the last.
+Hosts show whole sequences, in whatever order suits them: beams change places, drafts are tried and taken back, an
+assistant model asks in between.  So a row's matcher is found by *what the row says*: the row seen last that agrees with
+it for longest lends its matcher, which takes back what differs and reads the rest.  In the common case, the same rows
+and one token more, that is one comparison of two arrays; its cost does not depend on how the rows came about, and no
+history is kept but the last.
 
-Rows belong to groups, one a constraint: with k constraints, rows i·n/k up to (i+1)·n/k belong to the i-th, which is how `generate` lays
-out beams and repeated samples.
+Rows belong to groups, one a constraint: with k constraints, rows i·n/k up to (i+1)·n/k belong to the i-th, which is how
+`generate` lays out beams and repeated samples.
 
-Tested by every mode of `generate` in tests/hosts, and against fresh matchers on random moves (hosts/test_transformers_rows.py).
+Tested by every mode of `generate` in tests/hosts, and against fresh matchers on random moves
+(hosts/test_transformers_rows.py).
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ Ids = npt.NDArray[np.int64]  # (rows, length) token ids
 
 
 class Row:
-    """A row's matcher, after the first `read` of its ids; it has read all of them, has ended, or the next one is not in the language.
+    """A row's matcher, after the first `read` of its ids; it has read all of them, has ended, or the next one is not in
+    the language.
 
     `matcher` is None where the row is free.
     """
@@ -48,15 +51,21 @@ class Row:
         return self.matcher is not None and self.read < self.length and not self.matcher.is_finished()
 
 
-def budgets_of(constraints: Sequence[Constraint | None], most: int | Sequence[int | None] | None) -> tuple[int | None, ...]:
-    """Return the tokens that each constraint's words may have, None: as many as they like; given as one number, or one each.
+def budgets_of(
+    constraints: Sequence[Constraint | None], most: int | Sequence[int | None] | None
+) -> tuple[int | None, ...]:
+    """Return the tokens that each constraint's words may have, None: as many as they like; given as one number, or one
+    each.
 
     Raises: ConstrainedError: no such numbers.  LimitExceeded: too few for any word.
     """
     listed = tuple(most) if isinstance(most, Sequence) and not isinstance(most, str) else (most,) * len(constraints)
     if len(listed) != len(constraints):
         raise ConstrainedError(
-            f"{len(listed)} budgets for {len(constraints)} constraints", because="max_new_tokens is one number, or one each", instead="max_new_tokens=200")
+            f"{len(listed)} budgets for {len(constraints)} constraints",
+            because="max_new_tokens is one number, or one each",
+            instead="max_new_tokens=200",
+        )
     for constraint, budget in zip(constraints, listed):
         if constraint is not None:
             constraint.matcher(budget=budget)
@@ -79,8 +88,10 @@ class Rows:
     def see(self, ids: Ids) -> list[Row]:
         """Return a row for each row of generated ids, (rows, length) without the prompt.
 
-        Cost: one comparison of arrays, and an advance a row, where ids are those seen last and one more; 1 µs more for 1,000 ids.
-        Raises: LimitExceeded: see `compile`; the next call reads all rows from their start.  ConstrainedError: see `_group`.
+        Cost: one comparison of arrays, and an advance a row, where ids are those seen last and one more; 1 µs more for
+        1,000 ids.
+        Raises: LimitExceeded: see `compile`; the next call reads all rows from their start.  ConstrainedError: see
+        `_group`.
         """
         sources = self._sources(ids)
         lenders, places = [source for source, _ in sources], list(range(len(ids)))
@@ -94,7 +105,9 @@ class Rows:
         return rows
 
     def _remember(self, ids: Ids, same: int) -> None:
-        """Keep a copy of ids, whose first columns are those kept already.  PERF: so a step copies a column, however long the rows are."""
+        """Keep a copy of ids, whose first columns are those kept already.  PERF: so a step copies a column, however
+        long the rows are.
+        """
         count, length = ids.shape
         if len(self._room) != count or self._room.shape[1] < length:
             self._room, same = np.empty((count, max(64, 2 * length)), np.int64), 0
@@ -135,7 +148,9 @@ class Rows:
         return Row(matcher, read, length)
 
     def _sources(self, ids: Ids) -> list[tuple[int, int]]:
-        """Return for each row the row seen last, of its group, that agrees with it for longest, and for how many ids; (-1, 0): none."""
+        """Return for each row the row seen last, of its group, that agrees with it for longest, and for how many ids;
+        (-1, 0): none.
+        """
         count = len(ids)
         if self._length < 0 or not self._fits(count):
             return [(-1, 0)] * count
@@ -148,7 +163,11 @@ class Rows:
             group = self._group(at, count)
             first, end = (len(last) * number // len(self._constraints) for number in (group, group + 1))
             differs = last[first:end, :shared] != ids[at, :shared]
-            common = np.where(differs.any(axis=1), differs.argmax(axis=1), shared) if shared else np.zeros(end - first, np.int64)
+            common = (
+                np.where(differs.any(axis=1), differs.argmax(axis=1), shared)
+                if shared
+                else np.zeros(end - first, np.int64)
+            )
             best = int(common.argmax())
             found.append((first + best, int(common[best])))
         return found
@@ -163,7 +182,8 @@ class Rows:
         """
         if not self._fits(count):
             raise ConstrainedError(
-                f"{len(self._constraints)} constraints for {count} rows", because="every constraint has as many rows as the others",
+                f"{len(self._constraints)} constraints for {count} rows",
+                because="every constraint has as many rows as the others",
                 instead="one constraint for each prompt of the batch",
             )
         return at * len(self._constraints) // count

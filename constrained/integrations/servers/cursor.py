@@ -1,7 +1,8 @@
-"""A matcher as serving engines use one: it answers instead of raising, reads many tokens at once, and takes back the end as well.
+"""A matcher as serving engines use one: it answers instead of raising, reads many tokens at once, and takes back the
+end as well.
 
-Whatever goes wrong in one request may not end the engine that serves the others: where a mask takes too much work the request is told to stop,
-and the log says why.
+Whatever goes wrong in one request may not end the engine that serves the others: where a mask takes too much work the
+request is told to stop, and the log says why.
 
 Tested in tests/hosts/test_servers.py, against fresh matchers.
 """
@@ -38,7 +39,9 @@ class Cursor:
         return self._behind > 0 or self._matcher.is_finished()
 
     def accept(self, tokens: Sequence[int]) -> bool:
-        """Read some tokens, all or, where one may not come, none; what comes behind the end is read and means nothing."""
+        """Read some tokens, all or, where one may not come, none; what comes behind the end is read and means
+        nothing.
+        """
         for read, token in enumerate(tokens):
             if self.finished:
                 self._behind += 1

@@ -34,18 +34,22 @@ def widened(forbidden: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def masked(scores: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return new scores, -inf where packed masks, (rows, words) int32 on the host, do not allow a token, and the best of each row.
+    """Return new scores, -inf where packed masks, (rows, words) int32 on the host, do not allow a token, and the best
+    of each row.
 
     Shapes: scores (rows, width) of any floating type, on any device; what lies beyond the masks is not allowed.
-    PERF: on the host, the least of each score and +inf or -inf, which a table holds for eight tokens at once: 0.04 ms for 128,000 tokens, whatever
-    the mask; to choose by a mask of booleans takes 0.06-0.4 ms, as processors guess such choices, and guess wrong.
+    PERF: on the host, the least of each score and +inf or -inf, which a table holds for eight tokens at once: 0.04 ms
+    for 128,000 tokens, whatever the mask; to choose by a mask of booleans takes 0.06-0.4 ms, as processors guess such
+    choices, and guess wrong.
     """
     if scores.device.type == "cpu" and scores.dtype == torch.float32:
         found = torch.minimum(scores, _limits(allowed, scores.shape[-1]))
         best = found.amax(dim=-1)
         if all(value == value for value in best.tolist()):  # no NaN, which would hide what is forbidden
             return found, best
-    found = scores.masked_fill(widened(unpacked((~allowed).to(scores.device, non_blocking=True)), scores.shape[-1]), float("-inf"))
+    found = scores.masked_fill(
+        widened(unpacked((~allowed).to(scores.device, non_blocking=True)), scores.shape[-1]), float("-inf")
+    )
     return found, found.amax(dim=-1)
 
 
@@ -55,7 +59,11 @@ def forbid(logits: torch.Tensor, allowed: torch.Tensor) -> None:
     logits.masked_fill_(widened(unpacked(words), logits.shape[-1]), float("-inf"))
 
 
-_EIGHT = np.where(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"), np.float32(np.inf), np.float32(-np.inf))
+_EIGHT = np.where(
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"),
+    np.float32(np.inf),
+    np.float32(-np.inf),
+)
 
 
 def _limits(allowed: torch.Tensor, width: int) -> torch.Tensor:

@@ -1,11 +1,13 @@
-"""Rows through a worker, here or in a pool of actors on Ray Data; results in the order of the rows, and kept so that a run can go on.
+"""Rows through a worker, here or in a pool of actors on Ray Data; results in the order of the rows, and kept so that a
+run can go on.
 
-A worker is made once for each actor, by a function that is named, not sent: ``"package.module:function"`` and its arguments.  It takes a row and
-returns a result, both JSON objects; what it raises is the row's error and nobody else's.  An actor that dies is made again and its rows are done
-again: results depend on the row alone, so nothing is lost and nothing comes twice.
+A worker is made once for each actor, by a function that is named, not sent: ``"package.module:function"`` and its
+arguments.  It takes a row and returns a result, both JSON objects; what it raises is the row's error and nobody else's.
+ An actor that dies is made again and its rows are done again: results depend on the row alone, so nothing is lost and
+ nothing comes twice.
 
-A file of results holds, line by line, those of the first rows.  To go on is to look how far it came: each line names its row by a hash, and a
-file that belongs to other rows is refused; a last line that was cut is written again.
+A file of results holds, line by line, those of the first rows.  To go on is to look how far it came: each line names
+its row by a hash, and a file that belongs to other rows is refused; a last line that was cut is written again.
 
 Tested in tests/hosts/test_ray.py, by killing an actor.
 """
@@ -46,7 +48,9 @@ class Worker:
         return {"result": [json.dumps(self.result(json.loads(row))) for row in batch["row"]]}
 
 
-def run(rows: Sequence[Row], make: str, arguments: Sequence[Any] = (), *, actors: int = 0, cpus: float = 0.9) -> Iterator[Row]:
+def run(
+    rows: Sequence[Row], make: str, arguments: Sequence[Any] = (), *, actors: int = 0, cpus: float = 0.9
+) -> Iterator[Row]:
     """Yield the results of all rows, in their order; actors: how many, 0: in this process.
 
     cpus: that Ray reserves for each actor.
@@ -64,16 +68,30 @@ def run(rows: Sequence[Row], make: str, arguments: Sequence[Any] = (), *, actors
         import ray
         import ray.data
     except ImportError as error:
-        raise ConstrainedError("Ray is not installed", because=str(error), instead="pip install 'constrained-generation[ray]'") from error
+        raise ConstrainedError(
+            "Ray is not installed", because=str(error), instead="pip install 'constrained-generation[ray]'"
+        ) from error
     begun = not ray.is_initialized()
     if begun:
-        ray.init(num_cpus=max(actors + 1, os.cpu_count() or 1), include_dashboard=False, object_store_memory=_STORE, log_to_driver=False)
+        ray.init(
+            num_cpus=max(actors + 1, os.cpu_count() or 1),
+            include_dashboard=False,
+            object_store_memory=_STORE,
+            log_to_driver=False,
+        )
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     try:
-        found = ray.data.from_items([{"row": json.dumps(row)} for row in rows], override_num_blocks=max(1, -(-len(rows) // _BATCH))).map_batches(
-            Worker, fn_constructor_args=(make, list(arguments)), batch_size=_BATCH, compute=ray.data.ActorPoolStrategy(size=actors), num_cpus=cpus)
+        found = ray.data.from_items(
+            [{"row": json.dumps(row)} for row in rows], override_num_blocks=max(1, -(-len(rows) // _BATCH))
+        ).map_batches(
+            Worker,
+            fn_constructor_args=(make, list(arguments)),
+            batch_size=_BATCH,
+            compute=ray.data.ActorPoolStrategy(size=actors),
+            num_cpus=cpus,
+        )
         for entry in found.iter_rows():
             yield json.loads(entry["result"])
     finally:
@@ -81,8 +99,11 @@ def run(rows: Sequence[Row], make: str, arguments: Sequence[Any] = (), *, actors
             ray.shutdown()
 
 
-def run_into(path: str | os.PathLike[str], rows: Sequence[Row], make: str, arguments: Sequence[Any] = (), *, actors: int = 0) -> Iterator[Row]:
-    """As `run`, and write each result into a file as it comes; rows whose results are there already are not done again, but are yielded too.
+def run_into(
+    path: str | os.PathLike[str], rows: Sequence[Row], make: str, arguments: Sequence[Any] = (), *, actors: int = 0
+) -> Iterator[Row]:
+    """As `run`, and write each result into a file as it comes; rows whose results are there already are not done again,
+    but are yielded too.
 
     Raises: ConstrainedError: the file belongs to other rows, or cannot be written.
     """
@@ -90,7 +111,9 @@ def run_into(path: str | os.PathLike[str], rows: Sequence[Row], make: str, argum
         done = _done(Path(path), rows)
         with Path(path).open("a", encoding="utf-8") as file:
             yield from (line["result"] for line in done)
-            for row, result in zip(rows[len(done) :], run(rows[len(done) :], make, arguments, actors=actors), strict=True):
+            for row, result in zip(
+                rows[len(done) :], run(rows[len(done) :], make, arguments, actors=actors), strict=True
+            ):
                 file.write(json.dumps({"row": _name(row), "result": result}, ensure_ascii=False) + "\n")
                 file.flush()
                 yield result
@@ -115,8 +138,11 @@ def _done(path: Path, rows: Sequence[Row]) -> list[Row]:
             belongs = False
         if not belongs:
             raise ConstrainedError(
-                f"{path} holds other results", where=f"line {len(found) + 1}", because="it does not belong to that row of the input",
-                instead="another --out, or the input that it was begun with")
+                f"{path} holds other results",
+                where=f"line {len(found) + 1}",
+                because="it does not belong to that row of the input",
+                instead="another --out, or the input that it was begun with",
+            )
         found.append(entry)
         kept += len(line)
     if kept < len(data):
@@ -133,4 +159,8 @@ def _name(row: Row) -> str:
 def results(rows: Iterable[Row], make: str, arguments: Sequence[Any], *, actors: int, out: str | None) -> Iterator[Row]:
     """Yield the results of rows, kept in a file where one is named."""
     listed = list(rows)
-    return run(listed, make, arguments, actors=actors) if out is None else run_into(out, listed, make, arguments, actors=actors)
+    return (
+        run(listed, make, arguments, actors=actors)
+        if out is None
+        else run_into(out, listed, make, arguments, actors=actors)
+    )

@@ -6,7 +6,8 @@ Requests come as text, from strangers: a kind and what it is about.
     choice    a JSON list of texts                   lark      a Lark grammar
     format    the name of a chat format; `tools`, `tool_choice` and `prompt` beside it
 
-Schemas are read practically (see `schema.profiles`) unless the request says ``profile="exact"``: an endless run of blanks loses a request.
+Schemas are read practically (see `schema.profiles`) unless the request says ``profile="exact"``: an endless run of
+blanks loses a request.
 
 Tested in tests/hosts/test_servers.py.
 """
@@ -32,7 +33,8 @@ _KEPT = 256  # constraints
 
 
 def read_arguments(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a request's further arguments say: those named ``constrained_…``, without that; empty where there are none.
+    """Return what a request's further arguments say: those named ``constrained_…``, without that; empty where there are
+    none.
 
     Raises: ConstrainedError: an unknown name, several kinds, or none.
 
@@ -45,7 +47,11 @@ def read_arguments(given: Mapping[str, Any] | None) -> dict[str, Any]:
     if unknown:
         raise ConstrainedError(f"unknown argument {PREFIX}{unknown[0]:.100}", instead=f"one of: {names}")
     if found and len(found.keys() & set(KINDS)) != 1:
-        raise ConstrainedError(f"{len(found.keys() & set(KINDS))} grammars in a request", because="it has exactly one", instead=f"one of: {names}")
+        raise ConstrainedError(
+            f"{len(found.keys() & set(KINDS))} grammars in a request",
+            because="it has exactly one",
+            instead=f"one of: {names}",
+        )
     return found
 
 
@@ -71,7 +77,9 @@ def grammar_of(asked: Mapping[str, Any]) -> Grammar:
     if spec not in ChatFormat.names():
         raise ConstrainedError(f"unknown format {shown(spec)}", instead="a name that 'constrained formats' lists")
     tools = _json(asked["tools"], "tools") if "tools" in asked else None
-    return ChatFormat.load(spec).grammar(tools, tool_choice=asked.get("tool_choice", "auto"), prompt=asked.get("prompt", ""))
+    return ChatFormat.load(spec).grammar(
+        tools, tool_choice=asked.get("tool_choice", "auto"), prompt=asked.get("prompt", "")
+    )
 
 
 def _json(text: Any, name: str) -> Any:
@@ -96,7 +104,9 @@ class Requests:
 
         Raises: what `grammar_of` and `compile` raise.
         """
-        key = json.dumps({name: value for name, value in asked.items() if name != "budget"}, sort_keys=True, default=repr)
+        key = json.dumps(
+            {name: value for name, value in asked.items() if name != "budget"}, sort_keys=True, default=repr
+        )
         with self._lock:
             found = self._known.get(key)
             if found is not None:

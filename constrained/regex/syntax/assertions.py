@@ -1,15 +1,19 @@
 r"""Patterns with assertions (``^ $ \b`` and look-around) as expressions.
 
-A parser hands over a tree in which everything free of assertions is an `Expr` already.  What follows a point of the pattern is a
-*continuation*, and the texts that match it are found from right to left: a look-ahead is an intersection with the language of the rest,
-``$`` an intersection with the empty text.  What an assertion asks about the text on its left is the language of an expression over the
-whole prefix (``^``: the empty text; ``(?<=x)``: ANY*·x; half of ``\b``: ANY*·\w); while it reads, a state carries the derivatives
-of these expressions: its *context*.  Where the continuation does not ask, or the answer is settled, the state is an ordinary
-expression, so anchored patterns leave no trace.  Only assertions about a context that changes, and assertions inside a loop, remain as
-`Step` states, united, intersected and complemented in disjunctive normal form, of which there are finitely many.
+A parser hands over a tree in which everything free of assertions is an `Expr` already.  What follows a point of the
+pattern is a
+*continuation*, and the texts that match it are found from right to left: a look-ahead is an intersection with the
+language of the rest, ``$`` an intersection with the empty text.  What an assertion asks about the text on its left is
+the language of an expression over the whole prefix (``^``: the empty text; ``(?<=x)``: ANY*·x; half of ``\b``:
+ANY*·\w); while it reads, a state carries the derivatives of these expressions: its *context*.  Where the continuation
+does not ask, or the answer is settled, the state is an ordinary expression, so anchored patterns leave no trace.  Only
+assertions about a context that changes, and assertions inside a loop, remain as `Step` states, united, intersected and
+complemented in disjunctive normal form, of which there are finitely many.
 
-Refused: rewriting loops with look-ahead by hand, and bounded look-ahead by enumeration.  Left out: a look-ahead inside a look-behind.
-Source: ours; the state is an alternating automaton's (Chandra, Kozen, Stockmeyer 1981) with a deterministic left context.
+Refused: rewriting loops with look-ahead by hand, and bounded look-ahead by enumeration.  Left out: a look-ahead inside
+a look-behind.
+Source: ours; the state is an alternating automaton's (Chandra, Kozen, Stockmeyer 1981) with a deterministic left
+context.
 """
 
 from __future__ import annotations
@@ -226,7 +230,9 @@ class _Program:
         return tuple(self.prefixes)
 
     def pure(self, cont: _Cont, dead: frozenset[int]) -> Expr | None:
-        """Return the texts that match a continuation if no context can change that; `dead` prefixes never match again."""
+        """Return the texts that match a continuation if no context can change that; `dead` prefixes never match
+        again.
+        """
         key = (cont, dead & self._asks(cont))
         if key not in self.known:
             row, at = [cont], cont.next
@@ -266,7 +272,8 @@ class _Program:
     def resolve(self, cont: _Cont, context: tuple[Expr, ...], inside: _Inside = frozenset(), depth: int = 0) -> Expr:
         """Return the texts that match a continuation in a context.
 
-        `inside` holds the loops that were entered since the last character; a round that reads nothing satisfies every lower bound.
+        `inside` holds the loops that were entered since the last character; a round that reads nothing satisfies every
+        lower bound.
         """
         simple = self.pure(cont, frozenset(at for at, prefix in enumerate(context) if prefix is NEVER))
         if simple is not None:
@@ -274,7 +281,8 @@ class _Program:
         spend(5 + len(context))
         if depth > _DEPTH_LIMIT:
             raise LimitExceeded(
-                f"a regular expression opens more than {_DEPTH_LIMIT} assertions and repeats at one character", where=place(),
+                f"a regular expression opens more than {_DEPTH_LIMIT} assertions and repeats at one character",
+                where=place(),
                 instead="take look-around out of repeats, or write fewer in a row",
             )
         return self._resolve(cont, context, inside, depth + 1)
@@ -354,7 +362,9 @@ class Step:
         for low, high, target, context in pieces:
             result = known.get((target, context))
             if result is None:
-                result = known[target, context] = self.program.resolve(self.program.then(Piece(target), self.after), context)
+                result = known[target, context] = self.program.resolve(
+                    self.program.then(Piece(target), self.after), context
+                )
             if result is not NEVER:
                 found.append((low, high, result))
         return joined(found)

@@ -2,11 +2,12 @@ r"""Patterns of ECMA-262 with the ``u`` flag, as JSON Schema's ``pattern`` uses 
 
 The language is that of a search: all texts that contain a match.  ``^`` and ``$`` are the ends of the text.
 
-Real schemas are sloppier than the ``u`` flag.  Where ECMA-262 without the flag (Annex B) gives the same pattern one meaning that cannot
-be confused with another, it is taken: escaped punctuation (``\-``, ``\_``, ``\@``), a lone ``{ } ]``, ``[\w-.]``, repeated look-aheads.
-A leading ``(?i)`` is the modifier ``(?i:…)`` of ECMA-262:2025 around the whole pattern.  Everything that engines read differently is
-refused with a remedy: escaped letters without meaning (``\Z``: Annex B's letter Z, Python's anchor), octal escapes, ``(?P<…>``,
-possessive and atomic groups; backreferences are not regular.
+Real schemas are sloppier than the ``u`` flag.  Where ECMA-262 without the flag (Annex B) gives the same pattern one
+meaning that cannot be confused with another, it is taken: escaped punctuation (``\-``, ``\_``, ``\@``), a lone ``{ }
+]``, ``[\w-.]``, repeated look-aheads. A leading ``(?i)`` is the modifier ``(?i:…)`` of ECMA-262:2025 around the whole
+pattern.  Everything that engines read differently is refused with a remedy: escaped letters without meaning (``\Z``:
+Annex B's letter Z, Python's anchor), octal escapes, ``(?P<…>``, possessive and atomic groups; backreferences are not
+regular.
 
 Tested against the verdicts of a JavaScript engine (`tests/corpus/regex_ecma.jsonl`) and on small worlds.
 """
@@ -22,18 +23,40 @@ from constrained.regex import charset
 from constrained.regex.algebra import char_class, literal, literals
 from constrained.regex.charset import Ranges
 from constrained.regex.expr import ANY_TEXT, Expr
-from constrained.regex.syntax.assertions import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
+from constrained.regex.syntax.assertions import (
+    TEXT_END,
+    TEXT_START,
+    Ahead,
+    Behind,
+    Node,
+    Piece,
+    alt,
+    build,
+    has_ahead,
+    loop,
+    seq,
+    word_edge,
+)
 from constrained.regex.syntax.properties import closed_under_case, unicode_property
 from constrained.work import metered, place, spend, working_on
 
 _DEPTH_LIMIT = 150
 _COUNT_LIMIT = 2**53  # ECMA-262's numbers are exact up to here
-_ORDINARY = re.compile(r"[^\\^$.*+?()\[\]{}|]{2,}(?![*+?{])")  # characters that stand for themselves; the last may not be repeated
+# characters that stand for themselves; the last may not be repeated
+_ORDINARY = re.compile(r"[^\\^$.*+?()\[\]{}|]{2,}(?![*+?{])")
 _WORDS = re.compile(r"(?:[^\\^$.*+?()\[\]{}|]{1,100}+\|){64,}+")  # many alternatives that are plain words
 _CLASSES = {"d": charset.ASCII_DIGIT, "w": charset.ASCII_WORD, "s": charset.ECMA_SPACE}
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _LETTER_REMEDY = {
-    "A": "^", "Z": "$", "z": "$", "a": r"\x07", "e": r"\x1b", "G": "^", "h": r"[ \t]", "R": r"\r?\n", "Q": "escape each character",
+    "A": "^",
+    "Z": "$",
+    "z": "$",
+    "a": r"\x07",
+    "e": r"\x1b",
+    "G": "^",
+    "h": r"[ \t]",
+    "R": r"\r?\n",
+    "Q": "escape each character",
 }
 
 
@@ -41,7 +64,8 @@ _LETTER_REMEDY = {
 def parse_ecma(pattern: str) -> Expr:
     r"""Return the texts in which an ECMA-262 pattern finds a match.
 
-    Raises: GrammarError for wrong syntax and for what is not regular, with its position; LimitExceeded for deep nesting.
+    Raises: GrammarError for wrong syntax and for what is not regular, with its position; LimitExceeded for deep
+    nesting.
 
     >>> from constrained.regex import matches
     >>> word = parse_ecma(r"^\p{Lu}\w*(?!d)\b")
@@ -54,7 +78,9 @@ def parse_ecma(pattern: str) -> Expr:
             return build(_Parser(pattern).parse(), search=True)
         except RecursionError:
             raise LimitExceeded(
-                f"regular expression {_shown(pattern)} nests too deep", where=place(), instead=f"at most {_DEPTH_LIMIT} groups inside each other",
+                f"regular expression {_shown(pattern)} nests too deep",
+                where=place(),
+                instead=f"at most {_DEPTH_LIMIT} groups inside each other",
             ) from None
 
 
@@ -82,7 +108,9 @@ class _Parser:
 
     def fail(self, because: str, *, instead: str | None = None, at: int | None = None) -> NoReturn:
         raise GrammarError(
-            f"cannot read regular expression {_shown(self.text)}", where=f"position {self.at if at is None else at}", because=because,
+            f"cannot read regular expression {_shown(self.text)}",
+            where=f"position {self.at if at is None else at}",
+            because=because,
             instead=instead or "a pattern of ECMA-262 with the u flag",
         )
 
@@ -99,7 +127,8 @@ class _Parser:
         self.depth += 1
         if self.depth > _DEPTH_LIMIT:
             raise LimitExceeded(
-                f"regular expression {_shown(self.text)} nests deeper than {_DEPTH_LIMIT} groups", where=f"position {self.at}",
+                f"regular expression {_shown(self.text)} nests deeper than {_DEPTH_LIMIT} groups",
+                where=f"position {self.at}",
                 instead="fewer parentheses",
             )
         options: list[Node] = []
@@ -184,18 +213,25 @@ class _Parser:
             self.fail(f"the bounds {{{least},{most}}} are in the wrong order")
         self.take("?")  # a lazy quantifier matches the same texts
         if self.at < len(self.text) and self.text[self.at] in "*+?":
-            self.fail("a quantifier cannot be repeated or made possessive", instead="one quantifier, or a group around the first")
+            self.fail(
+                "a quantifier cannot be repeated or made possessive",
+                instead="one quantifier, or a group around the first",
+            )
         return loop(item, least, most)
 
     def counts(self) -> tuple[int, int | None, int] | None:
-        """Return (least, most, index behind) if a quantifier in braces starts here, else None: the brace is a character."""
+        """Return (least, most, index behind) if a quantifier in braces starts here, else None: the brace is a
+        character.
+        """
         end = self.text.find("}", self.at, self.at + 1000)  # a number may start with zeros
         low, comma, high = self.text[self.at + 1 : max(end, self.at + 1)].partition(",")
         if not low or not all("0" <= char <= "9" for char in low + high):
             return None
         if len(low) > 15 or len(high) > 15:
             raise LimitExceeded(
-                f"regular expression {_shown(self.text)} counts too far", where=f"position {self.at}", instead=f"bounds below {_COUNT_LIMIT}",
+                f"regular expression {_shown(self.text)} counts too far",
+                where=f"position {self.at}",
+                instead=f"bounds below {_COUNT_LIMIT}",
             )
         return int(low), (int(high) if high else None) if comma else int(low), end + 1
 
@@ -243,7 +279,11 @@ class _Parser:
         added, _, removed = self.text[self.at : max(end, self.at)].partition("-")
         letters = added + removed
         if end < 0 or not letters or set(letters) - set("ims") or len(set(letters)) < len(letters):
-            self.fail("unknown kind of group", at=start, instead="(?:…), (?<name>…), (?=…), (?!…), (?<=…), (?<!…) or (?ims-ims:…)")
+            self.fail(
+                "unknown kind of group",
+                at=start,
+                instead="(?:…), (?<name>…), (?=…), (?!…), (?<=…), (?<!…) or (?ims-ims:…)",
+            )
         self.at = end + 1
         self.ignore = (self.ignore or "i" in added) and "i" not in removed
         self.multiline = (self.multiline or "m" in added) and "m" not in removed
@@ -347,8 +387,9 @@ class _Parser:
         ranges = unicode_property(name)
         if ranges is None:
             self.fail(
-                f"unknown Unicode property {name!r}", at=start,
-                instead=r"a general category (\p{L}), \p{Script=Greek} or a binary property of ECMA-262 (\p{Alphabetic})",
+                f"unknown Unicode property {name!r}",
+                at=start,
+                instead=r"a general category (\p{L}), \p{Script=Greek} or a binary property such as \p{Alphabetic}",
             )
         self.at = end + 1
         return charset.negate(ranges) if negated else ranges
@@ -360,7 +401,11 @@ class _Parser:
         if char == "0":
             self.fail("an octal escape is not ECMA-262 with the u flag", at=start, instead=r"\xHH")
         if char.isascii() and char.isalpha():
-            self.fail(f"\\{char} means nothing in ECMA-262", at=start, instead=_LETTER_REMEDY.get(char, f"{char} for the character"))
+            self.fail(
+                f"\\{char} means nothing in ECMA-262",
+                at=start,
+                instead=_LETTER_REMEDY.get(char, f"{char} for the character"),
+            )
 
 
 def behind(body: Node, *, positive: bool = True) -> Node:

@@ -1,8 +1,9 @@
 r"""Unicode properties by the names that ECMA-262 gives them (``\p{…}``).
 
-The tables are data (`unicode.txt`, one property a line, 75 KB, one version of Unicode for all of them); a line is decoded when a
-pattern names it.  Refused: Python's `unicodedata`, which knows neither scripts nor the derived properties and whose version varies.
-Tested against `unicodedata` where the two overlap and against the verdicts of a JavaScript engine (`tests/corpus/regex_ecma.jsonl`).
+The tables are data (`unicode.txt`, one property a line, 75 KB, one version of Unicode for all of them); a line is
+decoded when a pattern names it.  Refused: Python's `unicodedata`, which knows neither scripts nor the derived
+properties and whose version varies. Tested against `unicodedata` where the two overlap and against the verdicts of a
+JavaScript engine (`tests/corpus/regex_ecma.jsonl`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 r"""Patterns of Python's `re`, as Lark's terminals use them.
 
-`re` itself parses (`python_tree`), so syntax, flags and error positions cannot differ; this module turns its parse tree into expressions.
-The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.  Backreferences and conditional
-groups are not regular; possessive quantifiers and atomic groups depend on what else could have matched; both are refused.
+`re` itself parses (`python_tree`), so syntax, flags and error positions cannot differ; this module turns its parse tree
+into expressions. The language is that of ``re.fullmatch``.  A lazy quantifier matches the same texts as a greedy one.
+Backreferences and conditional groups are not regular; possessive quantifiers and atomic groups depend on what else
+could have matched; both are refused.
 
 Tested against `re` on generated patterns and texts (`tests/test_regex.py`).
 """
@@ -18,7 +19,20 @@ from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex import charset
 from constrained.regex.algebra import char_class, concat, literal, optional
 from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
-from constrained.regex.syntax.assertions import TEXT_END, TEXT_START, Ahead, Behind, Node, Piece, alt, build, has_ahead, loop, seq, word_edge
+from constrained.regex.syntax.assertions import (
+    TEXT_END,
+    TEXT_START,
+    Ahead,
+    Behind,
+    Node,
+    Piece,
+    alt,
+    build,
+    has_ahead,
+    loop,
+    seq,
+    word_edge,
+)
 from constrained.regex.syntax.python_tree import op, parsed
 from constrained.work import metered, place, spend, working_on
 
@@ -34,7 +48,8 @@ _NEWLINE = literal("\n")
 def parse_python(pattern: str, flags: str = "") -> Expr:
     r"""Return the texts that ``re.fullmatch(pattern, text)`` accepts; flags are letters of ``imsxau``.
 
-    Raises: GrammarError for wrong syntax and for what is not regular, with line and column; LimitExceeded for deep nesting.
+    Raises: GrammarError for wrong syntax and for what is not regular, with line and column; LimitExceeded for deep
+    nesting.
 
     >>> from constrained.regex import matches
     >>> thought = parse_python(r"(?:(?!</think>).)*</think>", "s")
@@ -57,12 +72,16 @@ def _read(pattern: str, number: int) -> Expr:
         return build(Reader(pattern, read).sequence(items, read))
     except re.error as error:
         raise GrammarError(
-            f"cannot read regular expression {_shown(pattern)}", where=f"line {error.lineno or 1} column {error.colno or 1}",
-            because=error.msg, instead="the syntax of Python's re module",
+            f"cannot read regular expression {_shown(pattern)}",
+            where=f"line {error.lineno or 1} column {error.colno or 1}",
+            because=error.msg,
+            instead="the syntax of Python's re module",
         ) from None
     except (RecursionError, OverflowError) as error:
         raise LimitExceeded(
-            f"regular expression {_shown(pattern)} nests too deep or counts too far", where=place(), because=type(error).__name__,
+            f"regular expression {_shown(pattern)} nests too deep or counts too far",
+            where=place(),
+            because=type(error).__name__,
             instead="a rule of the grammar for what nests",
         ) from None
 
@@ -127,18 +146,24 @@ class Reader:
             return Ahead(body, positive)
         if has_ahead(body):
             raise GrammarError(
-                f"cannot compile regular expression {_shown(self.pattern)}", because="a look-behind holds an assertion about what follows",
+                f"cannot compile regular expression {_shown(self.pattern)}",
+                because="a look-behind holds an assertion about what follows",
                 instead="move the inner assertion out of the look-behind",
             )
         return Behind(build(seq(Piece(ANY_TEXT), body)), positive)
 
     def refused(self, operator: Any) -> GrammarError:
-        because, instead, spelled = _REFUSED.get(operator, (f"{operator} has no regular meaning", "plain regular syntax", "$."))
+        because, instead, spelled = _REFUSED.get(
+            operator, (f"{operator} has no regular meaning", "plain regular syntax", "$.")
+        )
         found = re.search(spelled, re.sub(r"\\[^1-9]", "..", self.pattern))
         at = found.start() if found else 0
         line, column = self.pattern.count("\n", 0, at) + 1, at - self.pattern.rfind("\n", 0, at)
         return GrammarError(
-            f"cannot compile regular expression {_shown(self.pattern)}", where=f"line {line} column {column}", because=because, instead=instead,
+            f"cannot compile regular expression {_shown(self.pattern)}",
+            where=f"line {line} column {column}",
+            because=because,
+            instead=instead,
         )
 
 
@@ -184,6 +209,14 @@ _NO_MEMORY = "what a group matched cannot be remembered by a regular language"
 _REFUSED = {
     op.GROUPREF: (_NO_MEMORY, "write the alternatives out, or use a rule with a template", r"\\[1-9]|\(\?P="),
     op.GROUPREF_EXISTS: (_NO_MEMORY, "write both cases as alternatives", r"\(\?\("),
-    op.ATOMIC_GROUP: ("an atomic group depends on what else could have matched", "a group (?:…) or a look-ahead", r"\(\?>"),
-    op.POSSESSIVE_REPEAT: ("a possessive quantifier depends on what else could have matched", "a greedy quantifier", r"[*+?}]\+"),
+    op.ATOMIC_GROUP: (
+        "an atomic group depends on what else could have matched",
+        "a group (?:…) or a look-ahead",
+        r"\(\?>",
+    ),
+    op.POSSESSIVE_REPEAT: (
+        "a possessive quantifier depends on what else could have matched",
+        "a greedy quantifier",
+        r"[*+?}]\+",
+    ),
 }

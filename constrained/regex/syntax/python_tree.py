@@ -4,8 +4,9 @@ r"""What Python's `re` makes of a pattern: its parse tree, and the names of the 
     >>> [(operator is op.BRANCH, len(argument[1])) for operator, argument in items]
     [(True, 2)]
 
-`re` documents no parse tree, so this is the only module that touches its private parts, and whoever reads patterns reads trees from here.
-`tests/test_python_tree.py` holds the shapes of all operators that are relied on; `TESTED` says up to which Python they were compared.
+`re` documents no parse tree, so this is the only module that touches its private parts, and whoever reads patterns
+reads trees from here. `tests/test_python_tree.py` holds the shapes of all operators that are relied on; `TESTED` says
+up to which Python they were compared.
 
 Refused: a parser of our own, as syntax, flags and error positions would differ from what users of `re` know.
 """
@@ -30,14 +31,15 @@ INLINE = re.IGNORECASE | re.DOTALL | re.MULTILINE | re.VERBOSE | re.ASCII | re.U
 def parsed(pattern: str, flags: int = 0) -> tuple[Items, int]:
     """Return the items of a pattern and the flags that hold for all of it.
 
-    What `re` warns of (sets in sets, which it may read otherwise one day) is read as today and not passed on: the pattern may be a
-    stranger's, and where warnings are errors the program would end here.
+    What `re` warns of (sets in sets, which it may read otherwise one day) is read as today and not passed on: the
+    pattern may be a stranger's, and where warnings are errors the program would end here.
     Raises: re.error, RecursionError, OverflowError: as `re.compile`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = _parser.parse(pattern, flags)
-        if "(?<" in pattern:  # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
+        # the widths of look-behinds are checked here.  PERF: optimising a class beyond U+FFFF costs 1-2 ms
+        if "(?<" in pattern:
             spend(20 * len(pattern))
             re.compile(pattern, flags)
     return list(tree), tree.state.flags & INLINE

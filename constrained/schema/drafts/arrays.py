@@ -1,7 +1,8 @@
 """Conjunctions of constraints on arrays: the drafts from which `ArrayShape` is made.
 
-A draft is a conjunction; a union of drafts is a tuple of them (see `alternatives`).  Its complement is a union of obligations (one item is
-not …, the array is shorter than …), most of which fit into one clause.  Drafts are narrowed only while they are built and shared after.
+A draft is a conjunction; a union of drafts is a tuple of them (see `alternatives`).  Its complement is a union of
+obligations (one item is not …, the array is shorter than …), most of which fit into one clause.  Drafts are narrowed
+only while they are built and shared after.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ _LONGEST_PREFIX = 10_000
 
 @dataclass(slots=True)
 class ArrayDraft:
-    """The arrays a with a[i] in prefix[i], a[i] in rest beyond, min <= len(a) <= max, all counts and all clauses, and `unique`.
+    """The arrays a with a[i] in prefix[i], a[i] in rest beyond, min <= len(a) <= max, all counts and all clauses, and
+    `unique`.
 
-    `seen` counts the leading items that some keyword has evaluated (None: all of them); an item in one of `seen_items` counts too.
+    `seen` counts the leading items that some keyword has evaluated (None: all of them); an item in one of `seen_items`
+    counts too.
     """
 
     prefix: tuple[Conj, ...] = ()
@@ -85,10 +88,15 @@ def merge(left: ArrayDraft, right: ArrayDraft, never: Never) -> ArrayDraft | Non
     spend(4 + longest + len(left.counts) * len(right.counts) // 4 + len(left.clauses) // 8)
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
     return ArrayDraft(
-        tuple(both(item(left, index), item(right, index)) for index in range(longest)), both(left.rest, right.rest),
-        max(left.min, right.min), most, _joined(left.counts, right.counts), _joined(left.clauses, right.clauses),
+        tuple(both(item(left, index), item(right, index)) for index in range(longest)),
+        both(left.rest, right.rest),
+        max(left.min, right.min),
+        most,
+        _joined(left.counts, right.counts),
+        _joined(left.clauses, right.clauses),
         left.unique if right.unique is None else right.unique,
-        None if left.seen is None or right.seen is None else max(left.seen, right.seen), _joined(left.seen_items, right.seen_items),
+        None if left.seen is None or right.seen is None else max(left.seen, right.seen),
+        _joined(left.seen_items, right.seen_items),
     )
 
 
@@ -141,7 +149,11 @@ def as_clause(draft: ArrayDraft) -> Clause | None:
         return frozenset({LengthAtLeast(draft.min)})
     if bare == ArrayDraft(max=draft.max) and draft.max is not None:
         return frozenset({LengthBelow(draft.max + 1)})
-    if len(draft.counts) == 1 and bare == ArrayDraft(counts=draft.counts) and (draft.counts[0].min, draft.counts[0].max) == (1, None):
+    if (
+        len(draft.counts) == 1
+        and bare == ArrayDraft(counts=draft.counts)
+        and (draft.counts[0].min, draft.counts[0].max) == (1, None)
+    ):
         return frozenset({ItemFrom(0, draft.counts[0].item)})
     last = len(draft.prefix) - 1
     if last >= 0 and not any(draft.prefix[:-1]) and bare == ArrayDraft(prefix=draft.prefix, min=draft.min):
@@ -159,7 +171,8 @@ def of_clause(clause: Clause) -> ArrayDraft:
 def shape(draft: ArrayDraft, node: Node, never: Never) -> ArrayShape | None:
     """Return the draft as a shape with its clauses simplified; None if it is seen to be empty.
 
-    Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
+    Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are
+    live.
     """
     work = replace(draft)
     clauses: list[Clause] = list(dict.fromkeys(draft.clauses))
@@ -223,7 +236,9 @@ def _simplified(clause: Clause, work: ArrayDraft, never: Never) -> Clause | None
                     return None
                 dead = never(both(known, part.item))
             else:
-                if work.min > part.index and any(part.item <= item(work, index) for index in range(part.index, min(work.min, len(work.prefix) + 1))):
+                if work.min > part.index and any(
+                    part.item <= item(work, index) for index in range(part.index, min(work.min, len(work.prefix) + 1))
+                ):
                     return None
                 dead = all(never(both(conj, part.item)) for conj in (*work.prefix[part.index :], work.rest))
             possible = not dead and (work.max is None or work.max > part.index)
@@ -240,9 +255,15 @@ def _impose(part: Obligation, work: ArrayDraft, node: Node) -> bool:
         work.min = part.length
     elif isinstance(part, ItemAt):
         if part.index >= _LONGEST_PREFIX:
-            raise UnsupportedSchema("cannot compile an obligation on a far item", where=node.pointer, because=f"it is number {part.index}")
+            raise UnsupportedSchema(
+                "cannot compile an obligation on a far item", where=node.pointer, because=f"it is number {part.index}"
+            )
         work.prefix += (work.rest,) * (part.index + 1 - len(work.prefix))
-        work.prefix = (*work.prefix[: part.index], both(work.prefix[part.index], part.item), *work.prefix[part.index + 1 :])
+        work.prefix = (
+            *work.prefix[: part.index],
+            both(work.prefix[part.index], part.item),
+            *work.prefix[part.index + 1 :],
+        )
         work.min = max(work.min, part.index + 1)
     else:
         return False
@@ -250,7 +271,9 @@ def _impose(part: Obligation, work: ArrayDraft, node: Node) -> bool:
 
 
 def _counts(work: ArrayDraft) -> tuple[Count, ...] | None:
-    """Return the counts that say something; bounds on the number of all items move to the length.  None: they cannot hold."""
+    """Return the counts that say something; bounds on the number of all items move to the length.  None: they cannot
+    hold.
+    """
     found: dict[Conj, Count] = {}
     for count in work.counts:
         if not count.item:
@@ -269,7 +292,9 @@ def _counts(work: ArrayDraft) -> tuple[Count, ...] | None:
 
 
 def with_unseen(draft: ArrayDraft, conj: Conj) -> ArrayDraft | None:
-    """Return the draft with all items that nothing has evaluated in `conj` (which allows for `seen_items`); None if it is empty."""
+    """Return the draft with all items that nothing has evaluated in `conj` (which allows for `seen_items`); None if it
+    is empty.
+    """
     if draft.seen is None or not conj:
         return draft
     return merge(draft, ArrayDraft((ALWAYS,) * draft.seen, conj), lambda _: False)

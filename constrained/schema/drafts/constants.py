@@ -73,7 +73,9 @@ class Names:
                 first = len(done) - len(part)
                 below = done[first:]
                 del done[first:]
-                done.append(self._number(tuple(below) if type(part) is list else frozenset(zip(part, below, strict=True))))
+                done.append(
+                    self._number(tuple(below) if type(part) is list else frozenset(zip(part, below, strict=True)))
+                )
             else:
                 todo.append((part, True))
                 todo.extend((inner, False) for inner in reversed(list(part.values()) if type(part) is dict else part))
@@ -88,7 +90,8 @@ def _is_number(value: object) -> bool:
 
 
 def rivals(members: Iterable[Iterable[Any | None]]) -> list[list[int]] | None:
-    """Return, for each member of a union, the others that may share a value with it; None unless most of the members are constants.
+    """Return, for each member of a union, the others that may share a value with it; None unless most of the members
+    are constants.
 
     members: the values of the drafts of each; None is a draft of more than one value.
     """
@@ -106,5 +109,9 @@ def rivals(members: Iterable[Iterable[Any | None]]) -> list[list[int]] | None:
     if len(mixed) * 4 > len(found):
         return None
     spend(len(found) * (1 + len(mixed)))
-    return [[other for other in range(len(found)) if other != index] if own is None else
-            sorted({other for value in own for other in homes[value]}.union(mixed if own else ()) - {index}) for index, own in enumerate(found)]
+    return [
+        [other for other in range(len(found)) if other != index]
+        if own is None
+        else sorted({other for value in own for other in homes[value]}.union(mixed if own else ()) - {index})
+        for index, own in enumerate(found)
+    ]

@@ -30,7 +30,9 @@ def rivals(members: Sequence[Sequence[ObjectDraft]], texts: Callable[[Conj], fro
 
 
 def _by_keys(members: Sequence[Sequence[ObjectDraft]]) -> list[list[int]]:
-    """Return the others that allow all keys that a member requires, where every member is one draft that allows the keys it names only."""
+    """Return the others that allow all keys that a member requires, where every member is one draft that allows the
+    keys it names only.
+    """
     if not all(len(member) == 1 and member[0].required and is_closed(member[0]) for member in members):
         return all_others(members)
     homes: dict[str, list[int]] = {}
@@ -42,13 +44,18 @@ def _by_keys(members: Sequence[Sequence[ObjectDraft]]) -> list[list[int]]:
     for index, (draft,) in enumerate(members):
         rarest = min((homes.get(key, []) for key in draft.required), key=len)
         spend(1 + len(rarest))
-        found.append([other for other in rarest if other != index and members[other][0].named.keys() >= draft.required.keys()])
+        found.append(
+            [other for other in rarest if other != index and members[other][0].named.keys() >= draft.required.keys()]
+        )
     return found
 
 
 def is_closed(draft: ObjectDraft) -> bool:
     """Return True if a draft allows no key that it does not name."""
-    return any(conj == NOTHING and keys.outside and not keys.languages and keys.names <= draft.named.keys() for keys, conj in draft.regions)
+    return any(
+        conj == NOTHING and keys.outside and not keys.languages and keys.names <= draft.named.keys()
+        for keys, conj in draft.regions
+    )
 
 
 def all_others(members: Sequence[Sequence[object]]) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Conjunctions of constraints on objects: the drafts from which `ObjectShape` is made.
 
-Two kinds of constraint are enough: "the value of every key in K belongs to C" and "some key in K is present with a value in C"; each is
-the complement of the other.  For a single key they are kept as a name and its conjunction.  Drafts are narrowed only while they are
-built and shared after; a union of drafts is a tuple of them (see `alternatives`).
+Two kinds of constraint are enough: "the value of every key in K belongs to C" and "some key in K is present with a
+value in C"; each is the complement of the other.  For a single key they are kept as a name and its conjunction.  Drafts
+are narrowed only while they are built and shared after; a union of drafts is a tuple of them (see `alternatives`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ Never: TypeAlias = Callable[[Conj], bool]  # True: certainly without a value
 
 @dataclass(frozen=True, slots=True)
 class HasIn:
-    """Some key of a set is present with a value in `value`; becomes `HasNamed` and `HasOther` once all names are known."""
+    """Some key of a set is present with a value in `value`; becomes `HasNamed` and `HasOther` once all names are
+    known.
+    """
 
     keys: Keys
     value: Conj
@@ -30,7 +32,8 @@ class HasIn:
 
 @dataclass(slots=True)
 class ObjectDraft:
-    """The objects with values in named[k] at k and in C at the keys of K for (K, C) in regions, all required keys, and so on.
+    """The objects with values in named[k] at k and in C at the keys of K for (K, C) in regions, all required keys, and
+    so on.
 
     `seen` are the keys that some keyword has evaluated.
     """
@@ -82,7 +85,13 @@ def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | 
         return left
     if disjoint(left, right, never):
         return None
-    spend(4 + (len(left.named) >> 4) + (len(right.named) >> 3) + len(left.regions) * len(right.regions) + len(left.clauses) // 8)
+    spend(
+        4
+        + (len(left.named) >> 3)
+        + (len(right.named) >> 3)
+        + len(left.regions) * len(right.regions)
+        + len(left.clauses) // 8
+    )
     named = {**left.named, **right.named}
     shared = left.named.keys() & right.named.keys()
     spend(len(shared) // 2)
@@ -91,14 +100,22 @@ def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | 
             named[key] = both(left.named[key], right.named[key])
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
     return ObjectDraft(
-        named, left.regions + tuple(part for part in right.regions if part not in left.regions), {**left.required, **right.required},
-        max(left.min, right.min), most, tuple(dict.fromkeys(left.clauses + right.clauses)) if left.clauses and right.clauses else left.clauses or right.clauses,
+        named,
+        left.regions + tuple(part for part in right.regions if part not in left.regions),
+        {**left.required, **right.required},
+        max(left.min, right.min),
+        most,
+        tuple(dict.fromkeys(left.clauses + right.clauses))
+        if left.clauses and right.clauses
+        else left.clauses or right.clauses,
         left.seen if right.seen is NO_KEYS else left.seen | right.seen,
     )
 
 
 def deny(draft: ObjectDraft) -> tuple[ObjectDraft, ...]:
-    """Return the complement of what the keywords of one schema say (its clauses are pairs of `Absent` and `Present`)."""
+    """Return the complement of what the keywords of one schema say (its clauses are pairs of `Absent` and
+    `Present`).
+    """
     clause: set[Obligation | HasIn] = set()
     for key, conj in draft.named.items():
         clause.update(_has(key, other) for other in denials(conj))

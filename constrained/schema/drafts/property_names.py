@@ -1,7 +1,7 @@
 """Sets of property names: some names, some languages, or everything else.
 
-`properties`, `patternProperties`, `additionalProperties` and `propertyNames` each constrain the values (or the presence) of the keys of
-such a set.  Names stay names, so that the common schema never builds an automaton.
+`properties`, `patternProperties`, `additionalProperties` and `propertyNames` each constrain the values (or the
+presence) of the keys of such a set.  Names stay names, so that the common schema never builds an automaton.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ class Keys:
     languages: tuple[Expr, ...] = ()
 
     def __contains__(self, key: str) -> bool:
-        return (key in self.names or any(regex.matches(language, key) for language in self.languages)) is not self.outside
+        return (
+            key in self.names or any(regex.matches(language, key) for language in self.languages)
+        ) is not self.outside
 
     def others(self) -> Expr:
         """Return the set as a language, for keys that are not in `names`."""

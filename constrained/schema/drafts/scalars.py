@@ -1,7 +1,8 @@
 """Sets of null, booleans, numbers and strings: the part of a value that is closed under every boolean operation.
 
-Also the bits that name the types, and the keywords of these types, one function each.  A keyword function narrows a `ScalarDraft`; what
-several keywords say together (a length and a pattern, a minimum and a multiple) becomes one expression or one range at the end.
+Also the bits that name the types, and the keywords of these types, one function each.  A keyword function narrows a
+`ScalarDraft`; what several keywords say together (a length and a pattern, a minimum and a multiple) becomes one
+expression or one range at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ NUMBER = INTEGER | FRACTION
 SCALAR = NULL | BOOLEAN | NUMBER | STRING
 EVERY_TYPE = SCALAR | ARRAY | OBJECT
 
-TYPE_BITS = {"null": NULL, "boolean": BOOLEAN, "integer": INTEGER, "number": NUMBER, "string": STRING, "array": ARRAY, "object": OBJECT}
+TYPE_BITS = {
+    "null": NULL,
+    "boolean": BOOLEAN,
+    "integer": INTEGER,
+    "number": NUMBER,
+    "string": STRING,
+    "array": ARRAY,
+    "object": OBJECT,
+}
 _BITS_OF_KIND = {type(None): NULL, bool: BOOLEAN, int: INTEGER, str: STRING, list: ARRAY, dict: OBJECT}
 
 BOTH_BOOLEANS = frozenset({False, True})
@@ -50,7 +59,11 @@ class Scalars:
 
     def __or__(self, other: Scalars) -> Scalars:
         return Scalars(
-            self.null or other.null, self.booleans | other.booleans, ranges.union(self.numbers, other.numbers), self.strings | other.strings)
+            self.null or other.null,
+            self.booleans | other.booleans,
+            ranges.union(self.numbers, other.numbers),
+            self.strings | other.strings,
+        )
 
     def __invert__(self) -> Scalars:
         return Scalars(not self.null, BOTH_BOOLEANS - self.booleans, ranges.complement(self.numbers), ~self.strings)
@@ -64,7 +77,12 @@ class Scalars:
 def of_types(bits: int) -> Scalars:
     """Return all scalar values of these types."""
     numbers = {0: (), INTEGER: WHOLE, FRACTION: FRACTIONAL, NUMBER: ALL_NUMBERS}[bits & NUMBER]
-    return Scalars(bool(bits & NULL), BOTH_BOOLEANS if bits & BOOLEAN else frozenset(), numbers, ALL_TEXTS if bits & STRING else NO_TEXT)
+    return Scalars(
+        bool(bits & NULL),
+        BOTH_BOOLEANS if bits & BOOLEAN else frozenset(),
+        numbers,
+        ALL_TEXTS if bits & STRING else NO_TEXT,
+    )
 
 
 ALL_SCALARS = of_types(SCALAR)
@@ -103,7 +121,9 @@ class ScalarDraft:
         numbers, strings = found.numbers, found.strings
         if numbers and (self.low is not None or self.high is not None or self.multiples):
             integer = None if bits & NUMBER == NUMBER else bool(bits & INTEGER)
-            met = ranges.normal(NumberRange(integer, self.low, self.low_open, self.high, self.high_open, tuple(self.multiples)))
+            met = ranges.normal(
+                NumberRange(integer, self.low, self.low_open, self.high, self.high_open, tuple(self.multiples))
+            )
             numbers = () if met is None else (met,)
         if strings:
             if self.least or self.most is not None:
@@ -115,7 +135,9 @@ class ScalarDraft:
 
 
 def minimum(draft: ScalarDraft, value: Any, node: Node) -> None:
-    """SPEC: "valid only if the instance is greater than or exactly equal to"; in draft 4 a boolean sibling makes it exclusive."""
+    """SPEC: "valid only if the instance is greater than or exactly equal to"; in draft 4 a boolean sibling makes it
+    exclusive.
+    """
     _raise_low(draft, exact(value), node.schema.get("exclusiveMinimum") is True)
 
 
@@ -162,7 +184,8 @@ def pattern(draft: ScalarDraft, value: str, node: Node) -> None:
 def format_(draft: ScalarDraft, value: str, node: Node) -> None:
     """SPEC: a format that the dialect does not define is an annotation.
 
-    Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later draft, so that is what "assert" reads.
+    Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later draft, so that is what
+    "assert" reads.
     """
     dialect, asserted = node.resource.dialect, node.document.asserted_formats
     if asserted == "assert" or value in dialect.formats and (asserted == "dialect" or dialect.asserts_formats):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def items(draft: ArrayDraft, value: Any, node: Node) -> None:
-    """SPEC 2020-12: "applies its subschema to all instance elements at indexes greater than the length of the "prefixItems" array".
+    """SPEC 2020-12: "applies its subschema to all instance elements at indexes greater than the length of the
+    "prefixItems" array".
 
     Until 2019-09 a list of schemas is what "prefixItems" is now.
     """
@@ -56,7 +57,9 @@ def unique_items(draft: ArrayDraft, value: Any, node: Node) -> None:
 
 
 def contains(draft: ArrayDraft, value: Any, node: Node) -> None:
-    """SPEC: at least one item by default; "minContains": 0 makes it vacuous.  2020-12: an item that matches is evaluated."""
+    """SPEC: at least one item by default; "minContains": 0 makes it vacuous.  2020-12: an item that matches is
+    evaluated.
+    """
     rules = node.resource.dialect.rules
     least = node.schema.get("minContains", 1) if "minContains" in rules else 1
     most = node.schema.get("maxContains") if "maxContains" in rules else None
@@ -68,5 +71,7 @@ def contains(draft: ArrayDraft, value: Any, node: Node) -> None:
 
 def constant(draft: ArrayDraft, value: list[Any], node: Node) -> None:
     """The array itself, for `const`."""
-    draft.prefix = tuple(node.document.constant(part, ((node.where, "const"), index)) for index, part in enumerate(value))
+    draft.prefix = tuple(
+        node.document.constant(part, ((node.where, "const"), index)) for index, part in enumerate(value)
+    )
     draft.min = draft.max = len(value)

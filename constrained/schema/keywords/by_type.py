@@ -1,8 +1,8 @@
 """Which keyword says what about which types: the keywords of a node sorted for the normalisation.
 
-`_KEYWORDS` is the dispatch table, one function per keyword.  `rules` of the dialect decide which entries count for a schema, so there is
-one table per dialect, cut from this one.  Keywords of one type narrow a draft; keywords that apply subschemas to the same instance
-(`allOf`, `if`, …) become operations.
+`_KEYWORDS` is the dispatch table, one function per keyword.  `rules` of the dialect decide which entries count for a
+schema, so there is one table per dialect, cut from this one.  Keywords of one type narrow a draft; keywords that apply
+subschemas to the same instance (`allOf`, `if`, …) become operations.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ _KEYWORDS: dict[str, tuple[Group, Function | None]] = {
 
 @dataclass(slots=True, eq=False)  # PERF: a frozen one takes three times as long to make
 class Plan:
-    """The keywords of one schema, sorted; never changed.  `scalars` are for numbers and strings; each entry is a function and the keyword's value."""
+    """The keywords of one schema, sorted; never changed.  `scalars` are for numbers and strings; each entry is a
+    function and the keyword's value.
+    """
 
     types: int
     scalars: tuple[tuple[Function, Any], ...] = ()
@@ -103,7 +105,8 @@ class Plan:
 
 _NOTHING = Plan(0)
 _EVERYTHING = Plan(EVERY_TYPE)
-_tables: dict[int, tuple[Dialect, dict[str, tuple[Group, Any]]]] = {}  # by id of the dialect, which the entry keeps alive
+# by id of the dialect, which the entry keeps alive
+_tables: dict[int, tuple[Dialect, dict[str, tuple[Group, Any]]]] = {}
 
 
 def _table(dialect: Dialect) -> dict[str, tuple[Group, Any]]:
@@ -167,7 +170,15 @@ def _sort(node: Node) -> Plan:
         if keyword == "dependencies":
             operations += logic.dependent_schemas(value, node, keyword)
     return Plan(
-        types, tuple(scalars_), tuple(arrays_), tuple(objects_), tuple(operations), names, unevaluated, not operations and not unevaluated)
+        types,
+        tuple(scalars_),
+        tuple(arrays_),
+        tuple(objects_),
+        tuple(operations),
+        names,
+        unevaluated,
+        not operations and not unevaluated,
+    )
 
 
 def _constant(value: Any, arrays_: list[tuple[Function, Any]], objects_: list[tuple[Function, Any]]) -> None:
@@ -207,7 +218,9 @@ def own_array(node: Node, plan: Plan) -> ArrayDraft:
 
 
 def own_object(node: Node, plan: Plan, names: Texts) -> ObjectDraft:
-    """Return the objects that the keywords of the schema itself allow, if it allows objects; `names` are the allowed keys."""
+    """Return the objects that the keywords of the schema itself allow, if it allows objects; `names` are the allowed
+    keys.
+    """
     if not plan.objects and names is ALL_TEXTS:
         return FULL_OBJECT
     draft = ObjectDraft()

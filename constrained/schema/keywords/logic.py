@@ -38,12 +38,16 @@ def not_(value: Any, node: Node, keyword: str) -> list[Operation]:
 
 def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
     """SPEC: "then" and "else" are ignored without "if", and a missing one always holds."""
-    then, otherwise = (node.below(node.schema[name], name) if name in node.schema else ALWAYS for name in ("then", "else"))
+    then, otherwise = (
+        node.below(node.schema[name], name) if name in node.schema else ALWAYS for name in ("then", "else")
+    )
     return [Operation(Kind.IF, (node.below(value, keyword), then, otherwise), keyword)]
 
 
 def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[Operation]:
-    """Return one conditional per key; the lists of names in draft 7's "dependencies" are `keywords_object.dependent_required`."""
+    """Return one conditional per key; the lists of names in draft 7's "dependencies" are
+    `keywords_object.dependent_required`.
+    """
     return [
         Operation(Kind.WHEN, (node.below(schema, keyword, key),), keyword, OBJECT, key)
         for key, schema in value.items() if type(schema) is not list
@@ -55,7 +59,10 @@ def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
     found = []
     for kind, bit in ((list, ARRAY), (dict, OBJECT)):
         constants = tuple(
-            node.document.constant(value, ((node.where, keyword), index)) for index, value in enumerate(values) if type(value) is kind)
+            node.document.constant(value, ((node.where, keyword), index))
+            for index, value in enumerate(values)
+            if type(value) is kind
+        )
         if constants:
             found.append(Operation(Kind.ANY, constants, keyword, bit))
     return found

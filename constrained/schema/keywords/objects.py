@@ -41,7 +41,9 @@ def additional_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
 
 def _mentioned(node: Node) -> tuple[frozenset[str], tuple[Expr, ...]]:
     matching = [_matching(pattern) for pattern in node.schema.get("patternProperties", ())]
-    return frozenset(node.schema.get("properties", ())).union(*(names for names, _ in matching)), tuple(part for _, languages in matching for part in languages)
+    return frozenset(node.schema.get("properties", ())).union(*(names for names, _ in matching)), tuple(
+        part for _, languages in matching for part in languages
+    )
 
 
 @cached(4096)

@@ -1,13 +1,14 @@
 """Arrays as machines over the position, with lazily counted states.
 
-A position is (how many items are written, how often each `Count` is met, which clauses are open, and for distinct items their values)
-and a phase, as for objects:
+A position is (how many items are written, how often each `Count` is met, which clauses are open, and for distinct items
+their values) and a phase, as for objects:
 
     FIRST ─ item ─► AFTER ─ "," ─► NEXT ─ item ─► …          "]" where `closable`
 
-The number of items is exact only as far as something depends on it, so that an array without bounds has four states and ``maxItems:
-100000`` costs nothing until somebody writes so many.  Counts and clauses are met by nondeterminism: an item is read as one that meets
-them and as one that does not.  An item is offered only if the array can still be completed (`completable`).
+The number of items is exact only as far as something depends on it, so that an array without bounds has four states and
+``maxItems: 100000`` costs nothing until somebody writes so many.  Counts and clauses are met by nondeterminism: an item
+is read as one that meets them and as one that does not.  An item is offered only if the array can still be completed
+(`completable`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ from constrained.schema.machines.distinct import Distinct, Written
 from constrained.schema.reading.nodes import both
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.satisfiability.items import can_complete
-from constrained.schema.values import ALWAYS, ArrayShape, Conj, Count, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
+from constrained.schema.values import (
+    ALWAYS,
+    ArrayShape,
+    Conj,
+    Count,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    negation,
+)
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -120,11 +131,16 @@ class ArrayMachine:
             return False
         if not shape.counts and not progress.clauses:  # PERF: as nearly always
             return True
-        return all(number >= count.min for number, count in zip(progress.counts, shape.counts, strict=True)) and (not progress.clauses or all(
-            any(isinstance(part, LengthBelow) and progress.length < part.length for part in clause)
-            for number, clause in enumerate(shape.clauses) if progress.clauses >> number & 1))
+        return all(number >= count.min for number, count in zip(progress.counts, shape.counts, strict=True)) and (
+            not progress.clauses
+            or all(
+                any(isinstance(part, LengthBelow) and progress.length < part.length for part in clause)
+                for number, clause in enumerate(shape.clauses)
+                if progress.clauses >> number & 1
+            )
+        )
 
-    # -- items ----------------------------------------------------------------------------------------------------------
+    # -- items ---------------------------------------------------------------------------------------------------------
 
     def items(self, at: Position) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next item."""
@@ -138,7 +154,10 @@ class ArrayMachine:
         """Say whether one more item may come."""
         if self._distinct is not None:
             return self._may_grow(at.progress) and self._distinct.continues(
-                at.written, at.progress.length, self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses)))
+                at.written,
+                at.progress.length,
+                self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses)),
+            )
         if not self.shape.counts and not at.progress.clauses:
             return self._may_grow(at.progress) and self.completable(at.progress)
         return bool(self._options(at.progress))
@@ -198,7 +217,7 @@ class ArrayMachine:
                     clauses &= ~(1 << number)
         return Progress(length, counts, clauses)
 
-    # -- liveness -------------------------------------------------------------------------------------------------------
+    # -- liveness ------------------------------------------------------------------------------------------------------
 
     def completable(self, progress: Progress) -> bool:
         """Say whether some continuation closes the array."""
@@ -206,7 +225,9 @@ class ArrayMachine:
             return self.limit is None or self.shape.min <= self.limit
         known = self._completable.get(progress)
         if known is None:
-            open_ = tuple([clause for number, clause in enumerate(self.shape.clauses) if progress.clauses >> number & 1])
+            open_ = tuple(
+                [clause for number, clause in enumerate(self.shape.clauses) if progress.clauses >> number & 1]
+            )
             known = can_complete(self.shape, open_, self._has_value, progress.length, progress.counts, self._alone)
             self._completable[progress] = known
         return known

@@ -1,8 +1,9 @@
 """The clauses of an object: which entries meet them, and whether the open ones can still be met.
 
-A clause is met by an entry (`HasNamed`, `HasOther`, `Present`) or by what is missing at the end (`Absent`).  For an entry that could
-meet one there are two values, "in C" and "outside C"; outside is the exact complement where that is cheap (scalars), so that only one
-reading survives the value, and otherwise simply "any", which is also right, because a clause may be met more often than demanded.
+A clause is met by an entry (`HasNamed`, `HasOther`, `Present`) or by what is missing at the end (`Absent`).  For an
+entry that could meet one there are two values, "in C" and "outside C"; outside is the exact complement where that is
+cheap (scalars), so that only one reading survives the value, and otherwise simply "any", which is also right, because a
+clause may be met more often than demanded.
 """
 
 from __future__ import annotations
@@ -77,10 +78,15 @@ def beyond(values: MemberValues, conj: Conj, demand: Conj) -> Conj | None:
 
 
 def _is_simple(value: Value) -> bool:
-    """Say whether reading exactly these values costs no more than reading any: they are not several shapes, and no shape has conditions."""
+    """Say whether reading exactly these values costs no more than reading any: they are not several shapes, and no
+    shape has conditions.
+    """
     several = len(value.arrays) > 1 or len(value.objects) > 1
-    return not several and not any(shape.counts or shape.clauses or shape.unique is not None for shape in value.arrays) and not any(
-        shape.clauses for shape in value.objects)
+    return (
+        not several
+        and not any(shape.counts or shape.clauses or shape.unique is not None for shape in value.arrays)
+        and not any(shape.clauses for shape in value.objects)
+    )
 
 
 class Clauses:
@@ -117,10 +123,14 @@ class Clauses:
         """Say whether the object may end here as far as the open clauses go."""
         index = self._machine.index
         return all(
-            any(isinstance(part, Absent) and not at.written >> index[part.key] & 1 for part in clause) for clause in self._open(at.clauses))
+            any(isinstance(part, Absent) and not at.written >> index[part.key] & 1 for part in clause)
+            for clause in self._open(at.clauses)
+        )
 
     def named(self, bit: int, conj: Conj, after: Position) -> Iterator[Reading]:
-        """Yield the ways to write a named key; `after` is the position behind it, with the clauses that were open before it."""
+        """Yield the ways to write a named key; `after` is the position behind it, with the clauses that were open
+        before it.
+        """
         open_ = after.clauses & ~self._present.get(bit, 0)
         parts = [(clause, demands) for clause, demands in self._named.get(bit, {}).items() if open_ & clause]
         return self._readings(conj, open_, parts, after, bit) if parts else iter(((conj, open_),))
@@ -140,9 +150,10 @@ class Clauses:
     ) -> Iterator[Reading]:
         """Yield the ways to meet some of the clauses by a value and leave the others to the rest of the object.
 
-        parts: the clauses that the value could meet, and what it must be for that.  Where "in C" and "outside C" exclude each other, a
-        value has one reading.  Where the rest may be in C as well, the reading that meets the clause is only needed for rests that do not
-        meet it: without that, n clauses on one key (the members of a oneOf) had 2ⁿ readings, most of which no rest asks for.
+        parts: the clauses that the value could meet, and what it must be for that.  Where "in C" and "outside C"
+        exclude each other, a value has one reading.  Where the rest may be in C as well, the reading that meets the
+        clause is only needed for rests that do not meet it: without that, n clauses on one key (the members of a oneOf)
+        had 2ⁿ readings, most of which no rest asks for.
         """
         values = self._machine.values
         ahead, needed = self._machine.ahead(after), self._machine.required & ~after.written
@@ -175,7 +186,9 @@ class Clauses:
             todo.extend(reversed(following))
 
     def _failing(self, mask: int, plan: Plan, after: Position, but: int | None) -> Plan | None:
-        """Return the plan of the rests that, besides, do not meet a clause (by keys other than `but`), None if there are none."""
+        """Return the plan of the rests that, besides, do not meet a clause (by keys other than `but`), None if there
+        are none.
+        """
         (clause,) = self._open(mask)
         ahead, present, values = plan.ahead, plan.present, plan.values
         for part in clause:
@@ -217,7 +230,9 @@ class Clauses:
         return self.denied if critical is None else critical
 
     def _critical(self, at: Position, needed: int) -> int | None:
-        """Return the keys each of which is the last by whose absence some clause can be met; None if absence does not do for all of them."""
+        """Return the keys each of which is the last by whose absence some clause can be met; None if absence does not
+        do for all of them.
+        """
         free, shape = ~(at.written | needed), self._machine.shape
         if at.size + needed.bit_count() < shape.min and not self._machine.cells:
             return None
@@ -235,8 +250,9 @@ class Clauses:
     def can_be_met(self, at: Position, ahead: int, needed: int) -> bool:
         """Say whether the object can be completed so that the open clauses are met.
 
-        ahead, needed: the named keys that may still come, and that must.  Tries the ways to meet each clause, depth first; a clause
-        has few, and the first combination is nearly always consistent.  Before that: whether all can be met by what is absent.
+        ahead, needed: the named keys that may still come, and that must.  Tries the ways to meet each clause, depth
+        first; a clause has few, and the first combination is nearly always consistent.  Before that: whether all can be
+        met by what is absent.
         """
         return self._critical(at, needed) is not None or self._solve(self._open(at.clauses), at, ahead, needed, {}, ())
 
@@ -245,7 +261,8 @@ class Clauses:
     ) -> bool:
         """Say whether some choice of one obligation per clause is consistent: depth first, without recursion.
 
-        Invariant: present <= ahead; a key outside both is absent; values: what chosen keys must be beyond their own conjunction.
+        Invariant: present <= ahead; a key outside both is absent; values: what chosen keys must be beyond their own
+        conjunction.
         """
         shape = self._machine.shape
         choices: list[Iterator[Chosen]] = [iter(((ahead, present, values, others),))]

@@ -1,12 +1,13 @@
 """Arrays whose items must be distinct: exact for scalars, by value.
 
-The values written so far are part of the position and are left out of what may come next (`number_language`, `cut`).  So 1, 1.0 and
-10e-1 count as one value, and a string is refused in every spelling.
+The values written so far are part of the position and are left out of what may come next (`number_language`, `cut`).
+So 1, 1.0 and 10e-1 count as one value, and a string is refused in every spelling.
 
-Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its own.  Where there
-are many, the value is recorded while it is read, see `items`.
+Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its
+own.  Where there are many, the value is recorded while it is read, see `items`.
 
-Left out: "not uniqueItems", and items under further conditions (contains, some negations).  Both raise UnsupportedSchema.
+Left out: "not uniqueItems", and items under further conditions (contains, some negations).  Both raise
+UnsupportedSchema.
 """
 
 from __future__ import annotations
@@ -57,14 +58,21 @@ class Written(NamedTuple):
         composites = Earlier(whole, self.composites)
         if composites.size > MOST_REMEMBERED:
             raise LimitExceeded(
-                "too much to remember for uniqueItems", where=place(), because=f"the items have more than {MOST_REMEMBERED:,} characters",
-                instead='bound the array with "maxItems"')
+                "too much to remember for uniqueItems",
+                where=place(),
+                because=f"the items have more than {MOST_REMEMBERED:,} characters",
+                instead='bound the array with "maxItems"',
+            )
         return Written(self.scalars, composites)
 
     def without(self, items: Iterable[Item]) -> list[Item]:
         """Return those of some items that have not been written."""
         digests = {whole.digest for whole in self.composites}
-        return [item for item in items if (item not in self.scalars if item[0] in _SCALAR_KINDS else whole_of(item).digest not in digests)]
+        return [
+            item
+            for item in items
+            if (item not in self.scalars if item[0] in _SCALAR_KINDS else whole_of(item).digest not in digests)
+        ]
 
 
 _SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
@@ -80,14 +88,22 @@ class AfterText(Dispatch):
     records = True
 
     def __init__(
-        self, after: Position, used: frozenset[Item], *, number: bool, tells_from: int | None = None, alike: bool = False
+        self,
+        after: Position,
+        used: frozenset[Item],
+        *,
+        number: bool,
+        tells_from: int | None = None,
+        alike: bool = False,
     ) -> None:
         self._after, self._number, self.tells_from, self.alike = after, number, tells_from, alike
         self._used = used
         # The language of numbers leaves the used ones out, but for those that are too long to write down.
         self.refuses = not number or any(kind == "number" and not isinstance(value, Fraction) for kind, value in used)
         # One token can hold the empty string twice, so that "" has to be told from other strings.
-        self.special = frozenset() if number else frozenset({"", *(str(value) for kind, value in used if kind == "string")})
+        self.special = (
+            frozenset() if number else frozenset({"", *(str(value) for kind, value in used if kind == "string")})
+        )
 
     def after_text(self, text: str | None) -> State | None:
         if text is None:
@@ -137,12 +153,15 @@ class Distinct:
                 instead='state which items are equal, or set unsupported="widen"')
         if shape.clauses or shape.counts:
             raise UnsupportedSchema(
-                "cannot compile uniqueItems", because="it stands beside other conditions on single items, such as contains or a negated schema",
-                instead='drop one of them, or set unsupported="widen"')
+                "cannot compile uniqueItems",
+                because="it stands beside other conditions on single items, such as contains or a negated schema",
+                instead='drop one of them, or set unsupported="widen"',
+            )
         self._values, self._shape = values, shape
         self.inlined: dict[Any, Any] = {}  # of `items`
         self._starts: dict[Conj, list[tuple[bytes, str, State]]] = {}
-        self._listed: dict[Conj, dict[Item, State]] = {}  # the values of positions with composite values: a few, each with its machine
+        # the values of positions with composite values: a few, each with its machine
+        self._listed: dict[Conj, dict[Item, State]] = {}
         for conj in dict.fromkeys((*shape.prefix, shape.rest)):
             value = values.value(conj)
             if value.arrays or value.objects:
@@ -164,12 +183,18 @@ class Distinct:
         return after._replace(written=after.written.plus_whole(whole))
 
     def items(self, written: Written, index: int, after: Position) -> list[tuple[State, State | Dispatch]]:
-        """Return the calls that read the next item: a value that has not been written and leaves enough for the items to come."""
+        """Return the calls that read the next item: a value that has not been written and leaves enough for the items
+        to come.
+        """
         spend(1 + len(written.scalars) + written.composites.count)
         conj, reserved = self._conj(index), self._reserved(written, index)
         if conj in self._listed:
             listed = self._listed[conj]
-            return [(listed[item], after._replace(written=written.plus(item))) for item in written.without(listed) if item not in reserved]
+            return [
+                (listed[item], after._replace(written=written.plus(item)))
+                for item in written.without(listed)
+                if item not in reserved
+            ]
         used = written.scalars | reserved
         value, marks = self._values.value(conj), self._values.punctuation
         words: list[tuple[bytes, Item]] = [
@@ -178,26 +203,40 @@ class Distinct:
         calls: list[tuple[State, State | Dispatch]] = [
             (Bytes(word, END), after._replace(written=written.plus(item))) for word, item in words if item not in used]
         if value.numbers:
-            language = number_language(value.numbers, marks.numbers, frozenset(item for kind, item in used if isinstance(item, Fraction)))
+            language = number_language(
+                value.numbers, marks.numbers, frozenset(item for kind, item in used if isinstance(item, Fraction))
+            )
             if language.edges():
                 calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True)))
         strings = without_dead_ends(value.strings, _texts(used)) if value.strings is not NEVER else None
         if strings is not None:
             tells_from = self._tells_from(written, index + 1)
-            calls.append((self._values.string(strings), AfterText(after, used, number=False, tells_from=tells_from, alike=not self._shape.prefix)))
+            calls.append(
+                (
+                    self._values.string(strings),
+                    AfterText(after, used, number=False, tells_from=tells_from, alike=not self._shape.prefix),
+                )
+            )
         return calls + self._composites(conj, written, reserved, after)
 
-    def _composites(self, conj: Conj, written: Written, reserved: frozenset[Item], after: Position) -> list[tuple[State, State | Dispatch]]:
+    def _composites(
+        self, conj: Conj, written: Written, reserved: frozenset[Item], after: Position
+    ) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the opening bracket of an array or object, as far as one is left."""
         earlier = written.composites
         for item in reserved:
             if item[0] not in _SCALAR_KINDS:
                 earlier = Earlier(whole_of(item), earlier)
-        items = [(opening, Open(self, after, state, None, Built(None, kind, earlier))) for opening, kind, state in self._opened(conj)]
+        items = [
+            (opening, Open(self, after, state, None, Built(None, kind, earlier)))
+            for opening, kind, state in self._opened(conj)
+        ]
         return [(Bytes(opening, END), item) for opening, item in items if is_live(item)]
 
     def _opened(self, conj: Conj) -> list[tuple[bytes, str, State]]:
-        """Return the states behind the opening brackets of an item; kept, so that all items share what is known about them."""
+        """Return the states behind the opening brackets of an item; kept, so that all items share what is known about
+        them.
+        """
         found = self._starts.get(conj)
         if found is None:
             value, marks = self._values.value(conj), self._values.punctuation
@@ -209,7 +248,9 @@ class Distinct:
         return found
 
     def _tells_from(self, written: Written, index: int) -> int | None:
-        """Return how many bytes it takes to tell at item `index` that one more string is used; see `Dispatch.tells_from`."""
+        """Return how many bytes it takes to tell at item `index` that one more string is used; see
+        `Dispatch.tells_from`.
+        """
         conj = self._conj(index)
         if conj in self._listed or self._may_lack:
             return 1  # the comma
@@ -231,13 +272,18 @@ class Distinct:
         chosen = matched(left)
         if chosen is None:  # the values of this position are among them
             return frozenset(item for domain in left for item in domain)
-        return frozenset(item for item, position in chosen.items() if matched(left, _given_up(chosen, item), item) is None)  # type: ignore[misc]
+        return frozenset(
+            item  # type: ignore[misc]
+            for item, position in chosen.items()
+            if matched(left, _given_up(chosen, item), item) is None
+        )
 
     def _few(self, index: int) -> frozenset[Item] | None:
         """Return the values of a position if they are few enough to run out, None otherwise."""
         if self._shape.min < 2:
             return None
-        return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]  # items, by its documentation
+        # items, by its documentation
+        return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]
 
     @cached_property
     def _may_lack(self) -> bool:
@@ -250,7 +296,9 @@ class Distinct:
         value = self._values.value(conj)
         if conj not in self._listed and (value.arrays or value.objects):
             return bool(self.items(written, index, after))
-        few: frozenset[Any] | None = values_below(conj, len(written.scalars) + written.composites.count + 1, self._values.value)
+        few: frozenset[Any] | None = values_below(
+            conj, len(written.scalars) + written.composites.count + 1, self._values.value
+        )
         return few is None or bool(written.without(few))
 
     def _conj(self, index: int) -> Conj:

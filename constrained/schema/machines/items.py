@@ -1,16 +1,19 @@
-"""Arrays and objects as items that must be distinct: the machine of an item, run inside a state that knows what was written.
+"""Arrays and objects as items that must be distinct: the machine of an item, run inside a state that knows what was
+written.
 
-A callee of the engine forgets what it read.  So an item is not called: `Item` holds the state inside the item's machine, the states to
-return to, and the value under construction (`recorded_values`); only texts are called, and recorded.
+A callee of the engine forgets what it read.  So an item is not called: `Item` holds the state inside the item's
+machine, the states to return to, and the value under construction (`recorded_values`); only texts are called, and
+recorded.
 
-    Item ─ byte ─► Item ─ text ─► Recorded ─► Item ─ … ─ last byte ─► the position behind the item, which knows the value
+    Item ─ byte ─► Item ─ text ─► Recorded ─► Item ─ … ─ last byte ─► the position behind, which knows the value
 
-Only the last byte of an item can make it equal to an earlier one; it is refused there, and so is everything before from which nothing
-else can be reached (`is_live`).  That is seldom asked: an item with no rival left, one that differs from all earlier values already, is as
-free as any other, and the texts inside it have their ordinary masks.  Where rivals are left, their next texts are the special ones of
-`Dispatch`, and all others lead to a free item.
+Only the last byte of an item can make it equal to an earlier one; it is refused there, and so is everything before from
+which nothing else can be reached (`is_live`).  That is seldom asked: an item with no rival left, one that differs from
+all earlier values already, is as free as any other, and the texts inside it have their ordinary masks.  Where rivals
+are left, their next texts are the special ones of `Dispatch`, and all others lead to a free item.
 
-PERF: an item costs some 20 µs a byte between texts when it is first read, ten times what an item does that need not be distinct.
+PERF: an item costs some 20 µs a byte between texts when it is first read, ten times what an item does that need not be
+distinct.
 """
 
 from __future__ import annotations
@@ -73,8 +76,14 @@ class Item:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, Item) and self._hash == other._hash and self.built == other.built and self.state == other.state
-            and self.returns == other.returns and self.home is other.home and self.after == other.after)
+            isinstance(other, Item)
+            and self._hash == other._hash
+            and self.built == other.built
+            and self.state == other.state
+            and self.returns == other.returns
+            and self.home is other.home
+            and self.after == other.after
+        )
 
     def at(self, state: State, returns: Return | None, built: Built | Whole) -> State | None:
         """Return what follows here in the machine with this value, None if it leads nowhere."""
@@ -109,7 +118,10 @@ class Item:
                 calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
             elif (call := self._recorded(callee, after, returns)) is not None:
                 calls.append(call)
-        return Edges(ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]), calls=tuple(calls))
+        return Edges(
+            ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]),
+            calls=tuple(calls),
+        )
 
     def _recorded(self, callee: Text, after: State | Dispatch, returns: Return | None) -> tuple[State, Dispatch] | None:
         """Return the call that reads a text, without those texts that lead nowhere; None if all do."""
@@ -178,7 +190,9 @@ class Recorded(Dispatch):
         self.tells_from = here if inner is None else min(inner, here)
 
     def rivals(self) -> frozenset[str]:
-        """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to `after_text`."""
+        """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to
+        `after_text`.
+        """
         if self._rivals is None:
             candidates = self._item.built.candidates()
             if self._item.built.expects_key:
@@ -202,7 +216,11 @@ class Recorded(Dispatch):
             target = self._then.after(self._texts.index(text)) if text in self._texts else None
         else:
             target = self._then.after_text(text)
-        built = self._item.built.text(text, number=self._number, searching=searching and not self._item.home.ordered) if target is not None else None
+        built = (
+            self._item.built.text(text, number=self._number, searching=searching and not self._item.home.ordered)
+            if target is not None
+            else None
+        )
         if target is None or built is None:
             return None
         if searching:
@@ -210,10 +228,16 @@ class Recorded(Dispatch):
         return self._item.at(target, self._returns, built)
 
     def without(self, dead: frozenset[str]) -> Language | None:
-        """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing is left."""
+        """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing
+        is left.
+        """
         language: Any = self._callee.language
         if isinstance(language, LiteralSet):
-            barred = sum(1 << index for index, text in enumerate(language.texts) if text in dead or self._number and _is_among(text, dead))
+            barred = sum(
+                1 << index
+                for index, text in enumerate(language.texts)
+                if text in dead or self._number and _is_among(text, dead)
+            )
             left = language.excluded | barred
             return None if left == (1 << len(language.texts)) - 1 else LiteralSet(language.texts, left)
         if isinstance(language, NumberTexts):
@@ -225,8 +249,13 @@ class Recorded(Dispatch):
         """Say whether some text is not among these and is not refused."""
         language: Any = self._callee.language
         if isinstance(language, LiteralSet):
-            return any(not language.excluded >> index & 1 and text not in few and not (self._number and _is_among(text, few))
-                       and self.following(text, searching=True) is not None for index, text in enumerate(language.texts))
+            return any(
+                not language.excluded >> index & 1
+                and text not in few
+                and not (self._number and _is_among(text, few))
+                and self.following(text, searching=True) is not None
+                for index, text in enumerate(language.texts)
+            )
         if isinstance(language, NumberTexts):
             return bool(number_language(language.ranges, language.spelling, frozenset(map(Fraction, few))).edges())
         refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
@@ -236,8 +265,11 @@ class Recorded(Dispatch):
         """Say whether the callee reads a text."""
         language: Any = self._callee.language
         if isinstance(language, LiteralSet):
-            return any(not language.excluded >> index & 1 and (text == other or self._number and _is_among(other, frozenset((text,))))
-                       for index, other in enumerate(language.texts))
+            return any(
+                not language.excluded >> index & 1
+                and (text == other or self._number and _is_among(other, frozenset((text,))))
+                for index, other in enumerate(language.texts)
+            )
         if isinstance(language, NumberTexts):
             return any(contains(numbers, Fraction(text)) for numbers in language.ranges)
         assert isinstance(language, Expr)
@@ -256,8 +288,8 @@ def _is_among(text: str, texts: frozenset[str]) -> bool:
 def is_live(item: Item) -> bool:
     """Say whether an item can end as something that was not written before.
 
-    Every way out of it that no rival takes is as good as any: what the machines offer can be completed.  So only the ways of rivals are
-    followed, each once: where keys may come in any order, in ascending order.
+    Every way out of it that no rival takes is as good as any: what the machines offer can be completed.  So only the
+    ways of rivals are followed, each once: where keys may come in any order, in ascending order.
     Cost: as many states as the rivals have entries left.
     """
     todo, seen = [item], set()

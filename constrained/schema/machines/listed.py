@@ -1,9 +1,10 @@
-"""Many arrays or objects of an ``enum`` (or of a `oneOf` of constants) as one machine over those that are still possible.
+"""Many arrays or objects of an ``enum`` (or of a `oneOf` of constants) as one machine over those that are still
+possible.
 
-As machines of their own, 3,000 constants would be 3,000 readings of every text.  Here a position knows which constants agree with what has
-been read, so that it is deterministic: a key or a value leads to the constants that have it.
+As machines of their own, 3,000 constants would be 3,000 readings of every text.  Here a position knows which constants
+agree with what has been read, so that it is deterministic: a key or a value leads to the constants that have it.
 
-    Position ─ key ─► Keyed ─ text ─► Position ─ "," ─► …       a bracket inside goes down a `Frame`, the closing one up again
+    Position ─ key ─► Keyed ─ text ─► Position ─ "," ─► …   a bracket inside goes down a `Frame`, its end up again
 
 Constants that are read inside an array or object are not called, as the rest depends on them; only texts are.
 Cost: per position, 1 µs for each constant that is left; the positions of a generation leave ever fewer.
@@ -12,7 +13,7 @@ Tested in tests/test_schema_machines.py (rows of enums) and by tests/fuzz/schema
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -80,8 +81,10 @@ class _Place:
         found = self.below.get((step, kind))
         if found is None:
             spend(len(self.parts) // 4)
-            has: Callable[[Any], bool] = (lambda part: step in part) if type(step) is str else (lambda part: len(part) > step)  # type: ignore[operator]
-            inner = {at: part[step] for at, part in self.parts.items() if has(part)}
+            if isinstance(step, str):
+                inner = {at: part[step] for at, part in self.parts.items() if step in part}
+            else:
+                inner = {at: part[step] for at, part in self.parts.items() if len(part) > step}
             found = self.below[step, kind] = _Place({at: part for at, part in inner.items() if type(part) is kind})
         return found
 
@@ -104,7 +107,11 @@ class Frame:
     def __eq__(self, other: object) -> bool:
         one: object = self
         while isinstance(one, Frame) and isinstance(other, Frame) and one is not other:
-            if (one._hash, one.place, one.brackets) != (other._hash, other.place, other.brackets) or one.written != other.written:
+            if (one._hash, one.place, one.brackets) != (
+                other._hash,
+                other.place,
+                other.brackets,
+            ) or one.written != other.written:
                 return False
             one, other = one.parent, other.parent
         return one is other
@@ -127,7 +134,13 @@ class Listed:
         return self._opened(self._root, brackets, (1 << len(self._root.parts)) - 1, None)
 
     def _opened(self, place: _Place, brackets: int, left: Mask, parent: Frame | None) -> Position:
-        return Position(self, FIRST, self.marks.gap is not None, left, Frame(place, brackets, frozenset() if brackets == _OBJECT else 0, parent))
+        return Position(
+            self,
+            FIRST,
+            self.marks.gap is not None,
+            left,
+            Frame(place, brackets, frozenset() if brackets == _OBJECT else 0, parent),
+        )
 
     def next_keys(self, left: Mask, frame: Frame) -> dict[str, Mask]:
         """Return the keys that may come next, each with the constants that have it."""
@@ -148,23 +161,40 @@ class Listed:
         for at in _bits(left):
             kinds.add(frame.place.parts[at][step], 1 << at)
         spend(left.bit_count() + 20 * len(kinds.numbers))
-        calls: list[Call] = [(Bytes({None: marks.null, False: marks.false, True: marks.true}[word], END), self.after(mask, frame))
-                             for word, mask in kinds.words.items()]
+        calls: list[Call] = [
+            (Bytes({None: marks.null, False: marks.false, True: marks.true}[word], END), self.after(mask, frame))
+            for word, mask in kinds.words.items()
+        ]
         if kinds.texts:
             texts = tuple(sorted(kinds.texts))
-            calls.append((Text(marks.strings, LiteralSet(texts)), _Texts(self, frame, [kinds.texts[text] for text in texts])))
+            calls.append(
+                (Text(marks.strings, LiteralSet(texts)), _Texts(self, frame, [kinds.texts[text] for text in texts]))
+            )
         calls += self._numbers(kinds.numbers, frame)
         if kinds.arrays:
             place = frame.place.at(step, list)
-            calls += [(Bytes(brackets.opening, END), self._opened(place, index, kinds.arrays, frame)) for index, brackets in enumerate(marks.arrays)]
+            calls += [
+                (Bytes(brackets.opening, END), self._opened(place, index, kinds.arrays, frame))
+                for index, brackets in enumerate(marks.arrays)
+            ]
         if kinds.objects:
-            calls.append((Bytes(marks.objects.opening, END), self._opened(frame.place.at(step, dict), _OBJECT, kinds.objects, frame)))
+            calls.append(
+                (
+                    Bytes(marks.objects.opening, END),
+                    self._opened(frame.place.at(step, dict), _OBJECT, kinds.objects, frame),
+                )
+            )
         return calls
 
     def _numbers(self, numbers: dict[Fraction, Mask], frame: Frame) -> list[Call]:
         if len(numbers) <= _APART:
-            return [(Text(Surface.RAW, number_language((ranges.constant(number),), self.marks.numbers)), self.after(mask, frame))
-                    for number, mask in numbers.items()]
+            return [
+                (
+                    Text(Surface.RAW, number_language((ranges.constant(number),), self.marks.numbers)),
+                    self.after(mask, frame),
+                )
+                for number, mask in numbers.items()
+            ]
         language = number_language(tuple(map(ranges.constant, numbers)), self.marks.numbers)
         if isinstance(language, LiteralSet):
             spelled = {canonical_text(number): mask for number, mask in numbers.items()}
@@ -293,7 +323,12 @@ class Position(NamedTuple):
         closing = bool(done)
         if phase == AFTER:
             if more or (closing and brackets.trailing):
-                calls.append((marks.comma, self._replace(phase=NEXT, padded=False, left=self.left if brackets.trailing else more)))
+                calls.append(
+                    (
+                        marks.comma,
+                        self._replace(phase=NEXT, padded=False, left=self.left if brackets.trailing else more),
+                    )
+                )
             closing = closing and not (brackets.lonely and number == 1)
         else:
             calls += self._entries(more) if more else []

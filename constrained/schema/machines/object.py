@@ -1,15 +1,16 @@
 """Objects as machines over the set of properties already written: any order, no duplicates, no dead ends.
 
-A position is (which named keys are written, which other keys are, how many, which clauses are still open, which named keys are behind in
-schema order) and a phase:
+A position is (which named keys are written, which other keys are, how many, which clauses are still open, which named
+keys are behind in schema order) and a phase:
 
     FIRST ─ key ─► Entry ─ ":" value ─► AFTER ─ "," ─► NEXT ─ key ─► …          "}" where `closable`
 
-A key is offered only if the object can still be completed with it (`completable`).  The named keys are one `LiteralSet` whose bitmask
-excludes what may not come now; every other key is read by its cell's language and recorded, so that it cannot come twice.
+A key is offered only if the object can still be completed with it (`completable`).  The named keys are one `LiteralSet`
+whose bitmask excludes what may not come now; every other key is read by its cell's language and recorded, so that it
+cannot come twice.
 
-Clauses ("a is absent, or b has a value in C") are met by nondeterminism: where a value could meet one, there is an entry that demands it
-and one that does not.  `}` asks for what only the whole set can show.
+Clauses ("a is absent, or b has a value in C") are met by nondeterminism: where a value could meet one, there is an
+entry that demands it and one that does not.  `}` asks for what only the whole set can show.
 
 Cost: per position one `Edges` of at most 1 + cells + 2 calls, about 5 µs, whatever the number of named keys.
 """
@@ -48,7 +49,9 @@ class MemberValues(Protocol):
 
 
 class Cell(NamedTuple):
-    """Keys that are not named.  endless: infinitely many of them follow every prefix, so that no set of written keys uses them up."""
+    """Keys that are not named.  endless: infinitely many of them follow every prefix, so that no set of written keys
+    uses them up.
+    """
 
     language: Expr
     value: Conj
@@ -201,7 +204,7 @@ class ObjectMachine:
         """The pointer of the schema, for messages."""
         return pointer_of(self._conj)
 
-    # -- what depends on the values; computed when the object is entered ------------------------------------------------
+    # -- what depends on the values; computed when the object is entered -----------------------------------------------
 
     @cached_property
     def usable(self) -> int:
@@ -236,20 +239,38 @@ class ObjectMachine:
 
     @cached_property
     def table(self) -> ObjectTable | None:
-        """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the positions here."""
+        """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the
+        positions here.
+        """
         marks = self.punctuation
-        plain = not (self.clauses.all or self.values.ordered or marks.objects.trailing or marks.objects.leading) and all(cell.endless for cell in self.cells)
-        if not plain or isinstance(marks.keys.surface, MarkerSafe) or marks.keys.surface in (Surface.PYTHON_CANONICAL, Surface.RAW):
+        plain = not (
+            self.clauses.all or self.values.ordered or marks.objects.trailing or marks.objects.leading
+        ) and all(cell.endless for cell in self.cells)
+        if (
+            not plain
+            or isinstance(marks.keys.surface, MarkerSafe)
+            or marks.keys.surface in (Surface.PYTHON_CANONICAL, Surface.RAW)
+        ):
             return None
         conjs = (*self.conjs, *(cell.value for cell in self.cells))
         return ObjectTable(
-            self.names, self.required, self.usable, self.special, tuple([cell.language for cell in self.cells]),
+            self.names,
+            self.required,
+            self.usable,
+            self.special,
+            tuple([cell.language for cell in self.cells]),
             lambda which: self.values.state(conjs[which]),
-            tuple([None if cell.value else (marks, self.values.ordered) for cell in self.cells]), self.shape.min, self.shape.max,
-            marks.keys.surface, marks.comma, marks.keys.colon, marks.gap, marks.objects.closing,
+            tuple([None if cell.value else (marks, self.values.ordered) for cell in self.cells]),
+            self.shape.min,
+            self.shape.max,
+            marks.keys.surface,
+            marks.comma,
+            marks.keys.colon,
+            marks.gap,
+            marks.objects.closing,
         )
 
-    # -- predicates on the set written so far ---------------------------------------------------------------------------
+    # -- predicates on the set written so far --------------------------------------------------------------------------
 
     def ahead(self, at: Position) -> int:
         """Return the named keys that have not been written and still may be, as far as order and values say."""
@@ -257,7 +278,9 @@ class ObjectMachine:
         return left & self.ranks[1][at.rank] if self.values.ordered else left
 
     def closable(self, at: Position) -> bool:
-        return not self.required & ~at.written and at.size >= self.shape.min and (not at.clauses or self.clauses.met(at))
+        return (
+            not self.required & ~at.written and at.size >= self.shape.min and (not at.clauses or self.clauses.met(at))
+        )
 
     def completable(self, at: Position) -> bool:
         """Say whether some continuation closes the object."""
@@ -308,9 +331,13 @@ class ObjectMachine:
         """Return the cells of which a key may come now."""
         if not self._offers_other(at):
             return []
-        return [cell for cell in range(len(self.cells)) if any(self.other_options(at, cell)) and self._language(at, cell) is not None]
+        return [
+            cell
+            for cell in range(len(self.cells))
+            if any(self.other_options(at, cell)) and self._language(at, cell) is not None
+        ]
 
-    # -- keys -----------------------------------------------------------------------------------------------------------
+    # -- keys ----------------------------------------------------------------------------------------------------------
 
     def entries(self, at: Position, *, nearest: bool = False) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next key; nearest: of required ones only the first, if one is missing."""
@@ -336,7 +363,9 @@ class ObjectMachine:
         return cell.language if cell.endless else without_dead_ends(cell.language, self.special | at.others)
 
     def tells_from(self, used: int) -> int | None:
-        """Return how many bytes it takes to tell whether a key of a cell is one of those that are used; see `Dispatch.tells_from`."""
+        """Return how many bytes it takes to tell whether a key of a cell is one of those that are used; see
+        `Dispatch.tells_from`.
+        """
         numbers = [scarce_from(cell.language, used) for cell in self.cells if not cell.endless]
         characters = min((number for number in numbers if number is not None), default=None)
         return None if characters is None else 3 + characters  # behind colon, value and comma
@@ -354,13 +383,19 @@ class ObjectMachine:
         written = at.written | 1 << bit
         if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
             written |= ~self.ranks[1][rank] & ~self.clauses.touched & ((1 << len(self.names)) - 1)
-        after = Position(self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank)
-        return self._options(self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after)
+        after = Position(
+            self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank
+        )
+        return self._options(
+            self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after
+        )
 
     def other_options(self, at: Position, cell: int, text: str | None = None) -> Iterator[tuple[Conj, Position]]:
         others = at.others if text is None else at.others | {text}
         rank = len(self.names) if self.values.ordered else 0
-        after = Position(self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank)
+        after = Position(
+            self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank
+        )
         conj = self.cells[cell].value
         return self._options(self.clauses.other(cell, conj, after) if at.clauses else ((conj, 0),), after)
 

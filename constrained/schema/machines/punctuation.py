@@ -1,11 +1,11 @@
 """What a surface is: how values are punctuated.  The machines know nothing else about JSON or Python.
 
 A surface is a function from options to a `Punctuation` (`json`, `python`); a third one is one more file and its line in
-`SURFACES` of `embedding`.  Separators are machine states that are *called*, so that all objects and arrays of a process share them, and
-with them the masks inside them.
+`SURFACES` of `embedding`.  Separators are machine states that are *called*, so that all objects and arrays of a process
+share them, and with them the masks inside them.
 
-Whitespace: a run is bounded, because a model that may pad forever will.  The bound leaves room for 255 levels of ``indent=4``; nothing
-is gained by a larger one, and its size costs nothing (the run is a counter whose masks saturate).
+Whitespace: a run is bounded, because a model that may pad forever will.  The bound leaves room for 255 levels of
+``indent=4``; nothing is gained by a larger one, and its size costs nothing (the run is a counter whose masks saturate).
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, eq=False)  # PERF: a part of keys, and surfaces keep those that they make
 class Punctuation:
-    """How a surface writes values.  Compared by identity.  `gap` is a run of whitespace, at least one character; None: none is allowed."""
+    """How a surface writes values.  Compared by identity.  `gap` is a run of whitespace, at least one character; None:
+    none is allowed.
+    """
 
     null: bytes
     false: bytes
@@ -120,7 +122,8 @@ class Separators:
 def separators(
     whitespace: str, ranges: tuple[tuple[int, int], ...], colon: bytes, spaced_colon: bytes, longest: int = LONGEST_GAP
 ) -> Separators:
-    """Return the separators of a whitespace style; `ranges` are the characters of a gap, and `longest` is how many may stand in a row.
+    """Return the separators of a whitespace style; `ranges` are the characters of a gap, and `longest` is how many may
+    stand in a row.
 
     spaced_colon: how the canonical style writes a colon.
     """
@@ -137,8 +140,14 @@ def separators(
 
 
 def spelled(text: str, specials: Collection[str], then: State) -> State:
-    """Return the state that reads a text in which the names of special tokens are those tokens, and then another state."""
-    pieces = re.split("(" + "|".join(map(re.escape, sorted(specials, key=len, reverse=True))) + ")", text) if specials else [text]
+    """Return the state that reads a text in which the names of special tokens are those tokens, and then another
+    state.
+    """
+    pieces = (
+        re.split("(" + "|".join(map(re.escape, sorted(specials, key=len, reverse=True))) + ")", text)
+        if specials
+        else [text]
+    )
     for index in range(len(pieces) - 1, -1, -1):
         if pieces[index]:
             then = Token(pieces[index], then) if index % 2 else Bytes(pieces[index].encode(), then)
@@ -149,4 +158,8 @@ def check_spelling(spelling: str, avoid: tuple[str, ...]) -> None:
     if spelling not in SPELLINGS:
         raise SchemaError(f"unknown spelling {spelling!r}", instead=f"one of: {', '.join(SPELLINGS)}")
     if avoid and spelling == "any":
-        raise SchemaError("the spelling is 'any'", because="only canonical strings are spelled around texts to avoid", instead="spelling='canonical'")
+        raise SchemaError(
+            "the spelling is 'any'",
+            because="only canonical strings are spelled around texts to avoid",
+            instead="spelling='canonical'",
+        )

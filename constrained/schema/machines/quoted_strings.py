@@ -23,7 +23,9 @@ class Inner(NamedTuple):
 
 
 def string_between(quote: str, avoid: tuple[str, ...], language: Expr) -> State:
-    """Return the state that reads a string of a language between two special tokens; none of the texts to avoid is in it."""
+    """Return the state that reads a string of a language between two special tokens; none of the texts to avoid is in
+    it.
+    """
     listed = language.literal_set
     if listed is not None:
         texts = [text for text in listed.texts if text and not any(other in text for other in (quote, *avoid))]

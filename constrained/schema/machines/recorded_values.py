@@ -2,12 +2,12 @@
 
     text ── events (a bracket, a text, a word) ──► Built ── the last bracket ──► Whole: the value and its digest
 
-`Built` is a value under construction, and knows its *rivals*: the values written before that agree with it so far.  Most values leave
-all rivals behind with their first few characters; from there on nothing has to be compared.  Everything here is persistent: the states of
-a machine share what they have in common.
+`Built` is a value under construction, and knows its *rivals*: the values written before that agree with it so far.
+Most values leave all rivals behind with their first few characters; from there on nothing has to be compared.
+Everything here is persistent: the states of a machine share what they have in common.
 
-Two values are equal as JSON Schema says: 1 is 1.0 and 1e0 and not true, the order of keys and all spelling are nothing.  Equality is that
-of 128-bit digests, so that a state of 1,000 items is compared in constant time.
+Two values are equal as JSON Schema says: 1 is 1.0 and 1e0 and not true, the order of keys and all spelling are nothing.
+ Equality is that of 128-bit digests, so that a state of 1,000 items is compared in constant time.
 
 SPEC: JSON Schema core 2020-12 §4.2.2 (instance equality).  Tested in tests/test_unique_items.py against jsonschema.
 """
@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from constrained.schema.numeric.language import canonical_text
 
-Content: TypeAlias = Any  # of an atom: a str, a bool, None, a number's key; of an array: a tuple of nodes; of an object: a dict of nodes
+# of an atom: a str, a bool, None, a number's key; of an array: a tuple of nodes; of an object: a dict of nodes
+Content: TypeAlias = Any
 Node: TypeAlias = tuple[str, Content]  # (JSON type, content)
 Rival: TypeAlias = tuple[Node, Any]  # a container of an earlier value, and the rival that it is a part of
 
@@ -117,25 +118,63 @@ NONE = Earlier()
 class Built:
     """A container under construction, inside of others; never changed.
 
-    parts: its finished entries, newest first, as linked (entry, before).  key: of the value to come.  word: the letters of true, false or
-    null so far.  rivals: containers of earlier values that have the same entries so far, and lie where this one lies.
-    known: False once a text was read of which only the machine knows that it was none of the special ones; the value is then nobody's equal.
-    floor: in a search, the keys up to this one are behind.
+    parts: its finished entries, newest first, as linked (entry, before).  key: of the value to come.  word: the letters
+    of true, false or null so far.  rivals: containers of earlier values that have the same entries so far, and lie
+    where this one lies. known: False once a text was read of which only the machine knows that it was none of the
+    special ones; the value is then nobody's equal. floor: in a search, the keys up to this one are behind.
     """
 
-    __slots__ = ("count", "depth", "digest", "floor", "key", "kind", "known", "parent", "parts", "rivals", "size", "total", "word")
+    __slots__ = (
+        "count",
+        "depth",
+        "digest",
+        "floor",
+        "key",
+        "kind",
+        "known",
+        "parent",
+        "parts",
+        "rivals",
+        "size",
+        "total",
+        "word",
+    )
 
     def __init__(
-        self, parent: Built | None, kind: str, rivals: tuple[Rival, ...] | Earlier, *, count: int = 0, parts: Any = None, total: int = 0,
-        key: str | None = None, word: str = "", known: bool = True, size: int = 2, floor: str | None = None,
+        self,
+        parent: Built | None,
+        kind: str,
+        rivals: tuple[Rival, ...] | Earlier,
+        *,
+        count: int = 0,
+        parts: Any = None,
+        total: int = 0,
+        key: str | None = None,
+        word: str = "",
+        known: bool = True,
+        size: int = 2,
+        floor: str | None = None,
     ) -> None:
-        self.parent, self.kind, self.rivals, self.count, self.parts, self.total = parent, kind, rivals, count, parts, total
+        self.parent, self.kind, self.rivals, self.count, self.parts, self.total = (
+            parent,
+            kind,
+            rivals,
+            count,
+            parts,
+            total,
+        )
         self.key, self.word, self.known, self.size, self.floor = key, word, known, size, floor
         self.depth: int = parent.depth + 1 if parent is not None else 1
         above = parent.digest.to_bytes(16, "little") if parent is not None else b""
         self.digest: int = _digest(
-            above, kind.encode(), total.to_bytes(16, "little"), b"" if key is None else b"k" + key.encode("utf-8", "surrogatepass"), word.encode(),
-            b"?" * (not known), b"" if floor is None else b"f" + floor.encode("utf-8", "surrogatepass"))
+            above,
+            kind.encode(),
+            total.to_bytes(16, "little"),
+            b"" if key is None else b"k" + key.encode("utf-8", "surrogatepass"),
+            word.encode(),
+            b"?" * (not known),
+            b"" if floor is None else b"f" + floor.encode("utf-8", "surrogatepass"),
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or isinstance(other, Built) and self.digest == other.digest and self.depth == other.depth
@@ -159,7 +198,10 @@ class Built:
             written = self._keys()
             return frozenset(key for (_, content), _ in self.live_rivals() for key in content if key not in written)
         return frozenset(
-            node for rival in self.live_rivals() if (node := self._next(rival)) is not None and node[0] not in ("array", "object"))
+            node
+            for rival in self.live_rivals()
+            if (node := self._next(rival)) is not None and node[0] not in ("array", "object")
+        )
 
     def _keys(self) -> set[str]:
         found, at = set(), self.parts
@@ -176,13 +218,19 @@ class Built:
             return found
         return content[self.count] if self.count < len(content) else None
 
-    # -- events ---------------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
 
     def byte(self, byte: int) -> Built | Whole:
         """Read a byte between texts."""
         kind = _OPENING.get(byte)
         if kind is not None:
-            rivals = tuple([(node, rival) for rival in self.live_rivals() if (node := self._next(rival)) is not None and node[0] == kind])
+            rivals = tuple(
+                [
+                    (node, rival)
+                    for rival in self.live_rivals()
+                    if (node := self._next(rival)) is not None and node[0] == kind
+                ]
+            )
             return Built(self, kind, rivals if self.known else (), known=self.known)
         if byte in _CLOSING:
             return self._closed()
@@ -194,19 +242,27 @@ class Built:
         return self._but(word=word)
 
     def text(self, text: str | None, *, number: bool, searching: bool = False) -> Built | None:
-        """Read a text: a key, a string or a number; None: one that no rival has.  Return None for a key that a search leaves to others."""
+        """Read a text: a key, a string or a number; None: one that no rival has.  Return None for a key that a search
+        leaves to others.
+        """
         if text is None:
-            return Built(self.parent, self.kind, (), count=self.count + 1, known=False, key="" if self.expects_key else None)
+            return Built(
+                self.parent, self.kind, (), count=self.count + 1, known=False, key="" if self.expects_key else None
+            )
         if not self.expects_key:
             node: Node = ("number", number_key(text)) if number else ("string", text)
             return self._with(node, _digest_of_atom(node), len(text) + 2)
         if searching and self.floor is not None and text <= self.floor:
             return None
         rivals = tuple([rival for rival in self.live_rivals() if text in rival[0][1]])
-        return self._but(key=text, rivals=rivals, size=self.size + len(text) + 4, floor=text if searching else self.floor)
+        return self._but(
+            key=text, rivals=rivals, size=self.size + len(text) + 4, floor=text if searching else self.floor
+        )
 
     def _but(self, **changes: Any) -> Built:
-        fields = {name: getattr(self, name) for name in ("count", "parts", "total", "key", "word", "known", "size", "floor")}
+        fields = {
+            name: getattr(self, name) for name in ("count", "parts", "total", "key", "word", "known", "size", "floor")
+        }
         rivals = changes.pop("rivals", self.rivals)
         return Built(self.parent, self.kind, rivals, **{**fields, **changes})
 
@@ -221,8 +277,14 @@ class Built:
         else:
             total = _digest(self.total.to_bytes(16, "little"), written)
         return self._but(
-            count=self.count + 1, parts=((self.key, node), self.parts), total=total, key=None, word="", size=self.size + size + 2,
-            rivals=tuple(survivors) if self.known else ())
+            count=self.count + 1,
+            parts=((self.key, node), self.parts),
+            total=total,
+            key=None,
+            word="",
+            size=self.size + size + 2,
+            rivals=tuple(survivors) if self.known else (),
+        )
 
     def _closed(self) -> Built | Whole:
         """Return the container around this one with it as an entry, or the finished value."""
@@ -230,11 +292,19 @@ class Built:
         while at is not None:
             entry, at = at
             entries.append(entry)
-        content: Content = dict(reversed(entries)) if self.kind == "object" else tuple([node for _, node in reversed(entries)])
+        content: Content = (
+            dict(reversed(entries)) if self.kind == "object" else tuple([node for _, node in reversed(entries)])
+        )
         node: Node = (self.kind, content)
         digest = _digest(self.kind.encode(), self.total.to_bytes(16, "little"), self.count.to_bytes(8, "little"))
         if self.parent is None:
-            return Whole(node, digest, self.size, self.known, self.known and any(len(theirs) == self.count for (_, theirs), _ in self.live_rivals()))
+            return Whole(
+                node,
+                digest,
+                self.size,
+                self.known,
+                self.known and any(len(theirs) == self.count for (_, theirs), _ in self.live_rivals()),
+            )
         survivors = [up for (_, theirs), up in self.live_rivals() if len(theirs) == self.count]
         parent = self.parent
         if not self.known:

@@ -1,8 +1,9 @@
 """What is left of a text language when some texts are used up: keys that are written, items that must not come again.
 
-Cutting texts out gives a language of its own, with masks of its own.  As a rule that is not needed: the language stays as it is, shares
-its masks with all others, and a used text is refused at its end.  Only where nothing but used texts would go on must they be cut out
-before.  How many characters lead there (`scarce_from`) also says how much one token must read to tell whether a text was used.
+Cutting texts out gives a language of its own, with masks of its own.  As a rule that is not needed: the language stays
+as it is, shares its masks with all others, and a used text is refused at its end.  Only where nothing but used texts
+would go on must they be cut out before.  How many characters lead there (`scarce_from`) also says how much one token
+must read to tell whether a text was used.
 """
 
 from __future__ import annotations
@@ -81,11 +82,13 @@ def _behind(language: Expr, text: str) -> Expr:
 
 
 def scarce_from(language: Expr, few: int) -> int | None:
-    """Return the least number of characters behind which there can be `few` texts or fewer, None if there are more behind any number.
+    """Return the least number of characters behind which there can be `few` texts or fewer, None if there are more
+    behind any number.
 
     It is exact for languages of few states, and otherwise less.
     """
-    return None if language is ANY_TEXT else _scarce_from(language, (1 << few.bit_length()) - 1)  # rounded up to be found again
+    # rounded up to be found again
+    return None if language is ANY_TEXT else _scarce_from(language, (1 << few.bit_length()) - 1)
 
 
 @cached(4096)
@@ -94,7 +97,11 @@ def _scarce_from(language: Expr, few: int) -> int | None:
     for depth in range(_MOST_STATES):
         if any(_may_be_few(state, few) for state in level):
             return depth
-        level = [target for target in dict.fromkeys(target for state in level for _, _, target in state.edges()) if target not in seen]
+        level = [
+            target
+            for target in dict.fromkeys(target for state in level for _, _, target in state.edges())
+            if target not in seen
+        ]
         seen.update(level)
         if not level:
             return None

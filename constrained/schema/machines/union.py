@@ -1,9 +1,11 @@
 """Many object shapes read together: one machine over the positions in all of them that agree with what has been read.
 
-A union of n shapes is otherwise n readings of every key and value, each with its edges and its masks.  Here the shapes that offer a key are
-found by the key, and those that ask for a constant (the tag of a tagged union) by its text: behind it, few are left.
+A union of n shapes is otherwise n readings of every key and value, each with its edges and its masks.  Here the shapes
+that offer a key are found by the key, and those that ask for a constant (the tag of a tagged union) by its text: behind
+it, few are left.
 
-    Union ─ key ─► Entered ─ ":" ─► Told ─ text ─► Union ─ "," ─► …       with one shape left: its own `machine_object.Position`
+    Union ─ key ─► Entered ─ ":" ─► Told ─ text ─► Union ─ "," ─► …
+                                                                      with one shape left: its own `object.Position`
 
 A key that no shape names is read by each of the cells' languages; a text of two of them is read twice.
 Cost: per position, some 10 µs for each shape that is left.
@@ -59,7 +61,9 @@ class _Home:
         """Return which of all names some of a machine's are."""
         if machine not in self._places:
             spend(1 + len(machine.names) // 8)
-            self._places[machine] = None if machine.names == self.names else [self.index[name] for name in machine.names]
+            self._places[machine] = (
+                None if machine.names == self.names else [self.index[name] for name in machine.names]
+            )
         places = self._places[machine]
         return names if places is None else sum(1 << places[bit] for bit in bits(names))
 
@@ -80,7 +84,9 @@ class _Home:
         return found
 
     def tags(self, conj: Conj) -> list[tuple[bool, Any]] | None:
-        """Return the few texts (False) or numbers (True) that a conjunction allows, None if they are not few or there is more."""
+        """Return the few texts (False) or numbers (True) that a conjunction allows, None if they are not few or there
+        is more.
+        """
         known = self._tags.get(conj, ...)
         if known is ...:
             known = self._tags[conj] = self._tags_of(conj)
@@ -90,9 +96,15 @@ class _Home:
         found = of_conj(conj)
         if found is None or isinstance(found[0], (list, dict)) or type(found[0]) is str:
             value = self.values.value(conj) if conj else None
-            plain = value is not None and not (value.null or value.booleans or value.numbers or value.arrays or value.objects)
+            plain = value is not None and not (
+                value.null or value.booleans or value.numbers or value.arrays or value.objects
+            )
             few = value.strings.literal_set if value is not None and plain and value.strings is not NEVER else None
-            return [(False, text) for text in few.texts] if few is not None and len(few.texts) <= _FEW_TEXTS and not few.excluded else None
+            return (
+                [(False, text) for text in few.texts]
+                if few is not None and len(few.texts) <= _FEW_TEXTS and not few.excluded
+                else None
+            )
         return None if found[0] is None or type(found[0]) is bool else [(True, exact(found[0]))]
 
 
@@ -135,7 +147,11 @@ class Union:
         closing = any(part.machine.closable(part) for part in self.parts)
         if first.phase == AFTER:
             going = [part for part in self.parts if part.machine.continues(part)]
-            behind = [part for part in self.parts if part in going or part.machine.closable(part)] if marks.objects.trailing else going
+            behind = (
+                [part for part in self.parts if part in going or part.machine.closable(part)]
+                if marks.objects.trailing
+                else going
+            )
             if behind:
                 calls.append((marks.comma, joined(home, [part._replace(phase=NEXT, padded=False) for part in behind])))
         else:
@@ -171,7 +187,9 @@ class Union:
 class _Named(Dispatch):
     """What follows a key that some shape names."""
 
-    def __init__(self, home: _Home, named: list[tuple[Position, int]], cells: dict[Expr, list[tuple[Position, int]]]) -> None:
+    def __init__(
+        self, home: _Home, named: list[tuple[Position, int]], cells: dict[Expr, list[tuple[Position, int]]]
+    ) -> None:
         self._home, self._named, self._cells = home, named, cells
 
     def after(self, label: int) -> State | None:
@@ -216,7 +234,9 @@ def entered(home: _Home, options: list[Option]) -> State | None:
 
 
 class Entered:
-    """A key has been read; the separator and one of several values follow.  Compared by identity: it is made once for each key."""
+    """A key has been read; the separator and one of several values follow.  Compared by identity: it is made once for
+    each key.
+    """
 
     def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[Position, ...]], ...]) -> None:
         self._home, self._options = home, options
@@ -254,7 +274,11 @@ class Told:
             spend(20 * len(numbers))
             language = number_language(tuple(map(constant, numbers)), marks.numbers)
             spelled = {canonical_text(number): parts for number, parts in numbers.items()}
-            after = _Texts(home, [spelled[text] for text in language.texts]) if isinstance(language, LiteralSet) else _Numbers(home, spelled)
+            after = (
+                _Texts(home, [spelled[text] for text in language.texts])
+                if isinstance(language, LiteralSet)
+                else _Numbers(home, spelled)
+            )
             calls.append((Text(Surface.RAW, language), after))
         return Edges(calls=tuple(calls))
 

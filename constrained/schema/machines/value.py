@@ -1,9 +1,10 @@
 """From conjunctions to machine states: the value machine, one per schema and surface.
 
-A value state is a union of type machines.  Whatever starts with a byte of its own is one state with byte edges (``{``, ``[``, ``t``…);
-strings and numbers are calls of shared text states.  Nothing is normalised before a generation gets to it, and nothing is kept here but
-one start state per conjunction: positions inside objects and arrays are compared by content, and live in the kernels that met them.
-The machines of `reading.interning` are those of the process, see `common_values`.
+A value state is a union of type machines.  Whatever starts with a byte of its own is one state with byte edges (``{``,
+``[``, ``t``…); strings and numbers are calls of shared text states.  Nothing is normalised before a generation gets to
+it, and nothing is kept here but one start state per conjunction: positions inside objects and arrays are compared by
+content, and live in the kernels that met them. The machines of `reading.interning` are those of the process, see
+`common_values`.
 
     Values.state(conj) ──► Text | Bytes | Choice ──"{"──► machine_object   ──"["──► machine_array
 """
@@ -85,7 +86,9 @@ class Values:
         return choice(self.alternatives(self.value(conj), conj))
 
     def _leaf_state(self, conj: Conj) -> State:
-        """As `state`, of a conjunction that was a leaf a moment ago: another one may stand for it by now, as caches may be emptied."""
+        """As `state`, of a conjunction that was a leaf a moment ago: another one may stand for it by now, as caches may
+        be emptied.
+        """
         state = self._states.get(conj)
         if state is None:
             charge(_STATE)
@@ -93,11 +96,15 @@ class Values:
         return state
 
     def object_written_as(self, outer: Punctuation, conj: Conj) -> State:
-        """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are as ever."""
+        """Return the state that reads an object in a punctuation of its own, such as keyword arguments; its values are
+        as ever.
+        """
         return Bytes(outer.objects.opening, self.opened_object(self.value(conj).objects, outer, conj))
 
     def alternatives(self, value: Value, conj: Conj = ALWAYS) -> list[State]:
-        """Return one state per type, and per spelling of a type that starts with another byte; conj: what the value was made of, for messages."""
+        """Return one state per type, and per spelling of a type that starts with another byte; conj: what the value was
+        made of, for messages.
+        """
         marks = self.punctuation
         found: list[State] = []
         if value.objects:
@@ -121,12 +128,17 @@ class Values:
 
     def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:
         """Return the state after the opening bracket of an object; conj: what it was made of, for messages."""
-        listed, others = constants(shapes) if len(shapes) >= WORTH_IT and punctuation is self.punctuation else ([], shapes)
+        listed, others = (
+            constants(shapes) if len(shapes) >= WORTH_IT and punctuation is self.punctuation else ([], shapes)
+        )
         machines = [ObjectMachine(self, shape, punctuation, conj) for shape in others]
         found: list[State] = []
         if len(machines) >= MOST_APART and punctuation is self.punctuation:
             together = [machine for machine in machines if joinable(machine)]
-            found, machines = [union(self, together)] if together else [], [machine for machine in machines if not joinable(machine)]
+            found, machines = (
+                [union(self, together)] if together else [],
+                [machine for machine in machines if not joinable(machine)],
+            )
         found += [machine.start for machine in machines]
         return choice([*found, Listed(self, listed, conj).start()] if listed else found)
 

@@ -1,8 +1,8 @@
 """The answers of the normalisation to "which values of this type?", worked off request by request.
 
-`scalars_of` and `drafts_of` answer for conjunctions.  Schemas nested in place to any depth are walked by a stack of generators (see
-`requests`); a schema without operations, the common case, is answered directly.  `surely_never` looks a few levels down for a
-contradiction, so that alternatives that cannot be are dropped before they multiply.
+`scalars_of` and `drafts_of` answer for conjunctions.  Schemas nested in place to any depth are walked by a stack of
+generators (see `requests`); a schema without operations, the common case, is answered directly.  `surely_never` looks a
+few levels down for a contradiction, so that alternatives that cannot be are dropped before they multiply.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def scalars_of(conj: Conj) -> Scalars:
             found = found & _solve(Request(literal, SCALAR))
         return found
     spend(4 + len(literals) // 2)
-    # PERF: the conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their beginnings.
+    # PERF: the conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their
+    # beginnings.
     begun: dict[Literal, Any] = literals[0].node.document.memo.setdefault("begun", {})
     known: Scalars | None = None
     for literal in literals:
@@ -61,7 +62,9 @@ def drafts_of(conj: Conj, type_: int) -> Drafts:
     """Return the arrays (or the objects) that belong to a conjunction, as a union of drafts."""
     combination = _COMBINATIONS[type_]
     found: Drafts = (combination.domain.full,)
-    for literal in ordered(conj):
+    literals = ordered(conj)
+    spend(len(literals) + len(literals) // 2)
+    for literal in literals:
         found = combination.conjoin(found, _solve(Request(literal, type_)), literal.node)
     return found
 
@@ -121,7 +124,9 @@ _PENDING = object()
 
 
 def _direct(request: Request) -> Any:
-    """Return the answer for a positive schema without operations, None otherwise: the common case needs no generator."""
+    """Return the answer for a positive schema without operations, None otherwise: the common case needs no
+    generator.
+    """
     literal, type_, mode = request
     plan = plan_of(literal.node)
     if literal.positive and (plan.plain or not plan.types & type_):
@@ -207,7 +212,11 @@ def _tags(conj: Conj) -> Tags | None:
     if found is None or type(found[0]) is str:
         return _texts(conj)
     (value,) = found
-    return None if isinstance(value, (list, dict)) else frozenset({value if value is None or type(value) is bool else (exact(value),)})
+    return (
+        None
+        if isinstance(value, (list, dict))
+        else frozenset({value if value is None or type(value) is bool else (exact(value),)})
+    )
 
 
 _COMBINATIONS = {

@@ -1,13 +1,15 @@
 """Conjunction, union and complement of drafts: the boolean part of the normalisation of arrays and objects.
 
-A signed schema becomes a union of drafts.  The complement of a schema is the union of the complements of its keywords; `oneOf` is "this
-one and none of the others", where "none of the others" is left out as soon as the two are seen to be disjoint, which is what keeps a
-tagged union of n members at n alternatives.  A union of drafts that each say one small thing ("a is absent", "some item is …") is
-joined into one clause, which is what keeps conjunctions of unions from multiplying out.
+A signed schema becomes a union of drafts.  The complement of a schema is the union of the complements of its keywords;
+`oneOf` is "this one and none of the others", where "none of the others" is left out as soon as the two are seen to be
+disjoint, which is what keeps a tagged union of n members at n alternatives.  A union of drafts that each say one small
+thing ("a is absent", "some item is …") is joined into one clause, which is what keeps conjunctions of unions from
+multiplying out.
 
-Annotations: `unevaluatedProperties` asks which keywords *held*, so its operands are taken apart further.  In mode `SOME` each alternative
-claims some set of subschemas that do hold, which is enough for "all other keys are in C", because a larger claim only weakens it; in
-mode `EXACT`, for the complement, the alternatives say of every contributing subschema whether it holds.
+Annotations: `unevaluatedProperties` asks which keywords *held*, so its operands are taken apart further.  In mode
+`SOME` each alternative claims some set of subschemas that do hold, which is enough for "all other keys are in C",
+because a larger claim only weakens it; in mode `EXACT`, for the complement, the alternatives say of every contributing
+subschema whether it holds.
 """
 
 from __future__ import annotations
@@ -124,7 +126,9 @@ class Combination:
         return MOST_MEMBERS if self.type == OBJECT else MOST_ALTERNATIVES
 
     def _check(self, found: list[Draft] | Drafts, node: Node, most: int = MOST_ALTERNATIVES) -> int:
-        """Refuse too many alternatives, and return from how many on to look again; of constants there may be any number, see `machines.listed`."""
+        """Refuse too many alternatives, and return from how many on to look again; of constants there may be any
+        number, see `machines.listed`.
+        """
         if len(found) > most:
             spend(len(found) * 2)
             if sum([self.domain.constant(draft) is None for draft in found]) > most:
@@ -153,12 +157,16 @@ class Combination:
         return tuple(replace(draft, seen=seen_items, seen_items=()) for draft in narrowed if draft is not None)
 
     def _operation(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
-        """Return what an operation allows; it is only asked where `beside` holds, what the other keywords of its schema say."""
+        """Return what an operation allows; it is only asked where `beside` holds, what the other keywords of its schema
+        say.
+        """
         operands = operation.operands
         kind = operation.kind
         if kind is Kind.ALL:
             found: Drafts = (self.domain.full,)
-            together, others = (yield from by_key(operands, self._ask, self.tags)) if self.type == OBJECT else ([], list(operands))
+            together, others = (
+                (yield from by_key(operands, self._ask, self.tags)) if self.type == OBJECT else ([], list(operands))
+            )
             for same in together:
                 found = self.conjoin(found, (yield from self._switched(same, node, mode, beside)), node)
             for operand in others:
@@ -199,7 +207,9 @@ class Combination:
         return tuple(found)
 
     def _exactly_one(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
-        """Return "this one and none of the others" for each operand; an other that is disjoint where `beside` holds needs no mention."""
+        """Return "this one and none of the others" for each operand; an other that is disjoint where `beside` holds
+        needs no mention.
+        """
         operands = operation.operands
         annotated, plain = [], []
         for operand in operands:
@@ -215,8 +225,15 @@ class Combination:
             for operand in operands:
                 contrary.append((yield from self._ask_not(operand)))
             if all(len(part) == 1 for part in contrary):
+                spend(len(operands) ** 2 >> 1)  # each member names what all others ask for
                 without = all_but(contrary, (self.domain.full,), partial(self.conjoin, node=node))
-                return tuple([draft for index, own in enumerate(annotated) for draft in self.conjoin(own, without((index,)), node)])
+                return tuple(
+                    [
+                        draft
+                        for index, own in enumerate(annotated)
+                        for draft in self.conjoin(own, without((index,)), node)
+                    ]
+                )
         bound = self._most_members
         for index, own in enumerate(annotated):
             for draft in own:
@@ -237,12 +254,19 @@ class Combination:
         if self.type != OBJECT or len(members) < _MANY or not members[0] or len(rivals[0]) < len(members) - 1:
             return False
         spend(len(members))
-        met = [other for other in members[1:] if not all(self.domain.disjoint(members[0][0], draft, self.never) for draft in other)]
+        met = [
+            other
+            for other in members[1:]
+            if not all(self.domain.disjoint(members[0][0], draft, self.never) for draft in other)
+        ]
         return 2 * len(met) > len(members)
 
     def _rivals(self, members: list[Drafts]) -> list[list[int]]:
         """Return, for each member of a union, the others that may meet it."""
-        if len(members) >= _MANY and self.domain.constant(members[0][0] if members[0] else self.domain.full) is not None:
+        if (
+            len(members) >= _MANY
+            and self.domain.constant(members[0][0] if members[0] else self.domain.full) is not None
+        ):
             found = constant_rivals([map(self.domain.constant, member) for member in members])
             if found is not None:
                 return found
@@ -307,7 +331,9 @@ class Combination:
             for operation in plan.operations:
                 if operation.types & self.type:
                     try:
-                        found = self.conjoin(found, (yield from self._operation(operation, node, Mode.EXACT, own)), node)
+                        found = self.conjoin(
+                            found, (yield from self._operation(operation, node, Mode.EXACT, own)), node
+                        )
                     except (LimitExceeded, UnsupportedSchema) as error:
                         raise at_keyword(error, node, operation.keyword) from None
             parts.append(tuple(self._some_unseen(draft, unevaluated) for draft in found))
@@ -317,7 +343,9 @@ class Combination:
         """Return the draft with some key (item) that nothing has evaluated outside `conj`."""
         (outside,) = denials(conj)
         if self.type == OBJECT:
-            return replace(draft, seen=objects.FULL.seen, clauses=(*draft.clauses, frozenset({HasIn(~draft.seen, outside)})))
+            return replace(
+                draft, seen=objects.FULL.seen, clauses=(*draft.clauses, frozenset({HasIn(~draft.seen, outside)}))
+            )
         for part in draft.seen_items:
             outside = both(outside, next(iter(denials(part)), NOTHING))
         clause = frozenset() if draft.seen is None else frozenset({ItemFrom(draft.seen, outside)})
@@ -355,7 +383,9 @@ class Combination:
 
 def _too_many(node: Node, most: int) -> UnsupportedSchema:
     return UnsupportedSchema(
-        "cannot compile a combination of schemas", where=node.pointer, because=f"it has more than {most:,} alternatives",
+        "cannot compile a combination of schemas",
+        where=node.pointer,
+        because=f"it has more than {most:,} alternatives",
         instead='give the members of "oneOf" a required property with "const" that tells them apart',
     )
 

@@ -50,11 +50,16 @@ def _scalar_operation(operation: Operation, node: Node) -> Steps:
 
 
 def _some_and_several(parts: list[Scalars], *, overlaps: bool) -> tuple[Scalars, Scalars]:
-    """Return the values in some part, and those in two or more if asked; joined by halves, so that n constants cost n log n."""
+    """Return the values in some part, and those in two or more if asked; joined by halves, so that n constants cost n
+    log n.
+    """
     joined = [(part, NO_SCALARS) for part in parts]
     while len(joined) > 1:
         spend(4 * len(joined))
         halves = zip(joined[::2], joined[1::2], strict=False)
         rest = joined[-1:] if len(joined) % 2 else []
-        joined = [(one | other, twice | again | (one & other) if overlaps else NO_SCALARS) for (one, twice), (other, again) in halves] + rest
+        joined = [
+            (one | other, twice | again | (one & other) if overlaps else NO_SCALARS)
+            for (one, twice), (other, again) in halves
+        ] + rest
     return joined[0] if joined else (NO_SCALARS, NO_SCALARS)

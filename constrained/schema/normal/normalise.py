@@ -1,8 +1,10 @@
-"""`normalise`: from a conjunction of signed subschemas to the values that it allows, and `is_never`: whether there are any.
+"""`normalise`: from a conjunction of signed subschemas to the values that it allows, and `is_never`: whether there are
+any.
 
-Lazy: a conjunction is looked at when somebody asks, and its children stay conjunctions, so recursion costs nothing.  Exact: every shape
-that is returned has a value.  Whether it has is a least fixpoint (a value is finite, so an object that requires itself for ever does not
-exist), computed over the conjunctions that a shape cannot do without; see `satisfiability.shapes`.
+Lazy: a conjunction is looked at when somebody asks, and its children stay conjunctions, so recursion costs nothing.
+Exact: every shape that is returned has a value.  Whether it has is a least fixpoint (a value is finite, so an object
+that requires itself for ever does not exist), computed over the conjunctions that a shape cannot do without; see
+`satisfiability.shapes`.
 
 Threads: one document is normalised by one thread at a time, under its lock; finished answers are shared.
 Bounds: `combine.MOST_ALTERNATIVES` shapes per conjunction; beyond it UnsupportedSchema names the subschema.
@@ -39,7 +41,8 @@ def normalise(conj: Conj) -> Value:
     """Return the values that belong to a conjunction.
 
     Cost: tens of microseconds for a plain schema, once; then a dictionary lookup.
-    Raises: UnsupportedSchema, LimitExceeded: it cannot be done exactly within bounds; SchemaError: a schema applies itself in place.
+    Raises: UnsupportedSchema, LimitExceeded: it cannot be done exactly within bounds; SchemaError: a schema applies
+    itself in place.
     """
     if not conj:
         return ANYTHING
@@ -94,8 +97,12 @@ def _raw(conj: Conj) -> Value:
                 return found
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
     found = memo[key] = Value(
-        scalars.null, scalars.booleans, scalars.numbers, scalars.strings.expr() if scalars.strings else NEVER,
-        _array_shapes(conj, _is_nothing) if types & ARRAY else (), _object_shapes(conj, _is_nothing) if types & OBJECT else (),
+        scalars.null,
+        scalars.booleans,
+        scalars.numbers,
+        scalars.strings.expr() if scalars.strings else NEVER,
+        _array_shapes(conj, _is_nothing) if types & ARRAY else (),
+        _object_shapes(conj, _is_nothing) if types & OBJECT else (),
     )
     return found
 
@@ -114,7 +121,9 @@ def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
 
 def _object_shapes(conj: Conj, never: Never) -> tuple[ObjectShape, ...]:
     node = ordered(conj)[0].node
-    found = [shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, node, never)) is not None]
+    found = [
+        shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, node, never)) is not None
+    ]
     return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 
@@ -160,7 +169,9 @@ def _has_value(conj: Conj, ask: Ask, settle: Ask) -> bool:
         return True
     if True in [is_live_object(shape, settle if shape.clauses else ask) for shape in raw.objects]:
         return True
-    return True in [is_live_array(shape, settle if shape.clauses or shape.counts else ask, _distinct) for shape in raw.arrays]
+    return True in [
+        is_live_array(shape, settle if shape.clauses or shape.counts else ask, _distinct) for shape in raw.arrays
+    ]
 
 
 def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
@@ -180,15 +191,17 @@ def _decide(conj: Conj, document: Document) -> bool:
     """Return whether a conjunction has a value, and settle all that this depends on.
 
     Every question of a shape is asked, also where one answer decides, so that no child is missed.
-    Invariant: `waiting[c]` are the conjunctions whose last answer asked for c; an answer is revised when c turns out to be live.
-    What is still open when nothing is left to do has no finite value: the least fixpoint.
-    Searches (`settle`) look for an answer first that nobody has looked for yet: without it, they would try everything in vain.
+    Invariant: `waiting[c]` are the conjunctions whose last answer asked for c; an answer is revised when c turns out to
+    be live. What is still open when nothing is left to do has no finite value: the least fixpoint.
+    Searches (`settle`) look for an answer first that nobody has looked for yet: without it, they would try everything
+    in vain.
     """
     live = document.live
     waiting: dict[Conj, dict[Conj, None]] = {}
     todo, queued = [conj], {conj}
     tried: set[Conj] = set()
-    again: dict[Conj, None] = {}  # to be looked at again when nothing else is left, as many answers change little by little
+    # to be looked at again when nothing else is left, as many answers change little by little
+    again: dict[Conj, None] = {}
     asked: list[list[Conj]] = []  # by the evaluations under way, the innermost last
 
     def ask(child: Conj) -> bool:

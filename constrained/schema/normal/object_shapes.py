@@ -1,4 +1,6 @@
-"""From a draft to an `ObjectShape`: every name decided, the other keys cut into disjoint cells, the clauses simplified."""
+"""From a draft to an `ObjectShape`: every name decided, the other keys cut into disjoint cells, the clauses
+simplified.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ _LONGEST_BEGINNING = 40  # characters
 def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
     """Return the draft as a shape; None if it is seen to be empty.
 
-    Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are live.
+    Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are
+    live.
     """
     if draft.min > MOST_COUNTED:  # as the complement of a `maxProperties` that no object reaches: no text is so long
         return None
@@ -55,7 +58,11 @@ def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
         if simplified is None:
             return None
         clauses = simplified
-    if any(named[key] == NOTHING for key in required) or draft.max is not None and draft.max < max(draft.min, len(required)):
+    if (
+        any(named[key] == NOTHING for key in required)
+        or draft.max is not None
+        and draft.max < max(draft.min, len(required))
+    ):
         return None
     return ObjectShape(tuple(named.items()), frozenset(required), cells, draft.min, draft.max, tuple(clauses))
 
@@ -69,7 +76,11 @@ def _names(draft: ObjectDraft) -> dict[str, None]:
         for part in clause:
             if isinstance(part, HasIn):
                 names.update(dict.fromkeys(sorted(part.keys.names - names.keys())))
-        names.update(dict.fromkeys(sorted({part.key for part in clause if isinstance(part, (HasNamed, Absent, Present))} - names.keys())))
+        names.update(
+            dict.fromkeys(
+                sorted({part.key for part in clause if isinstance(part, (HasNamed, Absent, Present))} - names.keys())
+            )
+        )
     return names
 
 
@@ -82,7 +93,12 @@ def _cells(draft: ObjectDraft, names: dict[str, None], node: Node) -> tuple[Cell
             cuts.append((keys, conj))
         elif keys.outside:
             everywhere = both(everywhere, conj)
-    cuts += [(part.keys, ALWAYS) for clause in draft.clauses for part in clause if isinstance(part, HasIn) and part.keys.languages]
+    cuts += [
+        (part.keys, ALWAYS)
+        for clause in draft.clauses
+        for part in clause
+        if isinstance(part, HasIn) and part.keys.languages
+    ]
     if not cuts:
         return ((ANY_TEXT, everywhere),) if everywhere != NOTHING else (), []
     cells = []
@@ -103,7 +119,9 @@ def _cells(draft: ObjectDraft, names: dict[str, None], node: Node) -> tuple[Cell
             texts = listed(language, len(names) + _SPELLED_OUT + draft.min + len(draft.clauses))
             small += [text for text in texts or () if text not in names]
     if not small:
-        cells = [cell for cell in cells if cell[0] is ANY_TEXT or not regex.is_finite(cell[0]) or _has_other(cell[0], names)]
+        cells = [
+            cell for cell in cells if cell[0] is ANY_TEXT or not regex.is_finite(cell[0]) or _has_other(cell[0], names)
+        ]
     return tuple(cells), small
 
 
@@ -177,7 +195,9 @@ def _spelled(clause: frozenset[Obligation | HasIn], names: dict[str, None], cell
             continue
         found.update(HasNamed(name, part.value) if part.value else Present(name) for name in names if name in part.keys)
         others = part.keys.others()
-        if others is not NEVER and any(others is ANY_TEXT or not regex.is_empty(regex.intersect(cell, others)) for cell, _ in cells):
+        if others is not NEVER and any(
+            others is ANY_TEXT or not regex.is_empty(regex.intersect(cell, others)) for cell, _ in cells
+        ):
             found.add(HasOther(others, part.value))
     return frozenset(found)
 
@@ -185,7 +205,9 @@ def _spelled(clause: frozenset[Obligation | HasIn], names: dict[str, None], cell
 def _simplify(
     clauses: list[Clause], named: dict[str, Conj], required: dict[str, None], cells: Cells, never: Never,
 ) -> list[Clause] | None:
-    """Narrow `named` and `required` by the clauses that have one way left; return the other clauses, None if one has none."""
+    """Narrow `named` and `required` by the clauses that have one way left; return the other clauses, None if one has
+    none.
+    """
     changed = True
     while changed:
         changed = False
@@ -205,7 +227,9 @@ def _simplify(
     return clauses
 
 
-def _open(clause: Clause, named: dict[str, Conj], required: dict[str, None], cells: Cells, never: Never) -> Clause | None:
+def _open(
+    clause: Clause, named: dict[str, Conj], required: dict[str, None], cells: Cells, never: Never
+) -> Clause | None:
     """Return the obligations that can still hold; None if one of them holds anyway."""
     found: set[Obligation] = set()
     for part in clause:

@@ -1,6 +1,7 @@
 """The questions of the normalisation, and how a step asks one.
 
-A step is a generator: it yields requests and is sent their answers, so that schemas nested in place to any depth need no recursion.
+A step is a generator: it yields requests and is sent their answers, so that schemas nested in place to any depth need
+no recursion.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Conditionals on the value of one property, read as one: a list of ``if``/``then`` on a tag, or a chain of ``else`` that asks for it.
+"""Conditionals on the value of one property, read as one: a list of ``if``/``then`` on a tag, or a chain of ``else``
+that asks for it.
 
     {"if": {"properties": {"kind": {"const": "a"}}}, "then": A}  ─┐         kind is "a": A    kind is "b": B
     {"if": {"properties": {"kind": {"const": "b"}}}, "then": B}  ─┴─►       any other kind: -    no kind: A and B
 
-One at a time, n conditionals are conjoined in n² steps on conjunctions of up to n conditions.  Together they are one alternative for each set
-of values that no condition tells apart, one for all other values, and one for objects without the property, under which conditions
-that do not require it hold.
+One at a time, n conditionals are conjoined in n² steps on conjunctions of up to n conditions.  Together they are one
+alternative for each set of values that no condition tells apart, one for all other values, and one for objects without
+the property, under which conditions that do not require it hold.
 
 Tested in tests/test_schema_unions.py: the same verdicts as one at a time.
 """
@@ -56,7 +57,9 @@ class Switch(NamedTuple):
 Taken: TypeAlias = dict[int, Case]  # by number of the switch: the case that holds; of the others, none does
 
 
-def by_key(operands: Sequence[Conj], ask: Ask, tags: TagsOf) -> Generator[Request, Any, tuple[list[list[Switch]], list[Conj]]]:
+def by_key(
+    operands: Sequence[Conj], ask: Ask, tags: TagsOf
+) -> Generator[Request, Any, tuple[list[list[Switch]], list[Conj]]]:
     """Sort the operands of a conjunction into conditionals that are best read together, by key, and others."""
     found: dict[str, list[tuple[Switch, Conj]]] = {}
     others: list[Conj] = []
@@ -123,11 +126,20 @@ def _conditional(operand: Conj) -> Operation | None:
 
 
 def _case(condition: Conj, then: Conj, drafts: Drafts, tags: TagsOf) -> tuple[str, Case] | None:
-    """Return the key that a condition asks for and the case, if the condition is about the value of one key, which is one of a few."""
+    """Return the key that a condition asks for and the case, if the condition is about the value of one key, which is
+    one of a few.
+    """
     if len(drafts) != 1:
         return None
     (draft,) = drafts
-    if len(draft.named) != 1 or draft.regions or draft.min or draft.max is not None or draft.clauses or not draft.required.keys() <= draft.named.keys():
+    if (
+        len(draft.named) != 1
+        or draft.regions
+        or draft.min
+        or draft.max is not None
+        or draft.clauses
+        or not draft.required.keys() <= draft.named.keys()
+    ):
         return None
     ((key, value),) = draft.named.items()
     found = tags(value) if len(value) == 1 else None
@@ -135,7 +147,9 @@ def _case(condition: Conj, then: Conj, drafts: Drafts, tags: TagsOf) -> tuple[st
 
 
 def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectDraft, Taken]]:
-    """Yield disjoint sets of objects, which are all, and the cases that hold in each.  Invariant: the switches have one key."""
+    """Yield disjoint sets of objects, which are all, and the cases that hold in each.  Invariant: the switches have one
+    key.
+    """
     key = switches[0].key
     homes: dict[Hashable, list[tuple[int, int]]] = {}
     for number, switch in enumerate(switches):
@@ -148,7 +162,12 @@ def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectDraft, Taken]]:
         value: Conj = ALWAYS
         for case in held:
             value = both(value, case.value)
-        beside = {place: None for tag in frozenset.intersection(*(case.tags for case in held)) for place in homes[tag] if place not in inside}
+        beside = {
+            place: None
+            for tag in frozenset.intersection(*(case.tags for case in held))
+            for place in homes[tag]
+            if place not in inside
+        }
         spend(4 + 4 * len(beside))
         for number, at in beside:
             value = _without(value, switches[number].cases[at])
@@ -161,7 +180,9 @@ def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectDraft, Taken]]:
         for case in switch.cases:
             value = _without(value, case)
     yield ObjectDraft({key: value}, required={key: None}), {}
-    absent = {number: case for number, switch in enumerate(switches) for case in reversed(switch.cases) if case.optional}
+    absent = {
+        number: case for number, switch in enumerate(switches) for case in reversed(switch.cases) if case.optional
+    }
     yield ObjectDraft({key: NOTHING}), absent
 
 
@@ -169,8 +190,12 @@ def _without(value: Conj, case: Case) -> Conj:
     return both(value, *denials(case.value))
 
 
-def all_but(parts: Sequence[Drafts], full: Drafts, conjoin: Callable[[Drafts, Drafts], Drafts]) -> Callable[[Collection[int]], Drafts]:
-    """Return what gives the conjunction of all parts but some; if each part is one draft, of all but one in two steps."""
+def all_but(
+    parts: Sequence[Drafts], full: Drafts, conjoin: Callable[[Drafts, Drafts], Drafts]
+) -> Callable[[Collection[int]], Drafts]:
+    """Return what gives the conjunction of all parts but some; if each part is one draft, of all but one in two
+    steps.
+    """
     before, behind = [full], [full]  # of the first so many parts, and of the last
     if all(len(part) == 1 for part in parts):
         for part, last in zip(parts, reversed(parts), strict=True):

@@ -2,8 +2,8 @@
 
     ExponentStart ─ "+" | "-" | nothing ─► Digits ─ digit ─► Digits …
 
-Every state is live: some integer of the interval starts with the digits read so far.  Where the interval has no upper end, all
-values past the lower end are one state.  Tested through tests/test_numbers.py.
+Every state is live: some integer of the interval starts with the digits read so far.  Where the interval has no upper
+end, all values past the lower end are one state.  Tested through tests/test_numbers.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Interned:
         return edges  # which another thread may have forgotten by now
 
     def targets(self) -> Iterable[tuple[str, Language | None]]:
-        """Return the state after each character, in ascending order of characters; none where a class has `edges` of its own."""
+        """Return the state after each character, in ascending order of characters; none where a class has `edges` of
+        its own.
+        """
         return ()
 
     def mask_key(self, horizon: int) -> Hashable:
@@ -74,8 +76,8 @@ def joined(targets: Iterable[tuple[str, Language | None]]) -> tuple[Edge, ...]:
 class Digits(Interned):
     """The digits of an exponent x with low <= x <= high, its sign read; leading zeros are free.
 
-    value: what the digits say so far, None before the first; at or past `low` it stands for all such values where high is None.
-    gap: the last character was an underscore.
+    value: what the digits say so far, None before the first; at or past `low` it stands for all such values where high
+    is None. gap: the last character was an underscore.
     """
 
     __slots__ = ("low", "high", "value", "spelling", "gap")

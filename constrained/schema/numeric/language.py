@@ -1,16 +1,19 @@
-"""Number texts as a `Language`: exact by value, in every spelling of a surface or in the one that a writer would choose.
+"""Number texts as a `Language`: exact by value, in every spelling of a surface or in the one that a writer would
+choose.
 
-A state knows what the digits so far mean to the set of numbers (see `magnitudes`): the comparison with each bound, the position of
-the point, trailing zeros and the mantissa modulo the divisors; whatever a set does not ask about is left out of the state, so that
-a number without bounds needs ten states and 0 … 10^18 some dozens.  After "e" the condition is an interval of integers.
+A state knows what the digits so far mean to the set of numbers (see `magnitudes`): the comparison with each bound, the
+position of the point, trailing zeros and the mantissa modulo the divisors; whatever a set does not ask about is left
+out of the state, so that a number without bounds needs ten states and 0 … 10^18 some dozens.  After "e" the condition
+is an interval of integers.
 
     Start ─ "-" ─► Start ─ 1-9 ─► WHOLE ─ "." ─► POINT ─ digit ─► FRACTION ─ "e" ─► ExponentStart
                      └── "0" ─► ZERO ──┘
 
-Spellings: "1.0", "100e-2" and "1" are one number, so `integer` allows all three unless the spelling is canonical.  -0 is 0.
-Left out for Python: "+1", hexadecimal, octal and binary literals, leading zeros ("01.5"), complex numbers, parentheses.
-Refused: a table compiled per range up front (a bound of 300 digits, or multipleOf: 1000003, would cost before it is used).
-Tested in tests/test_numbers.py against `Fraction` over all short texts.  Source: ours.
+Spellings: "1.0", "100e-2" and "1" are one number, so `integer` allows all three unless the spelling is canonical.  -0
+is 0. Left out for Python: "+1", hexadecimal, octal and binary literals, leading zeros ("01.5"), complex numbers,
+parentheses.
+Refused: a table compiled per range up front (a bound of 300 digits, or multipleOf: 1000003, would cost before it is
+used). Tested in tests/test_numbers.py against `Fraction` over all short texts.  Source: ours.
 """
 
 from __future__ import annotations
@@ -45,17 +48,23 @@ class NumberTexts(Interned):
 
 
 @cached(1 << 12)
-def number_language(ranges: tuple[NumberRange, ...], spelling: Spelling, without: frozenset[Fraction] = frozenset()) -> Language:
+def number_language(
+    ranges: tuple[NumberRange, ...], spelling: Spelling, without: frozenset[Fraction] = frozenset()
+) -> Language:
     """Return the texts of the numbers that lie in one of the ranges and are not in `without`.
 
     Invariant: there are such numbers.
 
     >>> start = number_language((NumberRange(integer=True, low=Fraction(1), high=Fraction(12)),), CANONICAL_NUMBERS)
-    >>> [(chr(low), chr(high)) for low, high, _ in start.edges()], [chr(low) for low, _, _ in start.edges()[0][2].edges()]
+    >>> after = start.edges()[0][2]
+    >>> [(chr(low), chr(high)) for low, high, _ in start.edges()], [chr(low) for low, _, _ in after.edges()]
     ([('1', '1'), ('2', '9')], ['0', '2'])
     """
     starts: dict[Language, None] = {}
-    listed = frozenset(numbers.low for numbers in ranges if numbers.low is not None and numbers.low == numbers.high) - without
+    listed = (
+        frozenset(numbers.low for numbers in ranges if numbers.low is not None and numbers.low == numbers.high)
+        - without
+    )
     if listed:
         starts[_listed(listed, spelling)] = None
     for numbers in ranges:
@@ -92,7 +101,9 @@ def _listed(values: frozenset[Fraction], spelling: Spelling) -> Language:
     readers = []
     for sign in (1, -1):
         side = [value * sign for value in values if value * sign >= 0]
-        readers.append(Reader(everything, spelling, plain=False, negative=sign < 0, points=Points(side)) if side else None)
+        readers.append(
+            Reader(everything, spelling, plain=False, negative=sign < 0, points=Points(side)) if side else None
+        )
     return Start(*readers)
 
 

@@ -1,15 +1,16 @@
 """Which magnitudes a number range holds, asked from the digits that have been read so far.
 
-A magnitude is ``0.d1 d2 d3 … × 10^point`` with d1 > 0; its digits come before its scale (an exponent may follow any mantissa), so each
-condition is split into a part on the digits and a part on the scale:
+A magnitude is ``0.d1 d2 d3 … × 10^point`` with d1 > 0; its digits come before its scale (an exponent may follow any
+mantissa), so each condition is split into a part on the digits and a part on the scale:
 
 - a bound: compare digits with the bound's digits; the outcome moves the smallest (largest) allowed scale by one;
-- "a multiple of q": write q = odd · 2^two · 5^five with `odd` prime to 10 and the mantissa as m · 10^unit with m not divisible by 10.
-  Then q divides exactly when odd divides m and unit >= max(two - v2(m), five - v5(m)): a lower limit on the scale, read off m mod `modulus`;
+- "a multiple of q": write q = odd · 2^two · 5^five with `odd` prime to 10 and the mantissa as m · 10^unit with m not
+  divisible by 10. Then q divides exactly when odd divides m and unit >= max(two - v2(m), five - v5(m)): a lower limit
+  on the scale, read off m mod `modulus`;
 - "not a multiple of q": odd does not divide m, or that limit is missed: an upper limit.
 
-So for given digits the allowed exponents are one interval, which keeps the number machines small.  Everything is exact integers and
-fractions.  Tested exhaustively against `Fraction` in tests/test_numbers.py.  Source: ours.
+So for given digits the allowed exponents are one interval, which keeps the number machines small.  Everything is exact
+integers and fractions.  Tested exhaustively against `Fraction` in tests/test_numbers.py.  Source: ours.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class Divisor:
         return self.odd * (1 << twos) * int(5**fives)
 
     def unit(self, mantissa: int) -> int | None:
-        """Return the least k such that mantissa · 10^k is a multiple, None if there is none; mantissa may be reduced by `modulus`."""
+        """Return the least k such that mantissa · 10^k is a multiple, None if there is none; mantissa may be reduced by
+        `modulus`.
+        """
         if mantissa % self.odd:
             return None
         twos = _valuation(mantissa, 2, self.two - self.five)
@@ -136,14 +139,19 @@ class Magnitudes:
         self.holes = tuple(_divisor(hole) for hole in holes)
         self.low = bound(low, low_open) if low is not None and low > 0 else None
         self.high = bound(high, high_open) if high is not None and high > 0 else None
-        inside = (low is None or low < 0 or (low == 0 and not low_open)) and (high is None or high > 0 or (high == 0 and not high_open))
+        inside = (low is None or low < 0 or (low == 0 and not low_open)) and (
+            high is None or high > 0 or (high == 0 and not high_open)
+        )
         self.zero = inside and not holes and Fraction(0) not in left_out
         self.modulus = lcm(*(d.modulus for d in self.holes), self.step.modulus if self.step else 1)
         self.whole_modulus = lcm(*(d.step.numerator for d in self.holes), self.step.step.numerator if self.step else 1)
         reaches = high is None or high > 0
         self.endless = reaches and self.high is None and (self.step is None or self._outside_holes(self.step.step))
         self.positive = self.endless or (
-            reaches and self.high is not None and self.meets(Fraction(0), self.high.value, left_open=True, right_open=False))
+            reaches
+            and self.high is not None
+            and self.meets(Fraction(0), self.high.value, left_open=True, right_open=False)
+        )
 
     def _outside_holes(self, value: Fraction) -> bool:
         return all((value / hole.step).denominator != 1 for hole in self.holes)
@@ -160,12 +168,13 @@ class Magnitudes:
         above = self.low is None or self.low.point + (not self.reaches_low(low)) <= point
         return above and (self.high is None or point <= self.high.point - (not self.keeps_high(high)))
 
-    # -- the scale of a finished mantissa -------------------------------------------------------------------------------
+    # -- the scale of a finished mantissa ------------------------------------------------------------------------------
 
     def exponents(self, low: int, high: int, point: int, unit: int, residue: int) -> Interval | None:
         """Return the e for which the mantissa times 10^e belongs to the set, None if there is none.
 
-        low, high: outcomes of the comparisons; the mantissa is 0.digits × 10^point = m × 10^unit, residue = m mod `modulus`.
+        low, high: outcomes of the comparisons; the mantissa is 0.digits × 10^point = m × 10^unit, residue = m mod
+        `modulus`.
         """
         least: int | None = None
         most: int | None = None
@@ -193,7 +202,7 @@ class Magnitudes:
         assert self.high is not None
         return status != ABOVE and not (status == len(self.high.digits) and self.high.open)
 
-    # -- which continuations exist --------------------------------------------------------------------------------------
+    # -- which continuations exist -------------------------------------------------------------------------------------
 
     def continues(self, digits: str, least: int | None, most: int | None, *, left_open: bool = False) -> bool:
         """Say whether some member is 0.digits… × 10^point for a point in least..most.
@@ -247,7 +256,8 @@ class Magnitudes:
         at = -(-left // step)
         if at * step == left and (left_open or at == 0):
             at += 1
-        # PERF: the number 1 + k·lcm is outside every hole, and gaps between such numbers are short (Jacobsthal's function)
+        # PERF: the number 1 + k·lcm is outside every hole, and gaps between such numbers are short (Jacobsthal's
+        # function)
         while (value := at * step) < right or (value == right and not right_open):
             spend_nearby(2 + 2 * len(self.holes))
             if self._admits(value):
@@ -280,7 +290,11 @@ def _least_point(value: Fraction) -> int:
     return len(_text(value.numerator)) - len(_text(value.denominator))
 
 
-def magnitudes(numbers: NumberRange, left_out: frozenset[Fraction] = frozenset(), *, negative: bool) -> Magnitudes | None:
+def magnitudes(
+    numbers: NumberRange, left_out: frozenset[Fraction] = frozenset(), *, negative: bool
+) -> Magnitudes | None:
     """Return the magnitudes of one sign without some numbers, None if there is none left."""
-    found = Magnitudes(numbers, frozenset(abs(value) for value in left_out if not value or (value < 0) == negative), negative=negative)
+    found = Magnitudes(
+        numbers, frozenset(abs(value) for value in left_out if not value or (value < 0) == negative), negative=negative
+    )
     return found if found.zero or found.positive else None

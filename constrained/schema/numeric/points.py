@@ -1,7 +1,9 @@
-"""Finitely many magnitudes, asked from the digits that have been read so far: the members of an enum, or the values to leave out.
+"""Finitely many magnitudes, asked from the digits that have been read so far: the members of an enum, or the values to
+leave out.
 
-Magnitudes are grouped by their digits without zeros at either end, sorted as texts.  Those that can still come are a slice of that
-list, since a text with zeros appended keeps its place in the order: 10,000 numbers cost a few binary searches per digit.
+Magnitudes are grouped by their digits without zeros at either end, sorted as texts.  Those that can still come are a
+slice of that list, since a text with zeros appended keeps its place in the order: 10,000 numbers cost a few binary
+searches per digit.
 """
 
 from __future__ import annotations
@@ -36,10 +38,14 @@ class Points:
         >>> points.digits, points.slice("10"), points.slice("11")
         (['1', '101', '11'], (0, 2), (2, 3))
         """
-        return bisect_left(self.digits, prefix.rstrip("0")), bisect_left(self.digits, prefix[:-1] + chr(ord(prefix[-1]) + 1))
+        return bisect_left(self.digits, prefix.rstrip("0")), bisect_left(
+            self.digits, prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        )
 
     def exponents(self, prefix: str, start: int, point: int) -> tuple[int, ...]:
-        """Return the e for which 0.prefix × 10^(point + e) is one of the magnitudes; `start` is where the slice of the prefix starts."""
+        """Return the e for which 0.prefix × 10^(point + e) is one of the magnitudes; `start` is where the slice of the
+        prefix starts.
+        """
         if start < len(self.digits) and self.digits[start] == prefix.rstrip("0"):
             return tuple([place - point for place in self.places[start]])
         return ()

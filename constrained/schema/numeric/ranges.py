@@ -1,8 +1,8 @@
 """Sets of numbers as unions of `NumberRange`, closed under union, intersection and complement.
 
-All arithmetic is on exact fractions.  A number in a schema means its decimal text: the Python float 0.1 is 1/10 here, as in the JSON that
-it came from.  Ranges are kept in a normal form (bounds of whole numbers are whole and closed, one multiple at most, single numbers
-carry nothing else), so that sets of constants intersect as sets.
+All arithmetic is on exact fractions.  A number in a schema means its decimal text: the Python float 0.1 is 1/10 here,
+as in the JSON that it came from.  Ranges are kept in a normal form (bounds of whole numbers are whole and closed, one
+multiple at most, single numbers carry nothing else), so that sets of constants intersect as sets.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def contains(numbers: NumberRange, value: Fraction) -> bool:
         return False
     if numbers.integer is not None and numbers.integer != (value.denominator == 1):
         return False
-    return all(_divides(step, value) for step in numbers.multiples) and not any(_divides(step, value) for step in numbers.not_multiples)
+    return all(_divides(step, value) for step in numbers.multiples) and not any(
+        _divides(step, value) for step in numbers.not_multiples
+    )
 
 
 def _divides(step: Fraction, value: Fraction) -> bool:
@@ -83,7 +85,14 @@ def normal(numbers: NumberRange) -> NumberRange | None:
     if low is not None and high is not None and (low > high or low == high and (low_open or high_open)):
         return None
     found = NumberRange(
-        integer, low, low_open, high, high_open, () if step is None else (step,), tuple(sorted(set(numbers.not_multiples))))
+        integer,
+        low,
+        low_open,
+        high,
+        high_open,
+        () if step is None else (step,),
+        tuple(sorted(set(numbers.not_multiples))),
+    )
     if low is not None and low == high:
         return constant(low) if contains(found, low) else None
     return found if grid is None or _has_member(found, grid) else None
@@ -93,15 +102,19 @@ def _common(steps: Iterable[Fraction]) -> Fraction | None:
     """Return the step of the numbers that are multiples of every step."""
     common: Fraction | None = None
     for step in steps:
-        common = step if common is None else Fraction(lcm(common.numerator, step.numerator), gcd(common.denominator, step.denominator))
+        common = (
+            step
+            if common is None
+            else Fraction(lcm(common.numerator, step.numerator), gcd(common.denominator, step.denominator))
+        )
     return common
 
 
 def _has_member(numbers: NumberRange, grid: Fraction) -> bool:
     """Return whether some multiple of `grid` lies in the range; its closed bounds are on the grid.
 
-    A union of proper subgroups that leaves out the generator leaves out infinitely many members: without a bound on one side, or with
-    nothing left out, the generator decides.
+    A union of proper subgroups that leaves out the generator leaves out infinitely many members: without a bound on one
+    side, or with nothing left out, the generator decides.
     """
     left_out = [Fraction(1)] if numbers.integer is False else []
     left_out += numbers.not_multiples
@@ -146,14 +159,18 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
     return tuple(found)
 
 
-def _points_within(points: list[Fraction], known: set[Fraction], near: _Near, but: Collection[Fraction] = ()) -> list[NumberRange]:
+def _points_within(
+    points: list[Fraction], known: set[Fraction], near: _Near, but: Collection[Fraction] = ()
+) -> list[NumberRange]:
     """Return the points that are known or lie in some range, but for some of them."""
     singles = [(value, constant(value)) for value in points if value not in but]
     return [one for value, one in singles if value in known or any(contains(other, value) for other in near.to(one))]
 
 
 class _Near:
-    """Ranges in the order of their lower bounds, so that those that may meet another one are found without a look at all."""
+    """Ranges in the order of their lower bounds, so that those that may meet another one are found without a look at
+    all.
+    """
 
     def __init__(self, ranges: list[NumberRange]) -> None:
         self._few = len(ranges) < _FEW
@@ -171,7 +188,9 @@ class _Near:
         if self._few:
             spend(len(self._ranges))
             return [other for other in self._ranges if not _are_apart(one, other)]
-        at = len(self._ranges) if one.high is None else self._first + bisect_right(self._lows, one.high)  # type: ignore[type-var]
+        at = len(self._ranges)
+        if one.high is not None:
+            at = self._first + bisect_right(self._lows, one.high)  # type: ignore[type-var]
         found = []
         while at and (one.low is None or (reach := self._reach[at - 1]) is None or reach >= one.low):
             at -= 1

@@ -1,10 +1,12 @@
-"""The states of number texts: what the digits so far mean to a set of numbers.  See `language` for the drawing and the reasons.
+"""The states of number texts: what the digits so far mean to a set of numbers.  See `language` for the drawing and the
+reasons.
 
-A `Reader` interns the states of one sign of one set: two readings are one state if they differ only in what the set never asks about.
-Each state keeps one of its readings exactly, and computes from that; so what is shared can never be wrong in its details.
+A `Reader` interns the states of one sign of one set: two readings are one state if they differ only in what the set
+never asks about. Each state keeps one of its readings exactly, and computes from that; so what is shared can never be
+wrong in its details.
 
-Bounds: at MOST_STATES a reader forgets its states and what they lead to, and so does a union.  Whoever holds a state keeps it; what it
-leads to is made again.
+Bounds: at MOST_STATES a reader forgets its states and what they lead to, and so does a union.  Whoever holds a state
+keeps it; what it leads to is made again.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _ALL = (0, 0)  # the span before the first digit > 0, and where there are no poi
 
 
 class Key(NamedTuple):
-    """What has been read of a mantissa, as far as any set can ask; readings with equal reduced keys have equal continuations."""
+    """What has been read of a mantissa, as far as any set can ask; readings with equal reduced keys have equal
+    continuations.
+    """
 
     phase: int
     started: bool  # a digit > 0 has been read
@@ -44,12 +48,23 @@ class Reader:
     """The states of one sign of one set in one spelling.
 
     plain: integers without fraction and exponent, so that only the value of the digits counts.
-    points: numbers that the set leaves out, and `base` is the reader of the set with them; or, without a base, all there is (`language`
-    is then the set of all numbers, and the spelling is not canonical).
+    points: numbers that the set leaves out, and `base` is the reader of the set with them; or, without a base, all
+    there is (`language` is then the set of all numbers, and the spelling is not canonical).
     """
 
     __slots__ = (
-        "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain", "points", "spelling")
+        "_bounded",
+        "_divided",
+        "_furthest",
+        "_nearest",
+        "_states",
+        "base",
+        "negative",
+        "numbers",
+        "plain",
+        "points",
+        "spelling",
+    )
 
     def __init__(
         self, numbers: Magnitudes, spelling: Spelling, *, plain: bool, negative: bool, points: Points | None = None,
@@ -60,12 +75,14 @@ class Reader:
         self._states: dict[Key, Mantissa | None] = {}
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
-        # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are alike.
+        # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
+        # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2
         saturates = spelling.canonical and points is None
         self._furthest = past_low if saturates and numbers.high is None else None
         below_high = saturates and numbers.low is None and numbers.high is not None
-        self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None  # from here on, below the upper bound
+        # from here on, below the upper bound
+        self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None
 
     def state(self, key: Key, digits: str) -> Mantissa | None:
         """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
@@ -114,7 +131,9 @@ class Reader:
         return self.state(Key(POINT, False, 0, 0, 0, 0, 0, 0, True, _ALL, 0), "")
 
     def significant(self, key: Key, digits: str, digit: int) -> Mantissa | None:
-        """Return the state after one more digit that is not a leading zero; phase, point and fraction of the key count it already."""
+        """Return the state after one more digit that is not a leading zero; phase, point and fraction of the key count
+        it already.
+        """
         if not self.numbers.positive:
             return None
         numbers, residue, zeros = self.numbers, key.residue, key.zeros
@@ -146,7 +165,9 @@ class Reader:
 
 
 class Mantissa(Interned):
-    """A state before any exponent; `key` and `digits` (from the first one > 0) are those of one reading that leads here."""
+    """A state before any exponent; `key` and `digits` (from the first one > 0) are those of one reading that leads
+    here.
+    """
 
     __slots__ = ("reader", "key", "digits")
 
@@ -193,7 +214,7 @@ class Mantissa(Interned):
             return reader.significant(key, self.digits, digit)
         return reader.state(key._replace(point=key.point - 1), "")
 
-    # -- what may end here ----------------------------------------------------------------------------------------------
+    # -- what may end here ---------------------------------------------------------------------------------------------
 
     def _scales(self) -> tuple[Interval, ...]:
         """Return the exponents under which the digits so far are a member, as disjoint intervals."""
@@ -230,12 +251,13 @@ class Mantissa(Interned):
         starts = [start for interval in self._scales() if (start := exponent(interval, spelling)) is not None]
         return union(tuple(starts), {}) if starts else None
 
-    # -- liveness -------------------------------------------------------------------------------------------------------
+    # -- liveness ------------------------------------------------------------------------------------------------------
 
     def live(self) -> bool:
         """Say whether some text of the language starts with what led here.
 
-        Any mantissa may take any exponent, except in canonical spelling, where only one digit before the point goes with some.
+        Any mantissa may take any exponent, except in canonical spelling, where only one digit before the point goes
+        with some.
         """
         if self.accepts:
             return True
@@ -259,7 +281,9 @@ class Mantissa(Interned):
             return False
         if key.phase in (ZERO, POINT) and numbers.zero:
             return True  # "0.0"
-        return numbers.positive and numbers.meets(Fraction(0), Fraction(10) ** key.point, left_open=True, right_open=True)
+        return numbers.positive and numbers.meets(
+            Fraction(0), Fraction(10) ** key.point, left_open=True, right_open=True
+        )
 
     def _live_canonical(self) -> bool:
         numbers, key, digits = self.reader.numbers, self.key, self.digits
@@ -295,7 +319,9 @@ class Start(Interned):
 
 
 class Both(Interned):
-    """The union of several number languages: what each of them still allows.  Invariant: two members or more, interned."""
+    """The union of several number languages: what each of them still allows.  Invariant: two members or more,
+    interned.
+    """
 
     __slots__ = ("members", "goes_on", "_table")
 

@@ -1,4 +1,6 @@
-"""Why a schema allows no value: the innermost place that is needed and cannot be filled, and the keywords there that contradict each other."""
+"""Why a schema allows no value: the innermost place that is needed and cannot be filled, and the keywords there that
+contradict each other.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,16 @@ from constrained.schema.normal.normalise import is_never
 from constrained.schema.reading.nodes import NOTHING, Node, load
 from constrained.schema.values import Conj
 
-_NOTES = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description", "default", "examples", "$comment"})
+_NOTES = frozenset(
+    {"$schema", "$id", "$defs", "definitions", "title", "description", "default", "examples", "$comment"}
+)
 
 
 def conflict(conj: Conj) -> SchemaError:
     """Return the error that names what is wrong with a conjunction without values.
 
-    >>> str(conflict(load({"type": "object", "required": ["n"], "properties": {"n": {"minimum": 2, "maximum": 1, "type": "integer"}}})))
+    >>> n = {"minimum": 2, "maximum": 1, "type": "integer"}
+    >>> str(conflict(load({"type": "object", "required": ["n"], "properties": {"n": n}})))
     'schema allows no value at #/properties/n\\n  because: these keywords contradict each other: minimum, maximum, type'
     """
     if len(conj) != 1 or conj == NOTHING:
@@ -23,7 +28,11 @@ def conflict(conj: Conj) -> SchemaError:
     (literal,) = conj
     node = _innermost(literal.node)
     keywords = _needed(node)
-    because = f"these keywords contradict each other: {', '.join(keywords)}" if len(keywords) > 1 else f"no value satisfies {keywords[0]}"
+    because = (
+        f"these keywords contradict each other: {', '.join(keywords)}"
+        if len(keywords) > 1
+        else f"no value satisfies {keywords[0]}"
+    )
     return SchemaError("schema allows no value", where=node.pointer, because=because)
 
 
@@ -45,7 +54,9 @@ def _innermost(node: Node) -> Node:
 
 
 def _needed(node: Node) -> list[str]:
-    """Return keywords of a node, fewer and fewer as long as they still allow no value; all of them where references are involved."""
+    """Return keywords of a node, fewer and fewer as long as they still allow no value; all of them where references are
+    involved.
+    """
     schema: dict[str, Any] = {name: value for name, value in node.schema.items() if name not in _NOTES}
     if "$ref" in str(schema):
         return list(schema)

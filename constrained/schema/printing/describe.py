@@ -1,4 +1,6 @@
-"""A normalised schema as text, for people: what is enforced, after references, conjunctions and contradictions have been worked out."""
+"""A normalised schema as text, for people: what is enforced, after references, conjunctions and contradictions have
+been worked out.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def describe(conj: Conj) -> str:
     """Return a paragraph for the conjunction and one for each that it refers to.
 
     >>> from constrained.schema.reading.nodes import load
-    >>> print(describe(load({"properties": {"a": {"type": "integer", "minimum": 3}, "b": {"$ref": "#"}}, "type": "object"})))
+    >>> properties = {"a": {"type": "integer", "minimum": 3}, "b": {"$ref": "#"}}
+    >>> print(describe(load({"properties": properties, "type": "object"})))
     #:
       object
         a: integer >= 3
@@ -99,7 +102,9 @@ class _Description:
         for label, conj in parts:
             yield from (f"  {line}" for line in self._part(label, conj, level))
         for number in shape.counts:
-            yield from (f"  {line}" for line in self._part(f"{_count(number.min, number.max, 'item')} in", number.item, level))
+            yield from (
+                f"  {line}" for line in self._part(f"{_count(number.min, number.max, 'item')} in", number.item, level)
+            )
         yield from self._clauses(shape.clauses, level)
 
     def _object(self, shape: ObjectShape, level: int) -> Iterator[str]:
@@ -107,12 +112,17 @@ class _Description:
         yield f"object{bounds}"
         for key, conj in shape.named:
             if not is_never(conj):
-                yield from (f"  {line}" for line in self._part(f"{key} (required)" if key in shape.required else key, conj, level))
+                yield from (
+                    f"  {line}"
+                    for line in self._part(f"{key} (required)" if key in shape.required else key, conj, level)
+                )
         forbidden = [key for key, conj in shape.named if is_never(conj)]
         if forbidden and shape.cells:
             yield f"  never: {', '.join(forbidden)}"
         for language, conj in shape.cells:
-            label = "any other key" if language is ANY_TEXT else f"other keys matching {_pattern(pattern_text(language))}"
+            label = (
+                "any other key" if language is ANY_TEXT else f"other keys matching {_pattern(pattern_text(language))}"
+            )
             yield from (f"  {line}" for line in self._part(label, conj, level))
         if not shape.cells:
             yield "  no other key"
@@ -144,12 +154,19 @@ def _words(part: Obligation) -> str:
     if isinstance(part, HasNamed):
         return f"{part.key} is present"
     if isinstance(part, HasOther):
-        return "some other key" if part.keys is ANY_TEXT else f"some other key matching {_pattern(pattern_text(part.keys))}"
+        return (
+            "some other key"
+            if part.keys is ANY_TEXT
+            else f"some other key matching {_pattern(pattern_text(part.keys))}"
+        )
     return f"{part.key} is absent" if isinstance(part, Absent) else f"{part.key} is present"
 
 
 def _name(conj: Conj) -> str:
-    return " and ".join(("" if literal.positive else "not ") + literal.node.pointer for literal in ordered(conj)) or "any value"
+    return (
+        " and ".join(("" if literal.positive else "not ") + literal.node.pointer for literal in ordered(conj))
+        or "any value"
+    )
 
 
 def _scalars(value: Value) -> Iterator[str]:

@@ -2,7 +2,8 @@ r"""How one character of a text is written on each surface, as a Python regular 
 
     ways(Surface.JSON) ──► [Way('"', …)]      Way.spell(((0x61, 0x7A),)) ──► '(?:[a-z]|\\u00(?:6[1-9a-fA-F]|7[0-9aA]))'
 
-The engine has its own tables, because it reads bytes and not patterns; `tests/test_schema_lark.py` compares the two through Lark.
+The engine has its own tables, because it reads bytes and not patterns; `tests/test_schema_lark.py` compares the two
+through Lark.
 """
 
 from __future__ import annotations
@@ -22,7 +23,18 @@ _BEFORE_SURROGATES, _AFTER_SURROGATES = (0, 0xD7FF), (0xE000, 0x10FFFF)
 SCALARS: Ranges = (_BEFORE_SURROGATES, _AFTER_SURROGATES)
 _MANY = 50  # ranges
 _JSON_SHORT = {0x22: '"', 0x5C: "\\", 0x08: "b", 0x0C: "f", 0x0A: "n", 0x0D: "r", 0x09: "t"}
-_PYTHON_SHORT = {0x5C: "\\", 0x27: "'", 0x22: '"', 0x07: "a", 0x08: "b", 0x0C: "f", 0x0A: "n", 0x0D: "r", 0x09: "t", 0x0B: "v"}
+_PYTHON_SHORT = {
+    0x5C: "\\",
+    0x27: "'",
+    0x22: '"',
+    0x07: "a",
+    0x08: "b",
+    0x0C: "f",
+    0x0A: "n",
+    0x0D: "r",
+    0x09: "t",
+    0x0B: "v",
+}
 
 
 def clip(ranges: Ranges, low: int, high: int) -> Ranges:
@@ -68,7 +80,9 @@ def hexadecimal(low: int, high: int, digits: int, *, upper: bool) -> str:
     unit = 16 ** (digits - 1)
     if low % unit == 0 and (high + 1) % unit == 0:
         rest = _digit(0, 15, upper=upper)
-        return _digit(low // unit, high // unit, upper=upper) + (rest * (digits - 1) if digits < 3 else f"{rest}{{{digits - 1}}}")
+        return _digit(low // unit, high // unit, upper=upper) + (
+            rest * (digits - 1) if digits < 3 else f"{rest}{{{digits - 1}}}"
+        )
     parts = []
     first, last = low // unit, high // unit
     if first == last:
@@ -95,7 +109,8 @@ def _digit(low: int, high: int, *, upper: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def hexadecimals(ranges: Ranges, digits: int, *, upper: bool) -> str:
-    """Return a pattern of the numbers in some ranges in a fixed number of hexadecimal digits, no two alternatives of which begin alike.
+    """Return a pattern of the numbers in some ranges in a fixed number of hexadecimal digits, no two alternatives of
+    which begin alike.
 
     >>> hexadecimals(((0x07, 0x08), (0x17, 0x18), (0x20, 0x2F)), 2, upper=False)
     '(?:[0-1][7-8]|2[0-9a-f])'
@@ -103,7 +118,10 @@ def hexadecimals(ranges: Ranges, digits: int, *, upper: bool) -> str:
     unit = 16 ** (digits - 1)
     groups: dict[Ranges, list[int]] = {}
     for digit in range(16):
-        rest = tuple((low - digit * unit, high - digit * unit) for low, high in clip(ranges, digit * unit, (digit + 1) * unit - 1))
+        rest = tuple(
+            (low - digit * unit, high - digit * unit)
+            for low, high in clip(ranges, digit * unit, (digit + 1) * unit - 1)
+        )
         if rest:
             groups.setdefault(rest, []).append(digit)
     found = []
@@ -123,7 +141,9 @@ def fixed(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to write a text.  `hexes`: (letter, digits, which code points, upper case allowed) of each form of escape."""
+    """One way to write a text.  `hexes`: (letter, digits, which code points, upper case allowed) of each form of
+    escape.
+    """
 
     quote: str
     raw: Ranges
@@ -139,13 +159,23 @@ class Way:
         return hash((self.quote, self.markers, self.skipped, self.pairs, self.octal))
 
     def apart(self, ranges: Ranges) -> list[Ranges]:
-        """Return the ranges, where they are written as long classes in two parts: beyond ASCII they are the same nearly everywhere."""
-        return [part for part in (clip(ranges, 0, 0x7F), clip(ranges, 0x80, 0x10FFFF)) if part] if len(self.raw) > _MANY else [ranges]
+        """Return the ranges, where they are written as long classes in two parts: beyond ASCII they are the same nearly
+        everywhere.
+        """
+        return (
+            [part for part in (clip(ranges, 0, 0x7F), clip(ranges, 0x80, 0x10FFFF)) if part]
+            if len(self.raw) > _MANY
+            else [ranges]
+        )
 
     def loosely(self, ranges: Ranges) -> str:
         """Return a pattern of the spellings of the characters in the ranges, wherever markers are."""
         ends = {marker[-1] for marker in self.markers if clip(meet(self.raw, ranges), ord(marker[-1]), ord(marker[-1]))}
-        return f"(?:{'|'.join([self.spell(ranges), *(fixed(self.escape(ord(end))) for end in sorted(ends))])})" if ends else self.spell(ranges)
+        return (
+            f"(?:{'|'.join([self.spell(ranges), *(fixed(self.escape(ord(end))) for end in sorted(ends))])})"
+            if ends
+            else self.spell(ranges)
+        )
 
     def escape(self, point: int) -> str:
         """Return the escape of a character that need not be escaped."""
@@ -178,7 +208,9 @@ def _pair(low: int, high: int) -> str:
     first, last = low >> 10, high >> 10
 
     def escaped(a: int, b: int, c: int, d: int) -> str:
-        leading, trailing = (hexadecimal(base + x, base + y, 4, upper=True) for base, x, y in ((0xD800, a, b), (0xDC00, c, d)))
+        leading, trailing = (
+            hexadecimal(base + x, base + y, 4, upper=True) for base, x, y in ((0xD800, a, b), (0xDC00, c, d))
+        )
         return rf"\\u{leading}\\u{trailing}"
 
     if first == last:
@@ -226,19 +258,34 @@ def _json_canonical() -> tuple[Way, ...]:
 
 
 def _python() -> tuple[Way, ...]:
-    forms = tuple((letter, digits, clip(SCALARS, 0, 16**digits - 1), True) for letter, digits in (("x", 2), ("u", 4), ("U", 8)))
+    forms = tuple(
+        (letter, digits, clip(SCALARS, 0, 16**digits - 1), True) for letter, digits in (("x", 2), ("u", 4), ("U", 8))
+    )
     taken = ((0, 0), (0x0A, 0x0A), (0x0D, 0x0D))
     return tuple(
-        Way(quote, outside(tuple(sorted((*taken, (0x5C, 0x5C), (ord(quote), ord(quote)))))), dict(_PYTHON_SHORT), forms, octal=True,
-            skipped=r"(?:\\\n)*")
-        for quote in "'\"")
+        Way(
+            quote,
+            outside(tuple(sorted((*taken, (0x5C, 0x5C), (ord(quote), ord(quote)))))),
+            dict(_PYTHON_SHORT),
+            forms,
+            octal=True,
+            skipped=r"(?:\\\n)*",
+        )
+        for quote in "'\""
+    )
 
 
 def _python_canonical() -> tuple[Way, ...]:
     hidden = meet(outside(_printable()), outside(((9, 10), (13, 13))))
-    forms = (("x", 2, clip(hidden, 0, 0xFF), False), ("u", 4, clip(hidden, 0x100, 0xFFFF), False), ("U", 8, clip(hidden, 0x10000, 0x10FFFF), False))
+    forms = (
+        ("x", 2, clip(hidden, 0, 0xFF), False),
+        ("u", 4, clip(hidden, 0x100, 0xFFFF), False),
+        ("U", 8, clip(hidden, 0x10000, 0x10FFFF), False),
+    )
     short = {0x5C: "\\", 10: "n", 13: "r", 9: "t"}
-    quoted = {quote: meet(_printable(), outside(tuple(sorted(((0x5C, 0x5C), (ord(quote), ord(quote))))))) for quote in "'\""}
+    quoted = {
+        quote: meet(_printable(), outside(tuple(sorted(((0x5C, 0x5C), (ord(quote), ord(quote))))))) for quote in "'\""
+    }
     return Way("'", quoted["'"], {**short, 0x27: "'"}, forms), Way('"', quoted['"'], short, forms)
 
 

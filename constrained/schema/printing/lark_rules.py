@@ -1,14 +1,16 @@
 """The machine of a schema as Lark rules.
 
-Generic: a machine state becomes a rule, its edges alternatives, a call the callee before what follows it; a text becomes one terminal
-where its language is a counted class of characters, else a rule per state of its automaton.  So everything that has finitely many
-states is printed exactly.  Three things have not, or too many, and are printed with a comment that says so:
+Generic: a machine state becomes a rule, its edges alternatives, a call the callee before what follows it; a text
+becomes one terminal where its language is a counted class of characters, else a rule per state of its automaton.  So
+everything that has finitely many states is printed exactly.  Three things have not, or too many, and are printed with a
+comment that says so:
 
 - keys that are not named: that none comes twice is left out;
 - numbers in every spelling, unless all numbers are allowed: printed in canonical spelling;
 - strings with bounds: that they spell no marker is left out.
 
-Objects in any order have a state for each set of written keys.  Past `MOST_RULES` there is an error that names the remedy.
+Objects in any order have a state for each set of written keys.  Past `MOST_RULES` there is an error that names the
+remedy.
 """
 
 from __future__ import annotations
@@ -83,7 +85,10 @@ class Rules:
             spend(100)
             bodies[name] = list(dict.fromkeys(body()))
         placed = _put_in_place(bodies, self._prefix)
-        size = sum(3 + sum(1 + len(sequence) for sequence in alternatives) for alternatives in placed.values()) + sum(map(len, self._terminals)) // 8
+        size = (
+            sum(3 + sum(1 + len(sequence) for sequence in alternatives) for alternatives in placed.values())
+            + sum(map(len, self._terminals)) // 8
+        )
         if size > MOST_SYMBOLS:
             raise _too_large(f"{size:,} Lark symbols", f"more than {MOST_SYMBOLS:,} take a second or longer to read")
         rules = [f"{name}: " + "\n    | ".join(map(" ".join, alternatives)) for name, alternatives in placed.items()]
@@ -99,7 +104,7 @@ class Rules:
                 raise _too_large(f"more than {MOST_RULES:,} Lark rules", "that is too long to read")
         return known
 
-    # -- machine states -------------------------------------------------------------------------------------------------
+    # -- machine states ------------------------------------------------------------------------------------------------
 
     def _alternatives(self, state: State) -> list[_Sequence]:
         if isinstance(state, (Text, Bytes)):
@@ -118,13 +123,25 @@ class Rules:
     def _dispatched(self, callee: Text, after: Dispatch) -> list[_Sequence]:
         language = callee.language
         if isinstance(language, LiteralSet) and not after.records:
-            followed = ((label, after.after(label)) for label in range(len(language.texts)) if not language.excluded >> label & 1)
-            return [(self._literal(callee.surface, language.texts[label]), *self._reading(state)) for label, state in followed if state is not None]
+            followed = (
+                (label, after.after(label))
+                for label in range(len(language.texts))
+                if not language.excluded >> label & 1
+            )
+            return [
+                (self._literal(callee.surface, language.texts[label]), *self._reading(state))
+                for label, state in followed
+                if state is not None
+            ]
         self._notes[_REPEATS] = None
         found: list[_Sequence] = []
         if isinstance(language, Expr) and after.special:
             apart = {text: after.after_text(text) for text in sorted(after.special) if matches(language, text)}
-            found = [(self._literal(callee.surface, text), *self._reading(state)) for text, state in apart.items() if state is not None]
+            found = [
+                (self._literal(callee.surface, text), *self._reading(state))
+                for text, state in apart.items()
+                if state is not None
+            ]
             rest = cut(language, list(apart))
             if rest is None:
                 return found
@@ -132,12 +149,16 @@ class Rules:
         state = after.after_text(None)
         if state is None:
             raise GrammarError(
-                "cannot print the schema as Lark", because="under uniqueItems, which numbers may follow depends on the values of those before",
-                instead="the schema without uniqueItems, or items that are texts")
+                "cannot print the schema as Lark",
+                because="under uniqueItems, which numbers may follow depends on the values of those before",
+                instead="the schema without uniqueItems, or items that are texts",
+            )
         return [*found, (*self._reading(Text(callee.surface, language)), *self._reading(state))]
 
     def _reading(self, state: State, fixed: bytes = b"") -> _Sequence:
-        """Return the symbols that read `fixed` and then what a state reads: fixed bytes in place, everything else by name."""
+        """Return the symbols that read `fixed` and then what a state reads: fixed bytes in place, everything else by
+        name.
+        """
         while isinstance(state, Bytes):
             fixed, state = fixed + state.data, state.then
         first = (_Fixed.of(fixed.decode()),) if fixed else ()
@@ -148,7 +169,7 @@ class Rules:
         rule = state
         return (*first, self._name(rule, lambda: self._alternatives(rule)))
 
-    # -- texts ----------------------------------------------------------------------------------------------------------
+    # -- texts ---------------------------------------------------------------------------------------------------------
 
     def _text(self, text: Text) -> _Sequence:
         language = text.language
@@ -174,22 +195,40 @@ class Rules:
         """Return the rule of the rest of a text and its closing quote."""
         def body() -> list[_Sequence]:
             found: list[_Sequence] = [
-                (self._pattern(part), self._spelled(way, target)) for target, ranges in _by_target(language) for part in _parts(way, ranges)]
+                (self._pattern(part), self._spelled(way, target))
+                for target, ranges in _by_target(language)
+                for part in _parts(way, ranges)
+            ]
             if not language.accepts:
                 return found
-            return [*found, (self._pattern(way.skipped + way.quote),) if way.skipped else (_Fixed.of(way.quote),) if way.quote else ()]
+            return [
+                *found,
+                (self._pattern(way.skipped + way.quote),)
+                if way.skipped
+                else (_Fixed.of(way.quote),)
+                if way.quote
+                else (),
+            ]
 
         return self._name((way, language), body)
 
     def _counted(self, way: Way, language: Language) -> _Sequence | None:
-        """Return a terminal, or one between quotes, if the language is a repeated class of characters that the way writes in one piece."""
+        """Return a terminal, or one between quotes, if the language is a repeated class of characters that the way
+        writes in one piece.
+        """
         if not isinstance(language, Expr) or language.counted is None:
             return None
         char, least, most = language.counted
         ranges = tuple((low, high) for low, high, _ in char.edges())
         if not way.quote and least == 0:
             return None
-        count = "*" if (least, most) == (0, None) else "" if (least, most) == (1, 1) else f"{{{least},{'' if most is None else most}}}"
+        count = (
+            "*"
+            if (least, most) == (0, None)
+            else ""
+            if (least, most) == (1, 1)
+            else f"{{{least},{'' if most is None else most}}}"
+        )
         if way.markers and count == "*":
             return None
         if way.markers:
@@ -198,7 +237,11 @@ class Rules:
         if len(spelled) > _LONG and not way.skipped and way.quote:
             names, quote = [self._pattern(way.loosely(part)) for part in way.apart(ranges)], _Fixed.of(way.quote)
             name = names[0] if len(names) == 1 else f"({' | '.join(names)})"
-            return (quote, f"{name}~{least}..{most}" if most is not None else f"{name}~{least} {name}*" if least else f"{name}*", quote)
+            return (
+                quote,
+                f"{name}~{least}..{most}" if most is not None else f"{name}~{least} {name}*" if least else f"{name}*",
+                quote,
+            )
         char_pattern = f"(?:{spelled})" if way.skipped else spelled
         return (self._pattern(f"{way.quote}{char_pattern}{count}{way.skipped}{way.quote}"),)
 
@@ -219,7 +262,10 @@ class Rules:
             return _Fixed.of(spelled[0] + inner + spelled[-1])
         if surface in _WRITERS:
             return _Fixed.of(_WRITERS[surface](text))
-        options = [way.quote + "".join(way.spell(((ord(char), ord(char)),)) for char in text) + way.skipped + way.quote for way in ways(surface)]
+        options = [
+            way.quote + "".join(way.spell(((ord(char), ord(char)),)) for char in text) + way.skipped + way.quote
+            for way in ways(surface)
+        ]
         return self._pattern("|".join(options))
 
     def _number(self, numbers: NumberTexts) -> str:
@@ -246,21 +292,28 @@ def _parts(way: Way, ranges: Ranges) -> list[str]:
     raw = tuple((low, high) for low, high in ranges if low < ESCAPED)
     escaped = tuple((low - ESCAPED, high - ESCAPED) for low, high in ranges if low >= ESCAPED)
     found = [way.spell(part) for part in way.apart(raw)] if raw else []
-    forced = set(meet(way.raw, tuple(part for part in escaped if part[0] == part[1])))  # escaped only because of a marker
+    # escaped only because of a marker
+    forced = set(meet(way.raw, tuple(part for part in escaped if part[0] == part[1])))
     found += [fixed(way.escape(point)) for point, _ in sorted(forced)]
-    return found + [way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part]
+    return found + [
+        way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part
+    ]
 
 
 def _too_large(size: str, because: str) -> GrammarError:
     return GrammarError(
-        f"schema needs {size}", because=f"{because}; objects in any order have a rule for each set of keys, counted items one for each number",
-        instead='property_order="schema", whitespace="canonical" and smaller bounds')
+        f"schema needs {size}",
+        because=f"{because}; objects in any order have a rule for each set of keys, counted items one for each number",
+        instead='property_order="schema", whitespace="canonical" and smaller bounds',
+    )
 
 
 def _put_in_place(bodies: dict[str, list[_Sequence]], start: str) -> dict[str, list[_Sequence]]:
     """Return rules with those that have one alternative, and are used in one place, written there."""
     uses = Counter(symbol for alternatives in bodies.values() for sequence in alternatives for symbol in sequence)
-    single = {name for name, alternatives in bodies.items() if len(alternatives) == 1 and uses[name] == 1 and name != start}
+    single = {
+        name for name, alternatives in bodies.items() if len(alternatives) == 1 and uses[name] == 1 and name != start
+    }
 
     def whole(sequence: _Sequence) -> _Sequence:
         found: list[str] = []
@@ -275,7 +328,11 @@ def _put_in_place(bodies: dict[str, list[_Sequence]], start: str) -> dict[str, l
                 found.append(symbol)
         return tuple(found)
 
-    return {name: [whole(sequence) for sequence in alternatives] for name, alternatives in bodies.items() if name not in single}
+    return {
+        name: [whole(sequence) for sequence in alternatives]
+        for name, alternatives in bodies.items()
+        if name not in single
+    }
 
 
 def _by_target(language: Language) -> Iterable[tuple[Language, Ranges]]:

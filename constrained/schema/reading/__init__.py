@@ -1,1 +1,3 @@
-"""Documents → nodes: the dialects and their keywords' forms, resources and references, the checks before anything is compiled."""
+"""Documents → nodes: the dialects and their keywords' forms, resources and references, the checks before anything is
+compiled.
+"""

@@ -1,8 +1,9 @@
-"""The check of a schema before it is compiled: keyword values of the right form, references that lead somewhere, patterns that parse.
+"""The check of a schema before it is compiled: keyword values of the right form, references that lead somewhere,
+patterns that parse.
 
-One iterative pass over the schemas (not over the values in `enum` or `default`), so depth is no limit; its cost is a few microseconds per
-subschema.  Validating against the metaschema, the alternative, costs a thousand times as much and reports in the metaschema's words.
-What is right but cannot be compiled is reported later, by the normalisation.
+One iterative pass over the schemas (not over the values in `enum` or `default`), so depth is no limit; its cost is a
+few microseconds per subschema.  Validating against the metaschema, the alternative, costs a thousand times as much and
+reports in the metaschema's words. What is right but cannot be compiled is reported later, by the normalisation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from constrained.schema.reading.cycles import REFERRING, RISKY, find_cycles
 from constrained.schema.reading.dialects import Dialect
 from constrained.schema.reading.keywords import Holds, Keyword, named
 from constrained.schema.reading.notes import ANNOTATIONS
-from constrained.schema.reading.resources import Library, Reference, Resource, Schema, Target, Where, joined, pointer, split_fragment
+from constrained.schema.reading.resources import (
+    Library,
+    Reference,
+    Resource,
+    Schema,
+    Target,
+    Where,
+    joined,
+    pointer,
+    split_fragment,
+)
 from constrained.schema.reading.size_estimates import has_large_texts, is_large, with_many
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
@@ -120,7 +131,9 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
         library.unknown.append((f"format:{value}", where, dialect))
 
 
-def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where) -> list[tuple[Any, Resource, Where]]:
+def _below(
+    keyword: str, value: Any, holds: Holds, resource: Resource, where: Where
+) -> list[tuple[Any, Resource, Where]]:
     here: Where = (where, keyword)
     if holds == Holds.SCHEMA or holds == Holds.SCHEMA_OR_LIST and type(value) is not list:
         return [(value, resource, here)]
@@ -137,7 +150,9 @@ def _misfit(keyword: str, value: object, rule: Keyword, where: Where) -> SchemaE
     except (RecursionError, ValueError):  # too deep, or a number of too many digits
         text = shown(value)
     text = text if len(text) <= 60 else text[:57] + "…"
-    return SchemaError(f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{text} is not {rule.expected}")
+    return SchemaError(
+        f"malformed keyword {keyword!r}", where=pointer((where, keyword)), because=f"{text} is not {rule.expected}"
+    )
 
 
 def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value: Any, where: Where) -> None:
@@ -145,7 +160,11 @@ def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value
     if keyword in _COUNTS and value >= MOST_COUNTED:
         if keyword.startswith("min"):
             raise UnsupportedSchema(
-                f"cannot compile keyword {keyword!r}", where=pointer((where, keyword)), because="no text can be so long", instead="a smaller number")
+                f"cannot compile keyword {keyword!r}",
+                where=pointer((where, keyword)),
+                because="no text can be so long",
+                instead="a smaller number",
+            )
         schema[keyword] = MOST_COUNTED
         return
     todo: list[tuple[Any, Where]] = [(value, (where, keyword))]
@@ -162,8 +181,16 @@ def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value
                 todo += [(entry, (at, index)) for index, entry in enumerate(part)]
         elif kind is dict:
             todo += [(entry, (at, key)) for key, entry in part.items()]
-        elif kind is int and part.bit_length() > MOST_BITS or kind is Decimal and part and abs(part.adjusted()) > MOST_DIGITS:
-            raise UnsupportedSchema("cannot compile a number", where=pointer(at), because=f"it has more than {MOST_DIGITS:,} digits")
+        elif (
+            kind is int
+            and part.bit_length() > MOST_BITS
+            or kind is Decimal
+            and part
+            and abs(part.adjusted()) > MOST_DIGITS
+        ):
+            raise UnsupportedSchema(
+                "cannot compile a number", where=pointer(at), because=f"it has more than {MOST_DIGITS:,} digits"
+            )
         elif kind is int and part.bit_length() > _MANY_BITS:
             library.heavy = True
     library.heavy |= len(seen) > _MANY
@@ -173,7 +200,8 @@ def _check_patterns(keyword: str, value: Any, where: Where) -> bool:
     """Check patterns, and say whether the machine of one may be large."""
     if keyword == "pattern":
         return _check_pattern(value, (where, keyword))
-    return True in [_check_pattern(pattern, ((where, keyword), pattern)) for pattern in value]  # each of them is checked
+    # each of them is checked
+    return True in [_check_pattern(pattern, ((where, keyword), pattern)) for pattern in value]
 
 
 def _check_pattern(pattern: str, where: Where) -> bool:
@@ -205,7 +233,9 @@ def _resolve(library: Library, reference: Reference) -> Target:
     if not fragment or fragment.startswith("/"):
         return _walk(library, resource, fragment, text, at)
     if fragment not in resource.anchors:
-        raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"the document has no anchor {fragment!r}")
+        raise SchemaError(
+            f"broken reference {text!r}", where=pointer(at), because=f"the document has no anchor {fragment!r}"
+        )
     found, place = resource.anchors[fragment]
     overridable = keyword == "$dynamicRef" and fragment in resource.dynamic_anchors
     return Target(found, resource, place, fragment if overridable else None)
@@ -222,7 +252,9 @@ def _walk(library: Library, resource: Resource, fragment: str, text: str, at: Wh
         elif type(value) is list and _INDEX.fullmatch(step) and int(step) < len(value):
             value = value[int(step)]
         else:
-            raise SchemaError(f"broken reference {text!r}", where=pointer(at), because=f"there is no {step!r} in {pointer(where)}")
+            raise SchemaError(
+                f"broken reference {text!r}", where=pointer(at), because=f"there is no {step!r} in {pointer(where)}"
+            )
         where = (where, step)
         resource = library.embedded.get(id(value), resource)
     if type(value) not in (dict, bool):

@@ -1,9 +1,9 @@
 """Close the objects of a tool's arguments: keys that no schema mentions are not allowed.
 
-A specification reads an absent ``additionalProperties`` as "anything"; those who write tools mean "nothing".  So each subschema that is
-the only description of its object gets ``additionalProperties: false``, or, where it is spread over ``allOf`` and the like,
-``unevaluatedProperties: false``.  Objects without ``properties`` stay open, and so does what only takes part in a description (a member
-of ``allOf``, a condition, the target of a reference from there).
+A specification reads an absent ``additionalProperties`` as "anything"; those who write tools mean "nothing".  So each
+subschema that is the only description of its object gets ``additionalProperties: false``, or, where it is spread over
+``allOf`` and the like, ``unevaluatedProperties: false``.  Objects without ``properties`` stay open, and so does what
+only takes part in a description (a member of ``allOf``, a condition, the target of a reference from there).
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def _close(schema: Any, shared: set[str], *, own: bool) -> Any:
     copy: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword in _DEFINITIONS and isinstance(value, dict):
-            copy[keyword] = {name: _close(part, shared, own=f"#/{keyword}/{name}" not in shared) for name, part in value.items()}
+            copy[keyword] = {
+                name: _close(part, shared, own=f"#/{keyword}/{name}" not in shared) for name, part in value.items()
+            }
         elif keyword in _OWN_MAPS and isinstance(value, dict):
             copy[keyword] = {name: _close(part, shared, own=True) for name, part in value.items()}
         elif keyword in _OWN_LISTS and isinstance(value, list):
@@ -70,4 +72,6 @@ def _has_properties(schema: Any) -> bool:
     if not isinstance(schema, dict):
         return False
     parts = [part for keyword in _PARTS for part in schema.get(keyword, ()) if isinstance(schema.get(keyword), list)]
-    return "properties" in schema or any(_has_properties(part) for part in (*parts, schema.get("then"), schema.get("else")))
+    return "properties" in schema or any(
+        _has_properties(part) for part in (*parts, schema.get("then"), schema.get("else"))
+    )

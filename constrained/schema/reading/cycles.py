@@ -1,7 +1,9 @@
-"""Schemas whose normal form may be out of bounds or does not exist: found from the keywords, so that plain schemas are not looked at.
+"""Schemas whose normal form may be out of bounds or does not exist: found from the keywords, so that plain schemas are
+not looked at.
 
-A schema that applies itself to the same value, through references and the keywords that combine schemas, decides nothing.  That is an error
-only where a value can get there, so it is not reported here but counted as risky, and `schema.limits` normalises what leads to risky schemas.
+A schema that applies itself to the same value, through references and the keywords that combine schemas, decides
+nothing.  That is an error only where a value can get there, so it is not reported here but counted as risky, and
+`schema.limits` normalises what leads to risky schemas.
 
 Cost: a set operation per schema, and a walk of 1 µs per schema that a reference leads to in place.
 Tested by tests/test_schema_documents.py and the bomb table.
@@ -27,14 +29,22 @@ _LEADING_ON = _COMBINING.union(REFERRING)
 
 
 def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
-    """Count the schemas that apply themselves to the same value as risky: an error only where a value can get to one."""
+    """Count the schemas that apply themselves to the same value as risky: an error only where a value can get to
+    one.
+    """
     done: set[int] = set()
     on_way: set[int] = set()
-    ends = {id(target.schema) for target in library.targets.values() if type(target.schema) is not dict or _LEADING_ON.isdisjoint(target.schema)}
+    ends = {
+        id(target.schema)
+        for target in library.targets.values()
+        if type(target.schema) is not dict or _LEADING_ON.isdisjoint(target.schema)
+    }
     for start in referring:
         if _COMBINING.isdisjoint(start) and all(id(target) in ends for target in _targets(library, start)):
             continue
-        stack: list[tuple[dict[str, Any], Iterator[Any]]] = [(start, iter(_in_place(library, start)))] if id(start) not in done else []
+        stack: list[tuple[dict[str, Any], Iterator[Any]]] = (
+            [(start, iter(_in_place(library, start)))] if id(start) not in done else []
+        )
         while stack:
             schema, below = stack[-1]
             on_way.add(id(schema))
@@ -52,7 +62,11 @@ def find_cycles(library: Library, referring: list[dict[str, Any]]) -> None:
 
 def _targets(library: Library, schema: dict[str, Any]) -> list[Any]:
     """Return the schemas that a schema refers to."""
-    return [library.targets[id(schema), keyword].schema for keyword in REFERRING if keyword in schema and (id(schema), keyword) in library.targets]
+    return [
+        library.targets[id(schema), keyword].schema
+        for keyword in REFERRING
+        if keyword in schema and (id(schema), keyword) in library.targets
+    ]
 
 
 def _in_place(library: Library, schema: dict[str, Any]) -> list[Any]:
@@ -61,5 +75,7 @@ def _in_place(library: Library, schema: dict[str, Any]) -> list[Any]:
     if not _COMBINING.isdisjoint(schema):
         found += [schema[keyword] for keyword in _IN_PLACE if keyword in schema]
         found += [part for keyword in _IN_PLACE_LISTS if type(schema.get(keyword)) is list for part in schema[keyword]]
-        found += [part for keyword in _IN_PLACE_MAPS if type(schema.get(keyword)) is dict for part in schema[keyword].values()]
+        found += [
+            part for keyword in _IN_PLACE_MAPS if type(schema.get(keyword)) is dict for part in schema[keyword].values()
+        ]
     return found

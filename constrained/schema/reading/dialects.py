@@ -1,8 +1,8 @@
 """The drafts of JSON Schema: which keywords each knows, which formats, and how they differ besides.
 
-A dialect here is data, cut from the records of `keywords`; reading a document and checking it cost a dictionary lookup per keyword.  A
-keyword that a draft does not know is an annotation in that draft and ignored, as the specification says: ``prefixItems`` in a draft-7
-schema constrains nothing.
+A dialect here is data, cut from the records of `keywords`; reading a document and checking it cost a dictionary lookup
+per keyword.  A keyword that a draft does not know is an annotation in that draft and ignored, as the specification
+says: ``prefixItems`` in a draft-7 schema constrains nothing.
 
 Drafts 3 and older are refused.  A schema without ``$schema`` is 2020-12, and additionally knows OpenAPI's ``nullable``.
 """
@@ -16,7 +16,16 @@ from constrained.schema.reading.keywords import Keyword, Vocabulary, named, of_d
 
 _FORMATS_4 = frozenset({"date-time", "email", "hostname", "ipv4", "ipv6", "uri"})
 _FORMATS_6 = _FORMATS_4 | {"uri-reference", "uri-template", "json-pointer"}
-_FORMATS_7 = _FORMATS_6 | {"idn-email", "idn-hostname", "iri", "iri-reference", "regex", "relative-json-pointer", "date", "time"}
+_FORMATS_7 = _FORMATS_6 | {
+    "idn-email",
+    "idn-hostname",
+    "iri",
+    "iri-reference",
+    "regex",
+    "relative-json-pointer",
+    "date",
+    "time",
+}
 _FORMATS_2019 = _FORMATS_7 | {"duration", "uuid"}
 
 

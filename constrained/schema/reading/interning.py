@@ -1,14 +1,16 @@
-"""Leaves: small schemas that mean the same wherever they stand, so that all documents of a process share one conjunction of each.
+"""Leaves: small schemas that mean the same wherever they stand, so that all documents of a process share one
+conjunction of each.
 
-Most values of most documents are one of a few kinds: a string, a boolean, a list of strings, a number with bounds.  `leaf` knows them by
-their content, annotations left out, and answers with the conjunction of the first one that was met.  The machines of leaves are thus
-made once in a process (`machine_value.Values`), and an engine that has met a state of one knows it again in the next document.
+Most values of most documents are one of a few kinds: a string, a boolean, a list of strings, a number with bounds.
+`leaf` knows them by their content, annotations left out, and answers with the conjunction of the first one that was
+met.  The machines of leaves are thus made once in a process (`machine_value.Values`), and an engine that has met a
+state of one knows it again in the next document.
 
-What names a place or may be refused is no leaf: references, identifiers, patterns, most combinations.  So a leaf is never heard of in a
-message, and the conjunctions of a document, which messages and orders are taken from, stay its own.
+What names a place or may be refused is no leaf: references, identifiers, patterns, most combinations.  So a leaf is
+never heard of in a message, and the conjunctions of a document, which messages and orders are taken from, stay its own.
 
-Refused: to intern the nodes of documents themselves.  Their order and their pointers would depend on what was compiled before.
-Tested in tests/test_schema_leaves.py.
+Refused: to intern the nodes of documents themselves.  Their order and their pointers would depend on what was compiled
+before. Tested in tests/test_schema_leaves.py.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
 class _Leaves:
-    """The leaves of one dialect by their keys, in a document of their own, which bounds what has been computed about them."""
+    """The leaves of one dialect by their keys, in a document of their own, which bounds what has been computed about
+    them.
+    """
 
     __slots__ = ("_document", "_known", "_resource")
 

@@ -1,13 +1,15 @@
-"""The keywords of JSON Schema, one record each: drafts, form of the value, where its subschemas apply, what others must know of it.
+"""The keywords of JSON Schema, one record each: drafts, form of the value, where its subschemas apply, what others must
+know of it.
 
-What a keyword *means* is a function in `schema.keywords`, registered beside it under the same name.  Everything else that some module has
-to know is in its record: `dialects` cuts the records by draft, `check` asks for the form, `cycles` for what applies to the same value,
-`closing` for what describes an object, `satisfiability.quick` for what may leave a type without a value, `limits` for what may be out
-of reach.  A keyword that is not told to be any of this is none of it, so the fields say what is special about it:
+What a keyword *means* is a function in `schema.keywords`, registered beside it under the same name.  Everything else
+that some module has to know is in its record: `dialects` cuts the records by draft, `check` asks for the form, `cycles`
+for what applies to the same value, `closing` for what describes an object, `satisfiability.quick` for what may leave a
+type without a value, `limits` for what may be out of reach.  A keyword that is not told to be any of this is none of
+it, so the fields say what is special about it:
 
     keyword             drafts    applies     says
-    "allOf"             4 …       AS_PART     may refuse every value; its normal form may be out of bounds; describes the value
-    "properties"        4 …       INSIDE      (asserts something about objects)
+    "allOf"             4 …       AS_PART     may refuse every value; its normal form may be out of bounds; describes
+    the value "properties"        4 …       INSIDE      (asserts something about objects)
     "additionalItems"   4 … 2019  INSIDE
 
 `KEYWORDS` has two records for a keyword whose form a draft has changed.
@@ -134,11 +136,15 @@ def _count(name: str, **more: Any) -> Keyword:
 
 def _schema(name: str, applies: Applies, **more: Any) -> Keyword:
     more.setdefault("vocabulary", Vocabulary.APPLICATOR)
-    return Keyword(name, "a schema (an object, true or false)", _is(dict, bool), holds=Holds.SCHEMA, applies=applies, **more)
+    return Keyword(
+        name, "a schema (an object, true or false)", _is(dict, bool), holds=Holds.SCHEMA, applies=applies, **more
+    )
 
 
 def _schemas(name: str, applies: Applies, **more: Any) -> Keyword:
-    return Keyword(name, "a list of one schema or more", _is_list_of_schemas, Vocabulary.APPLICATOR, Holds.LIST, applies, **more)
+    return Keyword(
+        name, "a list of one schema or more", _is_list_of_schemas, Vocabulary.APPLICATOR, Holds.LIST, applies, **more
+    )
 
 
 def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
@@ -147,7 +153,13 @@ def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
 
 
 _CORE, _UNEVALUATED = Vocabulary.CORE, Vocabulary.UNEVALUATED
-_BOOLEAN_BOUND: dict[str, Any] = {"expected": "true or false (a boolean in draft 4)", "fits": _is(bool), "until": 4, "measures": True, "demanding": True}
+_BOOLEAN_BOUND: dict[str, Any] = {
+    "expected": "true or false (a boolean in draft 4)",
+    "fits": _is(bool),
+    "until": 4,
+    "measures": True,
+    "demanding": True,
+}
 
 KEYWORDS: tuple[Keyword, ...] = (
     _string("$ref", vocabulary=_CORE, refers=True, describes=True, demanding=True),
@@ -172,14 +184,35 @@ KEYWORDS: tuple[Keyword, ...] = (
     _count("maxLength"),
     _string("pattern", demanding=True),
     _string("format", vocabulary=Vocabulary.FORMAT),
-    Keyword("items", "a schema or a list of schemas", _is(dict, bool, list), Vocabulary.APPLICATOR, Holds.SCHEMA_OR_LIST, Applies.INSIDE, until=2019),
     Keyword(
-        "items", 'a schema (since 2020-12 a list of schemas is "prefixItems")', _is(dict, bool), Vocabulary.APPLICATOR, Holds.SCHEMA,
-        Applies.INSIDE, since=2020,
+        "items",
+        "a schema or a list of schemas",
+        _is(dict, bool, list),
+        Vocabulary.APPLICATOR,
+        Holds.SCHEMA_OR_LIST,
+        Applies.INSIDE,
+        until=2019,
+    ),
+    Keyword(
+        "items",
+        'a schema (since 2020-12 a list of schemas is "prefixItems")',
+        _is(dict, bool),
+        Vocabulary.APPLICATOR,
+        Holds.SCHEMA,
+        Applies.INSIDE,
+        since=2020,
     ),
     _schemas("prefixItems", Applies.INSIDE, since=2020),
     _schema("additionalItems", Applies.INSIDE, until=2019),
-    _schema("unevaluatedItems", Applies.INSIDE, vocabulary=_UNEVALUATED, since=2019, risky=True, negating=True, monotone=False),
+    _schema(
+        "unevaluatedItems",
+        Applies.INSIDE,
+        vocabulary=_UNEVALUATED,
+        since=2019,
+        risky=True,
+        negating=True,
+        monotone=False,
+    ),
     _schema("contains", Applies.AS_PROBE, since=6, demanding=True, risky=True, negating=True, monotone=False),
     _count("minContains", since=2019),
     _count("maxContains", since=2019),
@@ -189,13 +222,28 @@ KEYWORDS: tuple[Keyword, ...] = (
     _named_schemas("properties", Applies.INSIDE),
     _named_schemas("patternProperties", Applies.INSIDE),
     _schema("additionalProperties", Applies.INSIDE),
-    _schema("unevaluatedProperties", Applies.INSIDE, vocabulary=_UNEVALUATED, since=2019, risky=True, negating=True, monotone=False),
+    _schema(
+        "unevaluatedProperties",
+        Applies.INSIDE,
+        vocabulary=_UNEVALUATED,
+        since=2019,
+        risky=True,
+        negating=True,
+        monotone=False,
+    ),
     _schema("propertyNames", Applies.AS_PROBE, since=6),
     Keyword("required", "a list of strings", _are_strings, demanding=True),
     Keyword("dependentRequired", "an object of lists of strings", _are_string_lists, since=2019),
     Keyword(
-        "dependencies", "an object of schemas or lists of strings", _are_dependencies, Vocabulary.NONE, Holds.SCHEMA_OR_STRINGS_MAP,
-        Applies.AS_CONDITION, until=7, describes=True, risky=True,
+        "dependencies",
+        "an object of schemas or lists of strings",
+        _are_dependencies,
+        Vocabulary.NONE,
+        Holds.SCHEMA_OR_STRINGS_MAP,
+        Applies.AS_CONDITION,
+        until=7,
+        describes=True,
+        risky=True,
     ),
     _named_schemas("dependentSchemas", Applies.AS_CONDITION, since=2019, describes=True, risky=True, negating=True),
     _count("minProperties", demanding=True),
@@ -204,7 +252,9 @@ KEYWORDS: tuple[Keyword, ...] = (
     _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True),
     _schemas("oneOf", Applies.AS_BRANCH, describes=True, demanding=True, risky=True, negating=True, monotone=False),
     _schema("not", Applies.AS_CONDITION, demanding=True, risky=True, negating=True, monotone=False),
-    _schema("if", Applies.AS_CONDITION, since=7, describes=True, demanding=True, risky=True, negating=True, monotone=False),
+    _schema(
+        "if", Applies.AS_CONDITION, since=7, describes=True, demanding=True, risky=True, negating=True, monotone=False
+    ),
     _schema("then", Applies.AS_CONDITION, since=7, monotone=False),
     _schema("else", Applies.AS_CONDITION, since=7, monotone=False),
 )
@@ -225,11 +275,16 @@ def named(says: Callable[[Keyword], bool]) -> frozenset[str]:
 
 
 def applying(*ways: Applies, holds: Holds | None = None) -> tuple[str, ...]:
-    """Return the names of the keywords whose subschemas apply in one of some ways, in the order of the records; on request of one form.
+    """Return the names of the keywords whose subschemas apply in one of some ways, in the order of the records; on
+    request of one form.
 
     >>> applying(Applies.AS_BRANCH), applying(Applies.INSIDE, holds=Holds.MAP)
     (('anyOf', 'oneOf'), ('properties', 'patternProperties'))
     """
-    forms = {holds, Holds.SCHEMA_OR_LIST} if holds in (Holds.SCHEMA, Holds.LIST) else {holds, Holds.SCHEMA_OR_STRINGS_MAP}
-    names = [keyword.name for keyword in KEYWORDS if keyword.applies in ways and (holds is None or keyword.holds in forms)]
+    forms = (
+        {holds, Holds.SCHEMA_OR_LIST} if holds in (Holds.SCHEMA, Holds.LIST) else {holds, Holds.SCHEMA_OR_STRINGS_MAP}
+    )
+    names = [
+        keyword.name for keyword in KEYWORDS if keyword.applies in ways and (holds is None or keyword.holds in forms)
+    ]
     return tuple(dict.fromkeys(names))

@@ -1,11 +1,12 @@
 """Subschemas as nodes of a graph, and the entry point that reads a schema.
 
-A `Node` is a subschema in its place: the resource that its references are relative to and, where a schema uses `$dynamicRef` or
-`$recursiveRef`, the resources entered on the way to it (its dynamic scope).  Nodes are interned, so that a recursive schema is a finite
-graph and equal conjunctions are equal sets.  Plain references are followed when the edge is made: no node stands for a mere ``$ref``.
+A `Node` is a subschema in its place: the resource that its references are relative to and, where a schema uses
+`$dynamicRef` or `$recursiveRef`, the resources entered on the way to it (its dynamic scope).  Nodes are interned, so
+that a recursive schema is a finite graph and equal conjunctions are equal sets.  Plain references are followed when the
+edge is made: no node stands for a mere ``$ref``.
 
-Dynamic scopes only list resources, each once, in the order of first entry: that is all that the override rule looks at, and it keeps
-their number finite.
+Dynamic scopes only list resources, each once, in the order of first entry: that is all that the override rule looks at,
+and it keeps their number finite.
 
 Source: JSON Schema core 2020-12 §8.2.3.2 (dynamic references), 2019-09 §8.2.4.2.
 """
@@ -48,7 +49,9 @@ class Node:
         return pointer(self.where)
 
     def below(self, schema: Schema, keyword: str, step: str | int | None = None) -> Conj:
-        """Return the subschema under a keyword (and a name or index in its value) as a conjunction of at most one literal."""
+        """Return the subschema under a keyword (and a name or index in its value) as a conjunction of at most one
+        literal.
+        """
         if schema is True or not schema and schema is not False:
             return ALWAYS
         if schema is False:
@@ -83,7 +86,8 @@ class Node:
 class Document:
     """A schema with all that it refers to, and what has been computed about it.
 
-    The memo tables only grow; their number of entries is bounded by the number of conjunctions that a caller asks about.
+    The memo tables only grow; their number of entries is bounded by the number of conjunctions that a caller asks
+    about.
     Threads: reading the same entry twice computes it twice, to equal results.
     """
 
@@ -117,12 +121,16 @@ class Document:
         seen: set[Node] = set()
         while "$ref" in node.schema:
             dialect = node.resource.dialect
-            if not dialect.reference_stands_alone and any(keyword in dialect.rules and keyword != "$ref" for keyword in node.schema):
+            if not dialect.reference_stands_alone and any(
+                keyword in dialect.rules and keyword != "$ref" for keyword in node.schema
+            ):
                 break
             if "$ref" not in dialect.rules:
                 break
             if node in seen:
-                raise SchemaError("reference leads back to itself", where=node.pointer, because="no value decides whether it is valid")
+                raise SchemaError(
+                    "reference leads back to itself", where=node.pointer, because="no value decides whether it is valid"
+                )
             seen.add(node)
             spend(1)
             target = node._target("$ref")
@@ -141,7 +149,9 @@ class Document:
         return found.conj
 
     def union(self, parts: Iterable[Conj], where: Where) -> tuple[Node, bool]:
-        """Return the interned node that stands for a union of conjunctions, and whether it is new and still needs a plan."""
+        """Return the interned node that stands for a union of conjunctions, and whether it is new and still needs a
+        plan.
+        """
         key = frozenset(parts)
         found = self._unions.get(key)
         if found is not None:
@@ -179,12 +189,16 @@ def ordered(conj: Conj) -> list[Literal]:
 
 
 def load(
-    schema: object, *, remotes: Mapping[str, object] | None = None, dialect: Dialect | None = None, formats: str = "assert",
+    schema: object,
+    *,
+    remotes: Mapping[str, object] | None = None,
+    dialect: Dialect | None = None,
+    formats: str = "assert",
 ) -> Conj:
     """Read and check a schema; return it as a conjunction.
 
-    `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents without
-    ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.
+    `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents
+    without ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.
 
     Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
     Cost: 2 µs per subschema.

@@ -1,7 +1,9 @@
-"""What a reader of a schema should know before trusting it: keywords that look misspelt, formats that nobody knows, `nullable`.
+"""What a reader of a schema should know before trusting it: keywords that look misspelt, formats that nobody knows,
+`nullable`.
 
-JSON Schema ignores what it does not know, so ``"propertis"`` constrains nothing and nobody hears of it.  What is certainly meant as an
-annotation (titles, examples, ``x-…``, keywords of OpenAPI) is not reported, nor is any word that is unlike all keywords.
+JSON Schema ignores what it does not know, so ``"propertis"`` constrains nothing and nobody hears of it.  What is
+certainly meant as an annotation (titles, examples, ``x-…``, keywords of OpenAPI) is not reported, nor is any word that
+is unlike all keywords.
 
 Tested in tests/test_notes.py.
 """
@@ -19,8 +21,10 @@ from constrained.schema.reading.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT
 from constrained.schema.reading.resources import Where, pointer
 
 ANNOTATIONS = frozenset(
-    """title description default examples example deprecated readOnly writeOnly $comment $schema $id id $vocabulary $defs definitions
-    contentEncoding contentMediaType contentSchema discriminator xml externalDocs const if then else""".split())
+    """title description default examples example deprecated readOnly writeOnly $comment $schema $id id $vocabulary
+    $defs definitions contentEncoding contentMediaType contentSchema discriminator xml externalDocs const if then
+    else""".split()
+)
 _DRAFTS = (DRAFT_2020, DRAFT_2019, DRAFT_7, DRAFT_6, DRAFT_4)
 _LIKE = 0.8  # how alike two words are
 _MOST_SAID = 10_000
@@ -53,7 +57,11 @@ def _about(word: str, dialect: Dialect) -> str | None:
     if word.startswith("format:"):
         return "no known format, so any text fits"
     if word == "nullable":
-        return "a keyword of OpenAPI 3.0; null is allowed where type is stated" if dialect.nullable else f"nothing in {dialect.name}"
+        return (
+            "a keyword of OpenAPI 3.0; null is allowed where type is stated"
+            if dialect.nullable
+            else f"nothing in {dialect.name}"
+        )
     if word in dialect.rules or word.lower().startswith("x-"):
         return None
     others = [draft.name for draft in _DRAFTS if word in draft.rules]
@@ -78,8 +86,13 @@ def report(notes: Iterable[Note], *, strict: bool = False) -> None:
     for note in notes:
         if strict:
             raise SchemaError(
-                f"{note.word!r} has no meaning" if "OpenAPI" not in note.because else f"{note.word!r} is not JSON Schema", where=note.pointer,
-                because=f"it is {note.because}", instead="correct it, or strict=False")
+                f"{note.word!r} has no meaning"
+                if "OpenAPI" not in note.because
+                else f"{note.word!r} is not JSON Schema",
+                where=note.pointer,
+                because=f"it is {note.because}",
+                instead="correct it, or strict=False",
+            )
         key = note.word, note.because
         if key not in _said and len(_said) < _MOST_SAID:
             _said.add(key)

@@ -1,7 +1,8 @@
-"""Places in errors: a limit that was met somewhere below gets the JSON pointer of the subschema and keyword that asked for it.
+"""Places in errors: a limit that was met somewhere below gets the JSON pointer of the subschema and keyword that asked
+for it.
 
-Who spends work does not know for which subschema; who asks does, and catches what comes back.  A place that is already a pointer stays: it
-is the inner one.
+Who spends work does not know for which subschema; who asks does, and catches what comes back.  A place that is already
+a pointer stays: it is the inner one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def at_keyword(error: LimitExceeded | UnsupportedSchema, node: Node, keyword: st
         return located(error, f"{node.pointer}/{keyword}")
     if error.where != node.pointer:
         return error
-    return UnsupportedSchema(error.what, where=f"{node.pointer}/{keyword}", because=error.because, instead=error.instead)
+    return UnsupportedSchema(
+        error.what, where=f"{node.pointer}/{keyword}", because=error.because, instead=error.instead
+    )
 
 
 def pointer_of(conj: Conj) -> str:

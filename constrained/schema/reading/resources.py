@@ -1,9 +1,10 @@
-"""Schema resources: documents and the parts of them that have a URI of their own, before any keyword is given a meaning.
+"""Schema resources: documents and the parts of them that have a URI of their own, before any keyword is given a
+meaning.
 
-A `Library` holds the resources that one schema can reach: itself, what is bundled in it, documents that the caller supplied, and the
-metaschemas of the drafts.  Nothing is ever fetched.  `referencing` is not used for the lookups because a reference costs it tens of
-microseconds, most of the time budget of a typical schema; its tables of metaschemas are, and the tests compare with it through
-`jsonschema`.
+A `Library` holds the resources that one schema can reach: itself, what is bundled in it, documents that the caller
+supplied, and the metaschemas of the drafts.  Nothing is ever fetched.  `referencing` is not used for the lookups
+because a reference costs it tens of microseconds, most of the time budget of a typical schema; its tables of
+metaschemas are, and the tests compare with it through `jsonschema`.
 
 Sources: JSON Schema core 2020-12 §8–9, 2019-09 §8, draft 7 §8; RFC 6901 (JSON pointers).
 """
@@ -21,7 +22,8 @@ from constrained.errors import SchemaError, shown
 from constrained.schema.reading.dialects import UNDECLARED, Dialect, by_uri, of_metaschema
 from constrained.work import spend
 
-Where: TypeAlias = "str | tuple[Where, str | int]"  # a JSON pointer as a linked list: cheap to extend, spelled out only in errors
+# a JSON pointer as a linked list: cheap to extend, spelled out only in errors
+Where: TypeAlias = "str | tuple[Where, str | int]"
 Schema: TypeAlias = "dict[str, Any] | bool"
 
 MOST_METASCHEMAS = 32  # each declared by the one before
@@ -101,7 +103,8 @@ class Reference(NamedTuple):
 class Library:
     """The resources reachable from one schema.
 
-    Schemas are identified by `id`: the library owns private copies of all its documents, so none of them changes or dies.
+    Schemas are identified by `id`: the library owns private copies of all its documents, so none of them changes or
+    dies.
     """
 
     remotes: Mapping[str, object]
@@ -111,10 +114,13 @@ class Library:
     targets: dict[tuple[int, str], Target] = field(default_factory=dict)  # by id of the schema, keyword
     checked: set[int] = field(default_factory=set)  # ids of schemas that the check has seen
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
-    doubtful: list[dict[str, Any]] = field(default_factory=list)  # schemas that may be out of reach, see `schema.limits`
-    risky: list[dict[str, Any]] = field(default_factory=list)  # schemas whose normal form may be out of bounds, see `schema.limits`
+    # schemas that may be out of reach, see `schema.limits`
+    doubtful: list[dict[str, Any]] = field(default_factory=list)
+    # schemas whose normal form may be out of bounds, see `schema.limits`
+    risky: list[dict[str, Any]] = field(default_factory=list)
     heavy: bool = False  # its masks may be too much work, so that some are made beforehand, see `engine.rehearsal`
-    inexact: list[tuple[str, str]] = field(default_factory=list)  # pointers and values of `format` whose language is not exact
+    # pointers and values of `format` whose language is not exact
+    inexact: list[tuple[str, str]] = field(default_factory=list)
     unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`
     dynamic: bool = False  # some reference depends on the dynamic scope
 
@@ -122,11 +128,15 @@ class Library:
         """Take a private copy of a document and register it under its retrieval URI and its own."""
         root = private_copy(document, where)
         if not isinstance(root, (dict, bool)):
-            raise SchemaError("not a schema", where=pointer(where), because=f"a schema is an object, true or false, not {_kind(root)}")
+            raise SchemaError(
+                "not a schema", where=pointer(where), because=f"a schema is an object, true or false, not {_kind(root)}"
+            )
         dialect = self._dialect_of(root, self.dialect or UNDECLARED, where)
         own = root.get(dialect.identifier) if isinstance(root, dict) else None
         at = where, dialect.identifier
-        resource = Resource(joined(uri, split_fragment(own, at)[0], at) if isinstance(own, str) else uri, root, where, dialect)
+        resource = Resource(
+            joined(uri, split_fragment(own, at)[0], at) if isinstance(own, str) else uri, root, where, dialect
+        )
         self.resources[uri] = self.resources[resource.uri] = resource
         if isinstance(root, dict):
             self.embedded[id(root)] = resource
@@ -175,7 +185,9 @@ class Library:
         return self.add(document, uri, uri + "#"), True
 
     def _dialect_of(self, root: object, default: Dialect, where: Where) -> Dialect:
-        """Return the dialect that a schema declares, which may be that of a metaschema of the caller's, and of that one's, and so on."""
+        """Return the dialect that a schema declares, which may be that of a metaschema of the caller's, and of that
+        one's, and so on.
+        """
         derived: list[Mapping[str, object]] = []  # the vocabularies on the way
         known, seen = default, set[str]()
         while (declared := root.get("$schema") if isinstance(root, Mapping) else None) is not None:
@@ -186,9 +198,16 @@ class Library:
                 known = draft
                 break
             metaschema = self.remotes.get(declared.rstrip("#"))
-            if not isinstance(metaschema, Mapping) or declared in seen or metaschema.get("$schema") == declared or len(seen) >= MOST_METASCHEMAS:
+            if (
+                not isinstance(metaschema, Mapping)
+                or declared in seen
+                or metaschema.get("$schema") == declared
+                or len(seen) >= MOST_METASCHEMAS
+            ):
                 raise SchemaError(
-                    f"unknown dialect {shown(declared, 200)}", where=pointer(where), because="drafts 4, 6, 7, 2019-09 and 2020-12 are known",
+                    f"unknown dialect {shown(declared, 200)}",
+                    where=pointer(where),
+                    because="drafts 4, 6, 7, 2019-09 and 2020-12 are known",
                     instead="declare one of them, or pass your metaschema in remotes",
                 )
             seen.add(declared)
@@ -237,7 +256,8 @@ def private_copy(document: object, where: Where) -> object:
                 plain = kind is list or kind is dict and _ONLY_STR.issuperset(map(type, value))
                 copy = value.copy() if plain else _shallow(value, at)
                 copies[id(value)] = copy
-                if not _ATOMS.issuperset(map(type, copy.values() if type(copy) is dict else copy)):  # PERF: most have nothing below
+                # PERF: most have nothing below
+                if not _ATOMS.issuperset(map(type, copy.values() if type(copy) is dict else copy)):
                     todo.append((copy, at))
             holder[key] = copy
     return box[0]
@@ -248,7 +268,9 @@ def _shallow(value: object, at: Where) -> dict[str, Any] | list[Any]:
     if isinstance(value, (list, tuple)):
         return list(value)
     if not isinstance(value, Mapping):
-        raise SchemaError("not JSON", where=pointer(at), because=f"a value is of the Python type {type(value).__name__}")
+        raise SchemaError(
+            "not JSON", where=pointer(at), because=f"a value is of the Python type {type(value).__name__}"
+        )
     copy = dict(value)
     if set(map(type, copy)) - {str}:
         raise SchemaError("not JSON", where=pointer(at), because="the keys of an object are strings")

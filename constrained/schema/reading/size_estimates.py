@@ -1,9 +1,11 @@
-"""How many alternatives the normal form of a schema may have: an estimate from its keywords, so that only large ones are made beforehand.
+"""How many alternatives the normal form of a schema may have: an estimate from its keywords, so that only large ones
+are made beforehand.
 
-A schema that combines a few others is normalised when a value gets there.  One whose alternatives multiply may be out of bounds, which
-its caller wants to know before anything is generated, so `schema.limits` normalises what leads to it.  The estimate counts what is combined for the same
-value, references followed: a product for ``allOf``, a sum for ``anyOf``, and for ``oneOf`` that each member denies all others, which
-costs nothing where types or constants tell them apart.  It says nothing about what schemas of properties and items become together.
+A schema that combines a few others is normalised when a value gets there.  One whose alternatives multiply may be out
+of bounds, which its caller wants to know before anything is generated, so `schema.limits` normalises what leads to it.
+The estimate counts what is combined for the same value, references followed: a product for ``allOf``, a sum for
+``anyOf``, and for ``oneOf`` that each member denies all others, which costs nothing where types or constants tell them
+apart.  It says nothing about what schemas of properties and items become together.
 
 >>> two, hundred = [{"required": ["a"]}, {"required": ["b"]}], [{"required": [f"{n}"]} for n in range(100)]
 >>> len(with_many(Library({}), [{"oneOf": two}, {"allOf": [{"anyOf": hundred}, {"anyOf": hundred}]}]))
@@ -31,11 +33,22 @@ _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
 _MOST_DENIED = 3  # keywords of a member of `oneOf` that are counted when it is denied
-_ASSERTING = ("properties", "patternProperties", "additionalProperties", "items", "prefixItems", "propertyNames", "minProperties", "maxProperties")
+_ASSERTING = (
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "items",
+    "prefixItems",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+)
 
 
 def has_large_texts(library: Library, schemas: list[dict[str, Any]]) -> bool:
-    """Say whether some schemas combine patterns whose machine may be large: the product of what is read side by side."""
+    """Say whether some schemas combine patterns whose machine may be large: the product of what is read side by
+    side.
+    """
     count = _Count(library)
     return any(count.texts(schema, 0) >= LARGE_TEXT for schema in schemas)
 
@@ -104,7 +117,11 @@ class _Count:
 
     def _targets(self, schema: dict[str, Any]) -> list[Any]:
         targets = self._library.targets
-        return [targets[id(schema), keyword].schema for keyword in REFERRING if keyword in schema and (id(schema), keyword) in targets]
+        return [
+            targets[id(schema), keyword].schema
+            for keyword in REFERRING
+            if keyword in schema and (id(schema), keyword) in targets
+        ]
 
     def _asserted(self, schema: dict[str, Any], depth: int) -> int:
         ways = 1
@@ -147,7 +164,9 @@ class _Count:
     def _denied(self, schema: dict[str, Any], depth: int) -> int:
         ways = min(len(schema.get("required", ())) + sum([keyword in schema for keyword in _ASSERTING]), _MOST_DENIED)
         ways += 1 if "type" in schema or "enum" in schema or "const" in schema else 0
-        ways += (2 if "multipleOf" in schema else 0) + (MANY if "contains" in schema and ("minContains" in schema or "maxContains" in schema) else 0)
+        ways += (2 if "multipleOf" in schema else 0) + (
+            MANY if "contains" in schema and ("minContains" in schema or "maxContains" in schema) else 0
+        )
         for part in (*_listed(schema, "allOf"), *self._targets(schema)):
             ways += self.of(part, False, depth)
         branches = 1
@@ -169,7 +188,8 @@ class _Count:
             return True
         tags = [self._tags(part, 0) for part in members]
         return any(
-            all(key in found for found in tags) and len(set().union(*[found[key] for found in tags])) == sum([len(found[key]) for found in tags])
+            all(key in found for found in tags)
+            and len(set().union(*[found[key] for found in tags])) == sum([len(found[key]) for found in tags])
             for key in tags[0]
         )
 
@@ -184,7 +204,9 @@ class _Count:
         return {"number" if name == "integer" else name for name in ([named] if type(named) is str else named)}
 
     def _tags(self, schema: Any, depth: int) -> dict[str, set[str]]:
-        """Return the keys for which a schema allows a few constants only, and which these are; "" stands for the value itself."""
+        """Return the keys for which a schema allows a few constants only, and which these are; "" stands for the value
+        itself.
+        """
         found: dict[str, set[str]] = {}
         if type(schema) is not dict or depth > _DEEPEST or self._left < 0:
             return found
@@ -193,7 +215,9 @@ class _Count:
             found.update(self._tags(part, depth + 1))
         below = schema.get("properties")
         for key, value in (("", schema), *(below.items() if type(below) is dict else ())):
-            if type(value) is dict and ("const" in value or type(value.get("enum")) is list and len(value["enum"]) < _MEMBERS):
+            if type(value) is dict and (
+                "const" in value or type(value.get("enum")) is list and len(value["enum"]) < _MEMBERS
+            ):
                 values = [value["const"]] if "const" in value else value["enum"]
                 if all(type(entry) is str for entry in values):
                     found[key] = set(values)
@@ -217,4 +241,6 @@ def _count(schema: dict[str, Any], keyword: str) -> int:
 
 def _is_simple(schema: dict[str, Any]) -> bool:
     """Say whether nothing is combined with a schema."""
-    return not any(keyword in schema for keyword in ("allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains", *REFERRING))
+    return not any(
+        keyword in schema for keyword in ("allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains", *REFERRING)
+    )

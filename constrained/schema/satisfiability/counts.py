@@ -15,7 +15,8 @@ from constrained.schema.strings.sets import listed
 from constrained.schema.values import ArrayShape, Conj, NumberRange, ObjectShape, Value
 from constrained.work import spend, working_on
 
-Values: TypeAlias = "frozenset[object] | None"  # tagged with their type, because 1 and true differ; None: at least as many as asked
+# tagged with their type, because 1 and true differ; None: at least as many as asked
+Values: TypeAlias = "frozenset[object] | None"
 
 _DEEPEST = 8  # levels of arrays and objects that are spelled out
 
@@ -40,10 +41,13 @@ def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> V
     )
 
 
-def matched(domains: Sequence[Collection[object]], chosen: dict[object, int] | None = None, without: object = None) -> dict[object, int] | None:
+def matched(
+    domains: Sequence[Collection[object]], chosen: dict[object, int] | None = None, without: object = None
+) -> dict[object, int] | None:
     """Return a value for each position, as {value: position}, all different; None if there are too few.
 
-    chosen: of a former answer for these domains, which is completed; it is changed.  without: a value that may not be used.
+    chosen: of a former answer for these domains, which is completed; it is changed.  without: a value that may not be
+    used.
     Source: a maximum matching by augmenting paths (Berge), breadth first.
     """
     chosen = {} if chosen is None else chosen
@@ -106,7 +110,9 @@ class _Listing:
             if depth == 0:
                 self.cut = True
                 return None if len(found) >= self.limit else frozenset(found)
-            parts = [self._arrays(shape, depth - 1) for shape in value.arrays] + [self._objects(shape, depth - 1) for shape in value.objects]
+            parts = [self._arrays(shape, depth - 1) for shape in value.arrays] + [
+                self._objects(shape, depth - 1) for shape in value.objects
+            ]
             for part in parts:
                 if part is None:
                     return None

@@ -1,13 +1,16 @@
-"""Whether the items of an array can be completed: counts (`contains`), items wanted somewhere, and bounds on the length.
+"""Whether the items of an array can be completed: counts (`contains`), items wanted somewhere, and bounds on the
+length.
 
-Each condition becomes a demand: "this many items more belong to C", perhaps "and no more than so many".  An item may serve several demands,
-so the search goes item by item over sets of demands that one item can serve together, the largest first, and tries a set many times at
-once.  It looks at no more sets than it needs, gives up where demands that exclude each other outnumber the room, and never tries a set
-after a larger one has failed.  So it is linear for satisfiable conditions as people write them; the worst case (the problem contains set
-cover) runs into the budget of work.
+Each condition becomes a demand: "this many items more belong to C", perhaps "and no more than so many".  An item may
+serve several demands, so the search goes item by item over sets of demands that one item can serve together, the
+largest first, and tries a set many times at once.  It looks at no more sets than it needs, gives up where demands that
+exclude each other outnumber the room, and never tries a set after a larger one has failed.  So it is linear for
+satisfiable conditions as people write them; the worst case (the problem contains set cover) runs into the budget of
+work.
 
 Refused: all sets at once (2ⁿ of them for n overlapping conditions), and a flow over them (which needs them listed).
-Left out: arrays whose items must be different, see `shapes`.  Tested by tests/test_schema_laws.py and tests/test_schema_normalise.py.
+Left out: arrays whose items must be different, see `shapes`.  Tested by tests/test_schema_laws.py and
+tests/test_schema_normalise.py.
 """
 
 from __future__ import annotations
@@ -83,7 +86,13 @@ class Completion:
     """A search for the items from number `length` on, where `counted` items have met each count so far."""
 
     def __init__(
-        self, shape: ArrayShape, bounds: Bounds, ask: Ask, length: int, counted: tuple[int, ...], known: dict[Conj | None, bool],
+        self,
+        shape: ArrayShape,
+        bounds: Bounds,
+        ask: Ask,
+        length: int,
+        counted: tuple[int, ...],
+        known: dict[Conj | None, bool],
     ) -> None:
         self._shape, self._bounds, self._ask = shape, bounds, ask
         self._fixed: dict[int, Conj] = {}
@@ -92,10 +101,16 @@ class Completion:
         counts = shape.counts
         self._demands = [_Demand(count.item, 0, count.max is not None) for count in counts]
         self._demands += [_Demand(part.item, part.index, False) for part in bounds.wanted]
-        needs = [max(0, count.min - number) for count, number in zip(counts, counted, strict=True)] + [1] * len(bounds.wanted)
-        room = [0 if count.max is None else count.max - number for count, number in zip(counts, counted, strict=True)] + [0] * len(bounds.wanted)
+        needs = [max(0, count.min - number) for count, number in zip(counts, counted, strict=True)] + [1] * len(
+            bounds.wanted
+        )
+        room = [
+            0 if count.max is None else count.max - number for count, number in zip(counts, counted, strict=True)
+        ] + [0] * len(bounds.wanted)
         self._start = _State(length, tuple(needs), tuple(room))
-        self._alike = max([len(shape.prefix), *(index + 1 for index in self._fixed), *(part.index for part in bounds.wanted)])
+        self._alike = max(
+            [len(shape.prefix), *(index + 1 for index in self._fixed), *(part.index for part in bounds.wanted)]
+        )
         self._exclusive: dict[tuple[int, int], bool] = {}
         self._known = known
 
@@ -122,7 +137,9 @@ class Completion:
         return False
 
     def _can_serve(self, number: int) -> bool:
-        """Return whether some position has an item for a demand.  What this asks first spares the search while answers are still open."""
+        """Return whether some position has an item for a demand.  What this asks first spares the search while answers
+        are still open.
+        """
         item, start, _ = self._demands[number]
         prefix = self._shape.prefix
         first = max(start, self._start.length)
@@ -144,7 +161,9 @@ class Completion:
         return alone and (final == length + sum(needs) or self._alone(None))
 
     def _alone(self, item: Conj | None) -> bool:
-        """Return whether some item behind the prefix serves this demand (None: any item will do) and no other one that is capped."""
+        """Return whether some item behind the prefix serves this demand (None: any item will do) and no other one that
+        is capped.
+        """
         known = self._known.get(item)
         if known is None:
             conj = self._shape.rest if item is None else both(self._shape.rest, item)
@@ -174,8 +193,12 @@ class Completion:
             if settled and not useful:
                 continue
             for times in self._times(state, served) if alike else (1,):
-                after = tuple([max(0, need - times) if served >> number & 1 else need for number, need in enumerate(needs)])
-                fewer = tuple([free - times if served >> number & 1 and free else free for number, free in enumerate(room)])
+                after = tuple(
+                    [max(0, need - times) if served >> number & 1 else need for number, need in enumerate(needs)]
+                )
+                fewer = tuple(
+                    [free - times if served >> number & 1 and free else free for number, free in enumerate(room)]
+                )
                 following = length + times
                 if most is None and following > max(self._alike, self._bounds.least):
                     following = max(self._alike, self._bounds.least)
@@ -242,10 +265,17 @@ class Completion:
 
 
 def can_complete(
-    shape: ArrayShape, clauses: tuple[Clause, ...], ask: Ask, length: int, counted: tuple[int, ...], known: dict[Conj | None, bool],
+    shape: ArrayShape,
+    clauses: tuple[Clause, ...],
+    ask: Ask,
+    length: int,
+    counted: tuple[int, ...],
+    known: dict[Conj | None, bool],
 ) -> bool:
     """Return whether an array of `length` items can go on so that the counts and these clauses hold.
 
     known: empty at first; keeps answers for calls with the same shape, as long as `ask` gives the same ones.
     """
-    return any(Completion(shape, bounds, ask, length, counted, known).exists() for bounds in choices(shape, clauses, length))
+    return any(
+        Completion(shape, bounds, ask, length, counted, known).exists() for bounds in choices(shape, clauses, length)
+    )

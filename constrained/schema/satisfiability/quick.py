@@ -1,8 +1,9 @@
 """A quick yes to "has this schema a value?", from its keywords alone.
 
-An object is offered its keys only if their values exist, so that entering one asks about every property, most of which no generation
-visits.  For ordinary schemas the keywords show it: ``{}``, ``[]``, ``""`` or any number is valid wherever nothing asks for more.  The
-exact answer, `normalise.is_never`, makes normal forms, a hundred times as much work; it is asked where this says nothing.
+An object is offered its keys only if their values exist, so that entering one asks about every property, most of which
+no generation visits.  For ordinary schemas the keywords show it: ``{}``, ``[]``, ``""`` or any number is valid wherever
+nothing asks for more.  The exact answer, `normalise.is_never`, makes normal forms, a hundred times as much work; it is
+asked where this says nothing.
 
 Tested through the exact answer: tests/test_schema_normalise.py checks a sample of its answers.
 """
@@ -18,10 +19,12 @@ from constrained.schema.reading.resources import Target
 
 Targets: TypeAlias = Mapping[tuple[int, str], Target]  # of the references, see `resources.Library`
 
-# Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each type, but for
-# a format together with a length.
+# Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each
+# type, but for a format together with a length.
 _DEMANDING = named(lambda keyword: keyword.demanding)
-_KEYS = frozenset({"patternProperties", "propertyNames", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas"})
+_KEYS = frozenset(
+    {"patternProperties", "propertyNames", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas"}
+)
 _OTHER_KEYS = frozenset({"additionalProperties", "unevaluatedProperties"})
 _ITEMS = frozenset({"uniqueItems", "maxItems", "prefixItems", "additionalItems", "unevaluatedItems"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
@@ -79,7 +82,9 @@ def _has_length(schema: dict[str, Any]) -> bool:
 
 def _has_alternative(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
     """Return whether nothing stands beside the alternatives and one of the first shows a value."""
-    return _NOTES.issuperset(schema) and any(is_plainly_live(part, targets, depth + 2) for part in schema["anyOf"][:_MOST_LOOKED_AT])
+    return _NOTES.issuperset(schema) and any(
+        is_plainly_live(part, targets, depth + 2) for part in schema["anyOf"][:_MOST_LOOKED_AT]
+    )
 
 
 def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
@@ -94,11 +99,21 @@ def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
 
 
 def _has_items(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
-    return schema.get("type") == "array" and _ITEMS.isdisjoint(schema) and is_plainly_live(schema.get("items", True), targets, depth + 1)
+    return (
+        schema.get("type") == "array"
+        and _ITEMS.isdisjoint(schema)
+        and is_plainly_live(schema.get("items", True), targets, depth + 1)
+    )
 
 
 def _has_member(schema: dict[str, Any], values: list[Any]) -> bool:
-    """Return whether an enumeration of strings, by far the most frequent kind, has a string (that can be written: no lone surrogate)."""
+    """Return whether an enumeration of strings, by far the most frequent kind, has a string (that can be written: no
+    lone surrogate).
+    """
     kinds = schema.get("type", "string")
-    plain = "string" in (kinds if type(kinds) is list else (kinds,)) and "maxLength" not in schema and "format" not in schema
+    plain = (
+        "string" in (kinds if type(kinds) is list else (kinds,))
+        and "maxLength" not in schema
+        and "format" not in schema
+    )
     return plain and any(type(value) is str and value.isascii() for value in values)

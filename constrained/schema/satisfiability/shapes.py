@@ -1,9 +1,11 @@
 """Whether a shape has a value, given which of its children have one.
 
-The questions go through `ask`, which answers for a conjunction what is known so far; a shape asks everything that might help it, so
-that a False can be revised when more is known (see `normalise.is_never`).  All functions are monotone in the answers.
+The questions go through `ask`, which answers for a conjunction what is known so far; a shape asks everything that might
+help it, so that a False can be revised when more is known (see `normalise.is_never`).  All functions are monotone in
+the answers.
 
-Objects and arrays with clauses are small satisfiability problems; they are searched exhaustively under a budget of steps.
+Objects and arrays with clauses are small satisfiability problems; they are searched exhaustively under a budget of
+steps.
 """
 
 from __future__ import annotations
@@ -57,21 +59,32 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
         return False
     if shape.clauses:
         first = _first_choice(shape, named, ask)
-        return first is not None and _fits(shape, first, ask) or any(_fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
+        return (
+            first is not None
+            and _fits(shape, first, ask)
+            or any(_fits(shape, choice, ask) for choice in _object_choices(shape, named, ask))
+        )
     return len(shape.required) >= shape.min or _has_keys(shape, named, frozenset(), ask)
 
 
 class _Choice:
-    """One obligation picked from some clauses: the values of present keys, the absent keys, the obligations on other keys."""
+    """One obligation picked from some clauses: the values of present keys, the absent keys, the obligations on other
+    keys.
+    """
 
     __slots__ = ("left", "present", "absent", "others")
 
-    def __init__(self, left: tuple[Clause, ...], present: dict[str, Conj], absent: frozenset[str], others: tuple[HasOther, ...]) -> None:
-        self.left, self.present, self.absent, self.others = left, present, absent, others  # left: the clauses without one
+    def __init__(
+        self, left: tuple[Clause, ...], present: dict[str, Conj], absent: frozenset[str], others: tuple[HasOther, ...]
+    ) -> None:
+        # left: the clauses without one
+        self.left, self.present, self.absent, self.others = left, present, absent, others
 
 
 def _first_choice(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> _Choice | None:
-    """Return the way that takes of each clause the first obligation that goes with those before, if there is one: mostly there is."""
+    """Return the way that takes of each clause the first obligation that goes with those before, if there is one:
+    mostly there is.
+    """
     choice = _Choice((), {key: named[key] for key in shape.required}, frozenset(), ())
     absent: set[str] = set()
     for clause in shape.clauses:
@@ -101,8 +114,8 @@ def _first_choice(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> _Choi
 def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Iterator[_Choice]:
     """Yield the consistent ways to pick an obligation from each clause; those that need no key come first.
 
-    The clause with the fewest ways left is always next, and one that holds already needs none: so a contradiction is met early, and what
-    follows from the choices so far is never guessed (unit propagation).
+    The clause with the fewest ways left is always next, and one that holds already needs none: so a contradiction is
+    met early, and what follows from the choices so far is never guessed (unit propagation).
     """
     todo = [_Choice(shape.clauses, {key: named[key] for key in shape.required}, frozenset(), ())]
     while todo:
@@ -118,7 +131,11 @@ def _object_choices(shape: ObjectShape, named: dict[str, Conj], ask: Ask) -> Ite
             if any(_holds(part, choice) for part in clause):
                 continue
             if fewest is None or len(fewest) > 1:
-                ways = [grown for part in sorted(clause, key=_preference) if (grown := _grown(choice, part, named, ask)) is not None]
+                ways = [
+                    grown
+                    for part in sorted(clause, key=_preference)
+                    if (grown := _grown(choice, part, named, ask)) is not None
+                ]
                 if fewest is None or len(ways) < len(fewest):
                     fewest, next_ = ways, len(open_)
             open_.append(clause)
@@ -152,13 +169,19 @@ def _preference(part: object) -> tuple[int, str]:
 def _grown(choice: _Choice, part: object, named: dict[str, Conj], ask: Ask) -> _Choice | None:
     left = choice.left
     if isinstance(part, Absent):
-        return None if part.key in choice.present else _Choice(left, choice.present, choice.absent | {part.key}, choice.others)
+        return (
+            None
+            if part.key in choice.present
+            else _Choice(left, choice.present, choice.absent | {part.key}, choice.others)
+        )
     if isinstance(part, (Present, HasNamed)):
         if part.key in choice.absent:
             return None
         known = choice.present.get(part.key, named[part.key])
         joined = both(known, part.value) if isinstance(part, HasNamed) else known
-        return _Choice(left, {**choice.present, part.key: joined}, choice.absent, choice.others) if ask(joined) else None
+        return (
+            _Choice(left, {**choice.present, part.key: joined}, choice.absent, choice.others) if ask(joined) else None
+        )
     assert isinstance(part, HasOther)
     return _Choice(left, choice.present, choice.absent, (*choice.others, part))
 
@@ -180,7 +203,10 @@ def _fewest_keys(shape: ObjectShape, others: tuple[HasOther, ...], ask: Ask) -> 
     if shape.max is None or len(others) == 1:
         return len(others) if _every(_shared((part,), shape, ask) for part in others) else None
     if len(others) > _LARGEST_SHARING:
-        raise LimitExceeded("too many conditions on the unnamed keys of an object with maxProperties", because=f"there are {len(others)}")
+        raise LimitExceeded(
+            "too many conditions on the unnamed keys of an object with maxProperties",
+            because=f"there are {len(others)}",
+        )
     sizes = [len(blocks) for blocks in _partitions(others) if _every(_shared(block, shape, ask) for block in blocks)]
     return min(sizes, default=None)
 
@@ -247,7 +273,9 @@ def _has_twins(shape: ArrayShape, ask: Ask) -> bool:
 
 
 def _have_distinct(known: list[Conj], length: int, distinct: Distinct) -> bool:
-    """Return whether items can be chosen pairwise different: one of each conjunction, of the last one as many as make up the length."""
+    """Return whether items can be chosen pairwise different: one of each conjunction, of the last one as many as make
+    up the length.
+    """
     domains = {conj: distinct(conj, length) for conj in dict.fromkeys(known)}
     last = domains[known[-1]]
     if last is not None and len(last) < length - len(known) + 1:
@@ -259,17 +287,21 @@ def _have_distinct(known: list[Conj], length: int, distinct: Distinct) -> bool:
 
 
 class _Items:
-    """A search for an array: position by position, over how often each count is met and which items are still wanted somewhere.
+    """A search for an array: position by position, over how often each count is met and which items are still wanted
+    somewhere.
 
-    Where the items must (not) be different, a state also carries the conjunctions of the items so far.  Positions from `settled` on
-    are alike, and an item there that no count and no wish needs can be dropped: so `longest` is long enough.
+    Where the items must (not) be different, a state also carries the conjunctions of the items so far.  Positions from
+    `settled` on are alike, and an item there that no count and no wish needs can be dropped: so `longest` is long
+    enough.
     """
 
     def __init__(self, shape: ArrayShape, bounds: Bounds, ask: Ask, distinct: Distinct) -> None:
         self.shape, self.ask, self.distinct = shape, ask, distinct
         self.least, most, self.fixed, self.wanted = bounds
         settled = max([len(shape.prefix), self.least, *(part.index + 1 for part in self.wanted)])
-        longest = settled + sum(count.min for count in shape.counts) + len(self.wanted) + (2 if shape.unique is False else 0)
+        longest = (
+            settled + sum(count.min for count in shape.counts) + len(self.wanted) + (2 if shape.unique is False else 0)
+        )
         self.longest = longest if most is None else min(most, longest)
 
     def fit(self) -> bool:
@@ -283,7 +315,9 @@ class _Items:
         return False
 
     def _complete(self, state: _ItemState) -> bool:
-        if state.open or not all(number >= count.min for number, count in zip(state.counted, self.shape.counts, strict=True)):
+        if state.open or not all(
+            number >= count.min for number, count in zip(state.counted, self.shape.counts, strict=True)
+        ):
             return False
         if self.shape.unique is None:
             return True

@@ -1,11 +1,12 @@
 r"""The string formats of JSON Schema as exact regular languages.
 
-Each format is the grammar of the specification that JSON Schema names for it, written as patterns and united with the algebra of
-`constrained.regex`.  Calendar rules are regular: a leap year is decided by four digits, a leap second by the hour, the minute and the
-offset, so ``:60`` is allowed exactly where the time in UTC is 23:59.
+Each format is the grammar of the specification that JSON Schema names for it, written as patterns and united with the
+algebra of `constrained.regex`.  Calendar rules are regular: a leap year is decided by four digits, a leap second by the
+hour, the minute and the offset, so ``:60`` is allowed exactly where the time in UTC is 23:59.
 
-`NARROWED` and `WIDENED` name the formats whose language is not regular, with what is left out and what is let in; all others are exact.
-A narrowed format has a hull as well, a language that leaves nothing out: its complement is what certainly is not in the format.
+`NARROWED` and `WIDENED` name the formats whose language is not regular, with what is left out and what is let in; all
+others are exact. A narrowed format has a hull as well, a language that leaves nothing out: its complement is what
+certainly is not in the format.
 
 Built on first use; a format costs a process a few hundred microseconds once.
 """
@@ -16,7 +17,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from constrained.regex import ANY, EPSILON, NEVER, Expr, complement, concat, intersect, literal, optional, parse_python, repeat, union
+from constrained.regex import (
+    ANY,
+    EPSILON,
+    NEVER,
+    Expr,
+    complement,
+    concat,
+    intersect,
+    literal,
+    optional,
+    parse_python,
+    repeat,
+    union,
+)
 from constrained.regex.algebra import lazy
 from constrained.regex.expr import INFINITE, RawEdges
 from constrained.schema.strings.idn_labels import idn_hostname
@@ -26,10 +40,12 @@ NARROWED: dict[str, str] = {
     "hostname": _NO_A_LABELS,
     "host-name": _NO_A_LABELS,
     "idn-hostname": (
-        "labels that start with xn-- are refused, as are combining marks that may compose with what stands before them, and the zero "
+        "labels that start with xn-- are refused, as are combining marks that may compose with what stands before "
+        "them, and the zero "
         "width non-joiner outside common Arabic letters"
     ),
-    "regex": "no named groups, no backreferences, groups nest at most 8 deep, class ranges stay within digits or letters of one case",
+    "regex": "no named groups, no backreferences, groups nest at most 8 deep, class ranges stay within "
+    "digits or letters of one case",
 }
 WIDENED: dict[str, str] = {
     "idn-hostname": "a label of at most 57 characters is accepted although its Punycode is longer than 63 octets",
@@ -71,7 +87,8 @@ def format_hull(name: str) -> Expr | None:
 def _date() -> Expr:
     """SPEC: RFC 3339 §5.6 full-date, §5.7 days per month, appendix C leap years."""
     ordinary = parse_python(
-        r"[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+        r"[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+        r"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
     )
     leap = parse_python(r"(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29")
     return union(ordinary, leap)
@@ -113,7 +130,9 @@ def _seconds() -> Expr:
 
 
 def _leap_rest(hour: int, minute: int) -> Expr:
-    """Return what follows ``HH:MM:60`` where UTC is 23:59: a fraction and the offset, or its negative, that takes HH:MM there."""
+    """Return what follows ``HH:MM:60`` where UTC is 23:59: a fraction and the offset, or its negative, that takes HH:MM
+    there.
+    """
     local = hour * 60 + minute
     ahead, behind = (local + 1) % 1440, 1439 - local
     offsets = [literal(f"{sign}{of // 60:02}:{of % 60:02}") for sign, of in (("+", ahead), ("-", behind))]
@@ -164,7 +183,9 @@ def _ipv6() -> Expr:
         return union(found, concat(repeat(then, 0, most - 2), _ipv4())) if most >= 2 else found
 
     options = [concat(repeat(then, 7, 7), group), concat(repeat(then, 6, 6), _ipv4()), concat(literal("::"), tail(7))]
-    options += [concat(repeat(then, before - 1, before - 1), group, literal("::"), tail(7 - before)) for before in range(1, 8)]
+    options += [
+        concat(repeat(then, before - 1, before - 1), group, literal("::"), tail(7 - before)) for before in range(1, 8)
+    ]
     return union(*options)
 
 
@@ -211,7 +232,11 @@ def _idn_email() -> Expr:
 
 
 # SPEC: RFC 3987 §2.2
-_UCSCHAR = r"\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(rf"\U{plane:04x}0000-\U{plane:04x}fffd" for plane in range(1, 14)) + r"\U000e1000-\U000efffd"
+_UCSCHAR = (
+    r"\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
+    + "".join(rf"\U{plane:04x}0000-\U{plane:04x}fffd" for plane in range(1, 14))
+    + r"\U000e1000-\U000efffd"
+)
 _IPRIVATE = r"\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
 _SUB_DELIMS = "!$&'()*+,;="
 
@@ -225,7 +250,9 @@ def _resource(*, wide: bool) -> tuple[Expr, Expr]:
         return f"(?:[A-Za-z0-9._~{extra}{_SUB_DELIMS}{characters}-]|%[0-9A-Fa-f]{{2}})"
 
     pchar = some(":@")
-    future = concat(literal("["), union(_ipv6(), parse_python(rf"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~{_SUB_DELIMS}:-]+")), literal("]"))
+    future = concat(
+        literal("["), union(_ipv6(), parse_python(rf"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~{_SUB_DELIMS}:-]+")), literal("]")
+    )
     host = union(future, parse_python(f"{some('')}*"))
     authority = concat(optional(parse_python(f"{some(':')}*@")), host, parse_python("(?::[0-9]*)?"))
     abempty = parse_python(f"(?:/{pchar}*)*")
@@ -273,7 +300,9 @@ def _regex() -> Expr:
     hexadecimal = "[0-9A-Fa-f]"
     point = rf"x{hexadecimal}{{2}}|u{hexadecimal}{{4}}|u\{{0*{hexadecimal}{{1,5}}\}}"
     escape = rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|0(?![0-9])|{point}|[pP]\{{(?:L|Lu|Ll|N|Nd|P|S|Z)\}})"
-    ranges = "|".join(f"{low}-[{low}-{end}]" for first, end in ("09", "AZ", "az") for low in map(chr, range(ord(first), ord(end) + 1)))
+    ranges = "|".join(
+        f"{low}-[{low}-{end}]" for first, end in ("09", "AZ", "az") for low in map(chr, range(ord(first), ord(end) + 1))
+    )
     member = rf"(?:{ranges}|[^\\\]^-]|{escape}|\\[b-])"
     char_set = rf"\[\^?(?:\^|-?{member}(?:{member}|\^)*-?|-)?\]"
     atom = parse_python(rf"[^^$\\.*+?()\[\]{{}}|]|\.|{char_set}|{escape}")
@@ -289,12 +318,26 @@ def _regex() -> Expr:
 
 
 _FORMATS: dict[str, Callable[[], Expr]] = {
-    "date": _date, "time": _time, "date-time": _date_time, "duration": _duration, "email": _email, "idn-email": _idn_email,
-    "hostname": _hostname, "ipv4": _ipv4, "ipv6": _ipv6, "uri": lambda: _resource(wide=False)[0],
-    "uri-reference": lambda: _resource(wide=False)[1], "iri": lambda: _resource(wide=True)[0],
-    "iri-reference": lambda: _resource(wide=True)[1], "uri-template": _uri_template, "uuid": _uuid, "json-pointer": _json_pointer,
-    "relative-json-pointer": _relative_json_pointer, "regex": _regex,
+    "date": _date,
+    "time": _time,
+    "date-time": _date_time,
+    "duration": _duration,
+    "email": _email,
+    "idn-email": _idn_email,
+    "hostname": _hostname,
+    "ipv4": _ipv4,
+    "ipv6": _ipv6,
+    "uri": lambda: _resource(wide=False)[0],
+    "uri-reference": lambda: _resource(wide=False)[1],
+    "iri": lambda: _resource(wide=True)[0],
+    "iri-reference": lambda: _resource(wide=True)[1],
+    "uri-template": _uri_template,
+    "uuid": _uuid,
+    "json-pointer": _json_pointer,
+    "relative-json-pointer": _relative_json_pointer,
+    "regex": _regex,
     "idn-hostname": idn_hostname,
-    "host-name": _hostname, "ip-address": _ipv4,  # draft 3's names
+    "host-name": _hostname,
+    "ip-address": _ipv4,  # draft 3's names
 }
 KNOWN = frozenset(_FORMATS)

@@ -1,15 +1,17 @@
 """Internationalised host names (IDNA 2008) as a regular language.
 
-A name is a list of labels; what a label may hold is derived from Unicode's properties by the rules of RFC 5892, contextual rules and the
-rule for right-to-left names (RFC 5893) included.  Each rule excludes the labels that break it; the language is what no rule excludes.
+A name is a list of labels; what a label may hold is derived from Unicode's properties by the rules of RFC 5892,
+contextual rules and the rule for right-to-left names (RFC 5893) included.  Each rule excludes the labels that break it;
+the language is what no rule excludes.
 
-Narrower than the specification: labels that start with "xn--" are refused, as are combining marks that could compose with what stands
-before them (a label must be in normal form C), and the zero width non-joiner outside the common letters of Arabic and Persian.  Wider
-in one point: the 63 octets of a label's Punycode are only bounded by its length, 57 characters.
+Narrower than the specification: labels that start with "xn--" are refused, as are combining marks that could compose
+with what stands before them (a label must be in normal form C), and the zero width non-joiner outside the common
+letters of Arabic and Persian.  Wider in one point: the 63 octets of a label's Punycode are only bounded by its length,
+57 characters.
 
-The sets involved have thousands of ranges, but tell no more than a few dozen kinds of character apart.  The rules are a language over one
-letter for each kind, of some 2,500 states that are kept once they are reached; lengths are counted beside them, and a state's ranges are
-spelled out when it is reached.
+The sets involved have thousands of ranges, but tell no more than a few dozen kinds of character apart.  The rules are a
+language over one letter for each kind, of some 2,500 states that are kept once they are reached; lengths are counted
+beside them, and a state's ranges are spelled out when it is reached.
 
 Computed from `unicodedata` on first use, about 0.1 s.
 """
@@ -38,7 +40,8 @@ _LONGEST_NAME = 253
 _ASCII: Ranges = ((0x2D, 0x2D), (0x30, 0x39), (0x61, 0x7A))
 _LETTERS_DIGITS: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A))
 _HYPHEN: Ranges = ((0x2D, 0x2D),)
-# SPEC: RFC 5892 §2.6 and appendix A: exceptions that are PVALID; characters that need a context; exceptions that are DISALLOWED.
+# SPEC: RFC 5892 §2.6 and appendix A: exceptions that are PVALID; characters that need a context; exceptions that are
+# DISALLOWED.
 _EXTRA = (0xDF, 0x3C2, 0x6FD, 0x6FE, 0xF0B, 0x3007)
 _CONTEXTUAL = (0xB7, 0x375, 0x5F3, 0x5F4, 0x30FB, 0x200C, 0x200D, *range(0x660, 0x66A), *range(0x6F0, 0x6FA))
 _BARRED = frozenset((0x640, 0x7FA, 0x302E, 0x302F, 0x303B, *range(0x3031, 0x3036)))
@@ -46,10 +49,27 @@ _BARRED = frozenset((0x640, 0x7FA, 0x302E, 0x302F, 0x303B, *range(0x3031, 0x3036
 _BARRED_BLOCKS = ((0x1100, 0x11FF), (0x20D0, 0x20FF), (0xA960, 0xA97C), (0xD7B0, 0xD7FB), (0x1D100, 0x1D24F))
 # Of Unicode's Joining_Type, the letters in everyday use.
 _DUAL_JOINING: Ranges = (
-    (0x626, 0x626), (0x628, 0x628), (0x62A, 0x62E), (0x633, 0x63A), (0x641, 0x647), (0x649, 0x64A), (0x679, 0x687), (0x6A9, 0x6A9),
-    (0x6AF, 0x6AF), (0x6BE, 0x6BE), (0x6C1, 0x6C1), (0x6CC, 0x6CC),
+    (0x626, 0x626),
+    (0x628, 0x628),
+    (0x62A, 0x62E),
+    (0x633, 0x63A),
+    (0x641, 0x647),
+    (0x649, 0x64A),
+    (0x679, 0x687),
+    (0x6A9, 0x6A9),
+    (0x6AF, 0x6AF),
+    (0x6BE, 0x6BE),
+    (0x6C1, 0x6C1),
+    (0x6CC, 0x6CC),
 )
-_RIGHT_JOINING: Ranges = ((0x622, 0x625), (0x627, 0x627), (0x629, 0x629), (0x62F, 0x632), (0x648, 0x648), (0x688, 0x699))
+_RIGHT_JOINING: Ranges = (
+    (0x622, 0x625),
+    (0x627, 0x627),
+    (0x629, 0x629),
+    (0x62F, 0x632),
+    (0x648, 0x648),
+    (0x688, 0x699),
+)
 _TRANSPARENT: Ranges = ((0x64B, 0x65F), (0x670, 0x670))
 
 _LETTER_CATEGORIES = frozenset(("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc"))
@@ -107,9 +127,11 @@ class _Kinds:
 
 
 class _Home:
-    """What the states of names share: which kinds are dots and ASCII, and how far each state of the rules is from a complete name.
+    """What the states of names share: which kinds are dots and ASCII, and how far each state of the rules is from a
+    complete name.
 
-    PERF: the states of the rules belong to the process, and cost 0.8 s if names meet them all; no budget pays for what the next one has free.
+    PERF: the states of the rules belong to the process, and cost 0.8 s if names meet them all; no budget pays for what
+    the next one has free.
     """
 
     def __init__(self, kinds: _Kinds) -> None:
@@ -124,7 +146,9 @@ class _Home:
         if found is None:
             found, layer, seen = 0, [rules], {rules}
             while not any(state.accepts for state in layer):
-                layer = list(dict.fromkeys(target for state in layer for _, _, target in state.edges() if target not in seen))
+                layer = list(
+                    dict.fromkeys(target for state in layer for _, _, target in state.edges() if target not in seen)
+                )
                 seen.update(layer)
                 found += 1
             self._missing[rules] = found
@@ -135,7 +159,8 @@ class _Home:
 class _Name:
     """A state over kinds, as a state over characters, with the lengths counted.
 
-    rules: where the rules are, which know no lengths.  label: characters of the label so far, less than 0 where they are all ASCII.
+    rules: where the rules are, which know no lengths.  label: characters of the label so far, less than 0 where they
+    are all ASCII.
     Invariant: `home.missing(rules)` further characters, of ASCII if the others are, keep within the lengths.
     """
 
@@ -161,7 +186,11 @@ class _Name:
         spend(len(self.home.pieces) >> 3)
         following: dict[int, Expr] = {}
         with metered(Budget(None)):
-            targets = [(kind, self._after(kind, rules)) for low, high, rules in self.rules.edges() for kind in range(low, high + 1)]
+            targets = [
+                (kind, self._after(kind, rules))
+                for low, high, rules in self.rules.edges()
+                for kind in range(low, high + 1)
+            ]
         for kind, target in targets:
             if target is not None:
                 following[kind] = lazy(target)
@@ -184,7 +213,10 @@ class _Name:
         else:
             label = abs(self.label) + 1
         missing = home.missing(rules)
-        fits = missing + abs(label) <= (_LONGEST_LABEL if label > 0 else _LONGEST_ASCII) and self.total + 1 + missing <= _LONGEST_NAME
+        fits = (
+            missing + abs(label) <= (_LONGEST_LABEL if label > 0 else _LONGEST_ASCII)
+            and self.total + 1 + missing <= _LONGEST_NAME
+        )
         return _Name(home, rules, label, self.total + 1) if fits else None
 
 
@@ -198,7 +230,10 @@ def _names(valid: Ranges, one: _One) -> Expr:
     left, right = _directed(classes, one)
     dot = one(of_points(map(ord, ".。．｡")))
     names = []
-    for item in (union(ascii_label, without), union(intersect(ascii_label, left), intersect(label, union(left, right)))):
+    for item in (
+        union(ascii_label, without),
+        union(intersect(ascii_label, left), intersect(label, union(left, right))),
+    ):
         names.append(concat(item, repeat(concat(dot, item))))
     return union(*names)
 
@@ -215,7 +250,12 @@ def _reserved(one: _One) -> Expr:
 
 def _valid() -> Ranges:
     """Return the characters that a label may hold in some context.  SPEC: RFC 5892 §3."""
-    ignorable = either(*(unicode_property(name) or () for name in ("Default_Ignorable_Code_Point", "White_Space", "Noncharacter_Code_Point")))
+    ignorable = either(
+        *(
+            unicode_property(name) or ()
+            for name in ("Default_Ignorable_Code_Point", "White_Space", "Noncharacter_Code_Point")
+        )
+    )
     found = of_points(point for point in _stable_letters() if point not in _BARRED)
     found = both(found, negate(either(ignorable, _BARRED_BLOCKS)))
     return both(either(_ASCII, found, of_points((*_EXTRA, *_CONTEXTUAL))), negate(_composing()))
@@ -245,7 +285,9 @@ def _composing() -> Ranges:
 
 @lru_cache(maxsize=1)
 def _bidi_classes(valid: Ranges) -> dict[str, Ranges]:
-    runs: dict[str, list[tuple[int, int]]] = {name: [] for name in ("L", "R", "AL", "AN", "EN", "ES", "CS", "ET", "ON", "BN", "NSM")}
+    runs: dict[str, list[tuple[int, int]]] = {
+        name: [] for name in ("L", "R", "AL", "AN", "EN", "ES", "CS", "ET", "ON", "BN", "NSM")
+    }
     for low, high in valid:
         at = low
         for name, run in groupby(map(unicodedata.bidirectional, map(chr, range(low, high + 1)))):
@@ -267,16 +309,23 @@ def _directed(classes: dict[str, Ranges], one: _One) -> tuple[Expr, Expr]:
         return concat(of(first), optional(concat(repeat(within), of(inner))), repeat(of("NSM")))
 
     neutral = either(*(classes[name] for name in ("ES", "CS", "ET", "ON", "BN", "NSM")))
-    unsupported = of_points((0xB7, 0x375, 0x30FB))  # their neighbours are left-to-right: no such label could be completed
+    # their neighbours are left-to-right: no such label could be completed
+    unsupported = of_points((0xB7, 0x375, 0x30FB))
     beside_right = both(neutral, negate(unsupported))
-    return label("L", "L EN", neutral), union(label("R AL", "R AL EN", beside_right), label("R AL", "R AL AN", beside_right))
+    return label("L", "L EN", neutral), union(
+        label("R AL", "R AL EN", beside_right), label("R AL", "R AL AN", beside_right)
+    )
 
 
 def _wrong_labels(valid: Ranges, one: _One) -> Expr:
-    """Return the labels that break a rule about the place of a character.  SPEC: RFC 5891 §4.2.3, RFC 5892 appendix A."""
+    """Return the labels that break a rule about the place of a character.  SPEC: RFC 5891 §4.2.3, RFC 5892 appendix
+    A.
+    """
     some, hyphen = ANY_TEXT, one(_HYPHEN)
     marks = _marks(valid)
-    script = {name: unicode_property(f"Script={name}") or () for name in ("Greek", "Hebrew", "Hiragana", "Katakana", "Han")}
+    script = {
+        name: unicode_property(f"Script={name}") or () for name in ("Greek", "Hebrew", "Hiragana", "Katakana", "Han")
+    }
     japanese = either(script["Hiragana"], script["Katakana"], script["Han"])
     no_japanese = repeat(one(both(valid, negate(japanese))))
     arabic, extended = one(((0x660, 0x669),)), one(((0x6F0, 0x6F9),))
@@ -300,7 +349,9 @@ def _wrong_labels(valid: Ranges, one: _One) -> Expr:
 
 @lru_cache(maxsize=1)
 def _marks(valid: Ranges) -> list[int]:
-    return [point for low, high in valid for point in range(low, high + 1) if unicodedata.category(chr(point))[0] == "M"]
+    return [
+        point for low, high in valid for point in range(low, high + 1) if unicodedata.category(chr(point))[0] == "M"
+    ]
 
 
 def _not_after(before: Ranges, char: Ranges, valid: Ranges, one: _One) -> Expr:
@@ -314,7 +365,9 @@ def _not_before(char: Ranges, after: Ranges, valid: Ranges, one: _One) -> Expr:
 
 
 def _wrong_joiners(marks: list[int], valid: Ranges, one: _One) -> list[Expr]:
-    """Return the texts with a zero width joiner not after a virama, or a non-joiner neither there nor between joining letters."""
+    """Return the texts with a zero width joiner not after a virama, or a non-joiner neither there nor between joining
+    letters.
+    """
     virama = of_points(point for point in marks if unicodedata.combining(chr(point)) == 9)
     non_joiner, transparent = one(of_points([0x200C])), repeat(one(_TRANSPARENT))
     after_virama = concat(ANY_TEXT, one(virama))
@@ -328,7 +381,8 @@ def _wrong_joiners(marks: list[int], valid: Ranges, one: _One) -> list[Expr]:
 
 
 def _misordered(marks: list[int], one: _One) -> list[Expr]:
-    """Return the texts with two neighbouring marks that normal form C might exchange: their combining classes do not rise.
+    """Return the texts with two neighbouring marks that normal form C might exchange: their combining classes do not
+    rise.
 
     Classes are compared in four steps: nukta, virama, vowel signs, the rest.  That is all that letters in use ask for.
     """

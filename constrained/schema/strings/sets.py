@@ -1,7 +1,8 @@
 """Sets of strings: regular languages that remember when they are finite.
 
-`enum` and `const` make finite sets, and `oneOf` with a discriminator asks thousands of times whether two of them meet; that must not
-build automata.  So a set is a finite set of texts, or a language less a finite set.  Every operation is exact.
+`enum` and `const` make finite sets, and `oneOf` with a discriminator asks thousands of times whether two of them meet;
+that must not build automata.  So a set is a finite set of texts, or a language less a finite set.  Every operation is
+exact.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 class Texts:
     """The texts of `only`, where that is given; else the texts of `language` that are not in `barred`.
 
-    `hull` is given where the language is smaller than what it stands for (a narrowed format): it leaves nothing out.  The complement is
-    then what lies outside the hull, so that it lets nothing wrong in either.
+    `hull` is given where the language is smaller than what it stands for (a narrowed format): it leaves nothing out.
+    The complement is then what lies outside the hull, so that it lets nothing wrong in either.
 
     Invariant: only is None, or language, barred and hull have their defaults; language is within hull.
     """
@@ -43,7 +44,9 @@ class Texts:
             return finite(text for text in self.only if text in other)
         if other.only is not None:
             return finite(text for text in other.only if text in self)
-        hull = None if self.hull is other.hull is None else _meet(self.hull or self.language, other.hull or other.language)
+        hull = (
+            None if self.hull is other.hull is None else _meet(self.hull or self.language, other.hull or other.language)
+        )
         return Texts(None, _meet(self.language, other.language), self.barred | other.barred, hull)
 
     def __or__(self, other: Texts) -> Texts:
@@ -69,7 +72,11 @@ class Texts:
             return finite(self.barred)
         barred = regex.literals(self.barred)
         outside = regex.union(regex.complement(self.language), barred)
-        return of_language(outside) if self.hull is None else of_language(regex.union(regex.complement(self.hull), barred), outside)
+        return (
+            of_language(outside)
+            if self.hull is None
+            else of_language(regex.union(regex.complement(self.hull), barred), outside)
+        )
 
     def __bool__(self) -> bool:
         """Whether there is a text in the set.  Cost: a search in the automaton for languages; memoised there."""
@@ -143,5 +150,7 @@ def listed(language: Expr, limit: int) -> list[str] | None:
         for low, high, target in reversed(state.edges()):
             if high - low >= limit:
                 return None
-            todo.extend((text + chr(point), target) for point in range(high, low - 1, -1) if not 0xD800 <= point <= 0xDFFF)
+            todo.extend(
+                (text + chr(point), target) for point in range(high, low - 1, -1) if not 0xD800 <= point <= 0xDFFF
+            )
     return found

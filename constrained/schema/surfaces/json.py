@@ -15,13 +15,27 @@ _WHITESPACE = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))  # RFC 8259 §2
 def json(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
     """Return JSON's punctuation.
 
-    spelling: "any"; "canonical", as json.dumps(ensure_ascii=False) writes strings and numbers.  longest: characters of whitespace in a row,
-    where it is flexible.  avoid: texts that no string spells, with escapes where they would stand.
+    spelling: "any"; "canonical", as json.dumps(ensure_ascii=False) writes strings and numbers.  longest: characters of
+    whitespace in a row, where it is flexible.  avoid: texts that no string spells, with escapes where they would stand.
     """
     check_spelling(spelling, avoid)
     between = separators(whitespace, _WHITESPACE, b":", b": ", longest)
-    strings = Surface.JSON if spelling == "any" else MarkerSafe(Surface.JSON_CANONICAL, avoid) if avoid else Surface.JSON_CANONICAL
+    strings = (
+        Surface.JSON
+        if spelling == "any"
+        else MarkerSafe(Surface.JSON_CANONICAL, avoid)
+        if avoid
+        else Surface.JSON_CANONICAL
+    )
     return Punctuation(
-        null=b"null", false=b"false", true=b"true", strings=strings, numbers=JSON_NUMBERS if spelling == "any" else CANONICAL_NUMBERS,
-        comma=between.comma, gap=between.gap, keys=Keys(strings, between.colon), objects=Brackets(b"{", ord("}")),
-        arrays=(Brackets(b"[", ord("]")),))
+        null=b"null",
+        false=b"false",
+        true=b"true",
+        strings=strings,
+        numbers=JSON_NUMBERS if spelling == "any" else CANONICAL_NUMBERS,
+        comma=between.comma,
+        gap=between.gap,
+        keys=Keys(strings, between.colon),
+        objects=Brackets(b"{", ord("}")),
+        arrays=(Brackets(b"[", ord("]")),),
+    )

@@ -1,8 +1,8 @@
 """Python literals, as `ast.literal_eval` reads them, as a surface; and keyword arguments, ``(city='Oslo', n=3)``.
 
-Left out: implicit concatenation of strings, string prefixes, ``\\N{…}``, comments, backslashes at line ends, parentheses around a value,
-sets, bytes, complex numbers and the number spellings that `numeric.language` names; names of keyword arguments beyond ASCII where the schema
-does not list them.
+Left out: implicit concatenation of strings, string prefixes, ``\\N{…}``, comments, backslashes at line ends,
+parentheses around a value, sets, bytes, complex numbers and the number spellings that `numeric.language` names; names
+of keyword arguments beyond ASCII where the schema does not list them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,36 @@ _WHITESPACE = ((0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20))
 
 @lru_cache(maxsize=64)
 def python(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
-    """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list; avoid: as in `json`."""
+    """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list; avoid:
+    as in `json`.
+    """
     check_spelling(spelling, avoid)
     free = spelling == "any"
     between = separators(whitespace, _WHITESPACE, b":", b": ", longest)
-    strings = Surface.PYTHON if free else MarkerSafe(Surface.PYTHON_CANONICAL, avoid) if avoid else Surface.PYTHON_CANONICAL
+    strings = (
+        Surface.PYTHON if free else MarkerSafe(Surface.PYTHON_CANONICAL, avoid) if avoid else Surface.PYTHON_CANONICAL
+    )
     lists = (Brackets(b"[", ord("]"), trailing=free),)
     tuples = (Brackets(b"(", ord(")"), trailing=True, lonely=True),) if free else ()
     return Punctuation(
-        null=b"None", false=b"False", true=b"True", strings=strings, numbers=PYTHON_NUMBERS if free else CANONICAL_NUMBERS,
-        comma=between.comma, gap=between.gap, keys=Keys(strings, between.colon), objects=Brackets(b"{", ord("}"), trailing=free),
-        arrays=lists + tuples)
+        null=b"None",
+        false=b"False",
+        true=b"True",
+        strings=strings,
+        numbers=PYTHON_NUMBERS if free else CANONICAL_NUMBERS,
+        comma=between.comma,
+        gap=between.gap,
+        keys=Keys(strings, between.colon),
+        objects=Brackets(b"{", ord("}"), trailing=free),
+        arrays=lists + tuples,
+    )
 
 
 @lru_cache(maxsize=64)
 def arguments(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
-    """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested objects."""
+    """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested
+    objects.
+    """
     inner = python(whitespace, spelling, longest, avoid)
     between = separators(whitespace, _WHITESPACE, b"=", b"=", longest)
     keys = Keys(Surface.RAW, between.colon, within=identifiers())
@@ -53,7 +67,12 @@ def check_arguments(conj: Conj) -> None:
     """
     shapes = normalise(conj).objects
     if not shapes:
-        raise SchemaError("keyword arguments cannot be written", where="#", because="the schema allows no object", instead='"type": "object"')
+        raise SchemaError(
+            "keyword arguments cannot be written",
+            where="#",
+            because="the schema allows no object",
+            instead='"type": "object"',
+        )
     for shape in shapes:
         for name, value in shape.named:
             because = None if is_never(value) else why_no_argument(name)
@@ -67,4 +86,6 @@ def why_no_argument(name: str) -> str | None:
     """Return why a name cannot be that of a keyword argument, None where it can."""
     if keyword.iskeyword(name):
         return "Python reads it as a keyword"
-    return None if name.isidentifier() and unicodedata.normalize("NFKC", name) == name else "it is not a Python identifier"
+    return (
+        None if name.isidentifier() and unicodedata.normalize("NFKC", name) == name else "it is not a Python identifier"
+    )

@@ -2,8 +2,9 @@
 
     {city:<|"|>Oslo<|"|>,days:3,tags:[<|"|>a"b<|"|>]}
 
-A string is raw text between two tokens, nothing in it is escaped, and so it can never hold the token's spelling, which readers of text
-would take for its end.  Keys stand there as they are; they can be what a tag can hold (`tagged_surface.NAME`).
+A string is raw text between two tokens, nothing in it is escaped, and so it can never hold the token's spelling, which
+readers of text would take for its end.  Keys stand there as they are; they can be what a tag can hold
+(`tagged_surface.NAME`).
 
 Left out: ``uniqueItems`` of arrays whose items may be strings (`EmbeddedSchema` refuses it, or lists it in `widened`).
 
@@ -30,31 +31,56 @@ NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a key: what stands there as it is
 def quoted(quote: str, avoid: tuple[str, ...] = ()) -> Punctuation:
     """Return the punctuation in which strings stand between a special token and hold none of the texts to avoid."""
     return Punctuation(
-        null=b"null", false=b"false", true=b"true", strings=Surface.RAW, numbers=CANONICAL_NUMBERS, comma=Bytes(b",", END), gap=None,
-        keys=Keys(Surface.RAW, Bytes(b":", END), within=parse_python(NAME)), objects=Brackets(b"{", ord("}")), arrays=(Brackets(b"[", ord("]")),),
-        quote=quote, avoid=avoid)
+        null=b"null",
+        false=b"false",
+        true=b"true",
+        strings=Surface.RAW,
+        numbers=CANONICAL_NUMBERS,
+        comma=Bytes(b",", END),
+        gap=None,
+        keys=Keys(Surface.RAW, Bytes(b":", END), within=parse_python(NAME)),
+        objects=Brackets(b"{", ord("}")),
+        arrays=(Brackets(b"[", ord("]")),),
+        quote=quote,
+        avoid=avoid,
+    )
 
 
 def check_quoted(schema: Any, quote: str, avoid: tuple[str, ...] = ()) -> None:
     """Refuse what cannot be written.
 
-    Raises: SchemaError: a listed string holds the quote, or a key cannot stand bare.  UnsupportedSchema: items that must differ.
+    Raises: SchemaError: a listed string holds the quote, or a key cannot stand bare.  UnsupportedSchema: items that
+    must differ.
     """
     for pointer, keyword, value in _keywords(schema, "#"):
-        held = next((text for text in (quote, *avoid) if text in str(value)), None) if keyword in ("enum", "const") else None
+        held = (
+            next((text for text in (quote, *avoid) if text in str(value)), None)
+            if keyword in ("enum", "const")
+            else None
+        )
         if held is not None:
             raise SchemaError(
-                f"a value with {held!r} cannot be written", where=pointer, because="strings stand between these tokens, and nothing is escaped")
+                f"a value with {held!r} cannot be written",
+                where=pointer,
+                because="strings stand between these tokens, and nothing is escaped",
+            )
         if keyword == "properties" and isinstance(value, dict):
             for name, part in value.items():
                 because = None if part is False else why_not_bare(name)
                 if because is not None:
                     raise SchemaError(
-                        f"parameter {name!r} cannot be written without quotes", where=pointer, because=because, instead="rename the parameter")
+                        f"parameter {name!r} cannot be written without quotes",
+                        where=pointer,
+                        because=because,
+                        instead="rename the parameter",
+                    )
         if keyword == "uniqueItems" and value is True:
             raise UnsupportedSchema(
-                "cannot compile keyword 'uniqueItems'", where=pointer, because="strings between special tokens are not compared",
-                instead="leave it out, or unsupported='widen'")
+                "cannot compile keyword 'uniqueItems'",
+                where=pointer,
+                because="strings between special tokens are not compared",
+                instead="leave it out, or unsupported='widen'",
+            )
 
 
 def why_not_bare(name: str) -> str | None:
@@ -66,7 +92,9 @@ _DATA = frozenset({"enum", "const", "default", "examples"})
 
 
 def _keywords(schema: Any, pointer: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield the keywords of a schema and of what is in it, with their pointers; names of properties count as keywords too, which is harmless."""
+    """Yield the keywords of a schema and of what is in it, with their pointers; names of properties count as keywords
+    too, which is harmless.
+    """
     work = [(schema, pointer)]
     while work:
         part, at = work.pop()

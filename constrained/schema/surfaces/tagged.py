@@ -2,14 +2,17 @@
 
     <parameter=city>⏎Oslo⏎</parameter>⏎<parameter=days>⏎3⏎</parameter>⏎</function>
 
-Many models write the arguments of a call so.  Only the outermost object is tagged; what stands inside it is JSON.  The tags are data
-(`Tags`), so that each family of models brings its own; a tag that is one id for a tokenizer and text for another works as either.
+Many models write the arguments of a call so.  Only the outermost object is tagged; what stands inside it is JSON.  The
+tags are data (`Tags`), so that each family of models brings its own; a tag that is one id for a tokenizer and text for
+another works as either.
 
-Nothing can be escaped in raw text.  So a string never holds what ends a value, and where a parameter may also have values of other
-types, a string is never a text that a reader would take for one of those: readers take what is JSON of another allowed type as that, and
-everything else as the string.  JSON inside the tags writes "<\\/" for "</" in strings.
+Nothing can be escaped in raw text.  So a string never holds what ends a value, and where a parameter may also have
+values of other types, a string is never a text that a reader would take for one of those: readers take what is JSON of
+another allowed type as that, and everything else as the string.  JSON inside the tags writes "<\\/" for "</" in
+strings.
 
-Left out: names of members beyond `NAME`; where a parameter may be a string or an object (array), strings in braces (brackets).
+Left out: names of members beyond `NAME`; where a parameter may be a string or an object (array), strings in braces
+(brackets).
 
 Tested by the rows of all formats that use it.
 """
@@ -24,7 +27,20 @@ from typing import NamedTuple
 
 from constrained.errors import SchemaError
 from constrained.machine import END, Edges, State, Surface, Text
-from constrained.regex import ANY, NEVER, Expr, complement, intersect, is_empty, literals, matches, parse_python, repeat, union, without
+from constrained.regex import (
+    ANY,
+    NEVER,
+    Expr,
+    complement,
+    intersect,
+    is_empty,
+    literals,
+    matches,
+    parse_python,
+    repeat,
+    union,
+    without,
+)
 from constrained.schema.machines.object import ObjectMachine
 from constrained.schema.machines.punctuation import Brackets, Keys, Punctuation, spelled
 from constrained.schema.machines.value import Values, choice
@@ -46,15 +62,17 @@ _FILLED = repeat(ANY, 1, None)
 class Tags(NamedTuple):
     """What stands around the members of an object.
 
-    A member is ``key NAME value[kind] TEXT end``, with one text in `value` for each of `KINDS`.  `opening` and `closing` stand around all
-    of them, and `bare` in place of `closing` where there is none.  `text`: a Python regular expression of what raw text may be, which keeps
-    out what ends a value for readers.
+    A member is ``key NAME value[kind] TEXT end``, with one text in `value` for each of `KINDS`.  `opening` and
+    `closing` stand around all of them, and `bare` in place of `closing` where there is none.  `text`: a Python regular
+    expression of what raw text may be, which keeps out what ends a value for readers.
     `markers`: parts of the tags that some tokenizers have as tokens; `specials`: those that are tokens here.
-    `avoid`: what raw text does not hold, as readers search for it, and `ends`: what it does not end with, as more of it may follow.
+    `avoid`: what raw text does not hold, as readers search for it, and `ends`: what it does not end with, as more of it
+    may follow.
 
     `end` may hold `AGAIN`, for the name of the member; then only members that the schema names can be written.
 
-    Invariants: `end`, `closing` and `bare` are not empty; the texts of `value` begin alike, and differ in no special token.
+    Invariants: `end`, `closing` and `bare` are not empty; the texts of `value` begin alike, and differ in no special
+    token.
     """
 
     opening: str
@@ -108,9 +126,14 @@ class Members:
         tags, inner = self._tags, self._values.punctuation
         closing, bare = (spelled(text, tags.specials, END) for text in (tags.closing, tags.bare))
         return replace(
-            inner, comma=spelled(tags.key, tags.specials, END), gap=None,
-            keys=Keys(Surface.RAW, spelled(self._shared, tags.specials, END), within=NEVER if AGAIN in tags.end else _names()),
-            objects=Brackets(b"", 0, leading=True, end=closing, bare=bare))
+            inner,
+            comma=spelled(tags.key, tags.specials, END),
+            gap=None,
+            keys=Keys(
+                Surface.RAW, spelled(self._shared, tags.specials, END), within=NEVER if AGAIN in tags.end else _names()
+            ),
+            objects=Brackets(b"", 0, leading=True, end=closing, bare=bare),
+        )
 
     def start(self, conj: Conj) -> State:
         """Return the state that reads the members of an object, opening and closing included.
@@ -121,8 +144,14 @@ class Members:
         machines = [machine for machine in machines if machine.completable(machine.start)]
         if not machines:
             raise SchemaError(
-                "arguments cannot be written between tags", where="#",
-                because="each object of the schema has a string that holds the text that ends it, or is no object at all", instead="rename it")
+                "arguments cannot be written between tags",
+                where="#",
+                because=(
+                    "each object of the schema has a string that holds the text that ends it, or is no object "
+                    "at all"
+                ),
+                instead="rename it",
+            )
         return spelled(self._tags.opening, self._tags.specials, choice([machine.start for machine in machines]))
 
     def named(self, name: str) -> Members:
@@ -144,7 +173,8 @@ class Members:
         tags = self._tags
         calls: list[tuple[State, State]] = []
         for rest, written in self._ways(conj):
-            calls += [(spelled(rest, tags.specials, END), written)] if rest else written.expand().calls  # type: ignore[arg-type]
+            spelling = [(spelled(rest, tags.specials, END), written)] if rest else written.expand().calls
+            calls += spelling  # type: ignore[arg-type]
         return Edges(calls=tuple(calls))
 
     def _ways(self, conj: Conj) -> Iterator[tuple[str, Written]]:
@@ -172,25 +202,37 @@ class Members:
         return [choice(alternatives)] if alternatives else []
 
     def left_out(self, conj: Conj) -> list[tuple[Conj, str]]:
-        """Return the members, as their conjunctions, whose strings are not all written because readers take some for other values, and why.
+        """Return the members, as their conjunctions, whose strings are not all written because readers take some for
+        other values, and why.
 
         PERF: a member of one type, as nearly all are, is told from its keywords.
         """
         found: list[tuple[Conj, str]] = []
         for shape in self.value(conj).objects:
             for part in dict.fromkeys((*(part for _, part in shape.named), *(part for _, part in shape.cells))):
-                if part == NOTHING or any(literal.positive and type(literal.node.schema.get("type")) is str for literal in part):
+                if part == NOTHING or any(
+                    literal.positive and type(literal.node.schema.get("type")) is str for literal in part
+                ):
                     continue
                 value = self.value(part)
                 others = self._told_apart_from(value)
                 if others and not is_empty(intersect(value.strings, _mistaken(tuple(others)))):
-                    found.append((part, f"a string that reads as {' or '.join(others)} is not written, as readers take it for one"))
+                    found.append(
+                        (
+                            part,
+                            f"a string that reads as {' or '.join(others)} is not written, as readers take it for one",
+                        )
+                    )
         return found
 
     def _told_apart_from(self, value: Value) -> list[str]:
         """Return the other kinds of values that stand between the same tags as the strings."""
         rests = dict(zip(KINDS, self._tags.value, strict=True))
-        return [kind for kind in kinds_of(value) if kind != "string" and rests[kind] == rests["string"]] if value.strings is not NEVER else []
+        return (
+            [kind for kind in kinds_of(value) if kind != "string" and rests[kind] == rests["string"]]
+            if value.strings is not NEVER
+            else []
+        )
 
     def strings(self, value: Value) -> Expr:
         """Return the strings of a value that can stand between the tags and are read back as strings."""
@@ -209,7 +251,9 @@ class Members:
 def _beginning(texts: tuple[str, ...]) -> str:
     """Return what texts have in common at their beginning."""
     least, most = min(texts), max(texts)
-    return least[: next((at for at, (left, right) in enumerate(zip(least, most, strict=False)) if left != right), len(least))]
+    return least[
+        : next((at for at, (left, right) in enumerate(zip(least, most, strict=False)) if left != right), len(least))
+    ]
 
 
 def kinds_of(value: Value) -> list[str]:
@@ -221,8 +265,13 @@ def kinds_of(value: Value) -> list[str]:
 def _restricted(value: Value, kinds: set[str]) -> Value:
     """Return the values of some kinds, without the strings."""
     return Value(
-        value.null and "null" in kinds, value.booleans if "boolean" in kinds else frozenset(), value.numbers if "number" in kinds else (),
-        NEVER, value.arrays if "array" in kinds else (), value.objects if "object" in kinds else ())
+        value.null and "null" in kinds,
+        value.booleans if "boolean" in kinds else frozenset(),
+        value.numbers if "number" in kinds else (),
+        NEVER,
+        value.arrays if "array" in kinds else (),
+        value.objects if "object" in kinds else (),
+    )
 
 
 @lru_cache(maxsize=64)
@@ -256,4 +305,8 @@ def check_names(conj: Conj) -> None:
 
 def why_no_tag(name: str) -> str | None:
     """Return why a name cannot stand in a tag, None where it can."""
-    return None if re.fullmatch(NAME, name) else "it holds whitespace, a quote, a bracket or another sign that tags are made of"
+    return (
+        None
+        if re.fullmatch(NAME, name)
+        else "it holds whitespace, a quote, a bracket or another sign that tags are made of"
+    )
