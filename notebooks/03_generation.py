@@ -17,6 +17,7 @@
 
 # %%
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 
 import constrained as c
@@ -105,7 +106,9 @@ digits = tokenizer("[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9", add_special_tokens=Fa
 for budget in (12, 24, None):
     matcher, allowed = endless.matcher(budget=budget), []
     for token in digits:
-        allowed.append(matcher._count_allowed())
+        bits = np.zeros((1, vocabulary.words), np.int32)
+        matcher.fill_mask(bits)
+        allowed.append(int(np.unpackbits(bits.view(np.uint8)).sum()))
         if not matcher.accepts(token):
             break
         matcher.advance(token)
