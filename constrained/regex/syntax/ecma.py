@@ -389,7 +389,8 @@ class _Parser:
             self.fail(
                 f"unknown Unicode property {name!r}",
                 at=start,
-                instead=r"a general category (\p{L}), \p{Script=Greek} or a binary property such as \p{Alphabetic}",
+                instead=r"a general category (\p{L}), \p{Script=Greek} or a binary property of ECMA-262 "
+                r"(\p{Alphabetic})",
             )
         self.at = end + 1
         return charset.negate(ranges) if negated else ranges
