@@ -37,9 +37,6 @@ def _name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-_ALL = {f"constrained.{_name(path)}" for path in MODULES}
-
-
 def _imports(path: Path, *, top_level_only: bool = False, with_names: bool = False) -> set[str]:
     """Return absolute dotted names of what a module imports at run time; on request the names of a module beside it, which may be modules."""
     package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
@@ -52,8 +49,7 @@ def _imports(path: Path, *, top_level_only: bool = False, with_names: bool = Fal
             base = package[: len(package) - node.level + 1] if node.level else []
             prefix = ".".join([*base, *([node.module] if node.module else [])])
             inner = {f"{prefix}.{alias.name}" for alias in node.names}
-            beside = {name for name in inner if with_names and name in _ALL}  # modules of a package, which is not asked for itself
-            found |= beside | ({prefix} if node.module and beside != inner else set()) | (inner if not node.module else set())
+            found |= (inner if with_names or not node.module else set()) | ({prefix} if node.module or with_names else set())
     return found
 
 

@@ -4,9 +4,10 @@ texts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -82,6 +83,15 @@ class Language:
     whitespace: str | None = None
     property_order: str | None = None
     unsupported: str = Unsupported.RAISE
+
+    @classmethod
+    def among(cls, options: Mapping[str, Any]) -> Self:
+        """Return the language that the options of a command name; others are left alone.
+
+        >>> Language.among({"regex": "a+", "seed": 1}).regex
+        'a+'
+        """
+        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
 
     def grammar(self) -> Grammar:
         """Return the grammar.

@@ -181,25 +181,12 @@ class ChatFormat:
         tools, options = generating(self.definition, tools, tool_choice, options)
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
         thinking: dict[str, Any] = {
-            "reasoning": reasoning,
-            "prompt": prompt,
-            "calls_before": calls_before,
-            "marker_safe": marker_safe,
-            "preface": preface,
-            "response": response_schema,
+            "reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe,
+            "preface": preface, "response": response_schema,
         }
         key = content(
-            tools,
-            tool_choice,
-            parallel_tool_calls,
-            max_calls,
-            options,
-            whitespace,
-            property_order,
-            closed,
-            unsupported,
-            formats,
-            thinking,
+            tools, tool_choice, parallel_tool_calls, max_calls, options,
+            whitespace, property_order, closed, unsupported, formats, thinking,
         )
         return self._recent.found(
             key,

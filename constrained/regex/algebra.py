@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from operator import attrgetter, le
 from typing import Protocol
 
+import constrained.regex.charset as charset
+
 from ..machine import LiteralSet
 from ..work import spend
-from . import charset
 from .expr import (
     ANY_TEXT,
     CLASS,

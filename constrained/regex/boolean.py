@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+import constrained.regex.charset as charset
+
 from ..work import spend
-from . import charset
 from .algebra import concat, literals, of_ranges, repeat, union
 from .expr import (
     ANY,

@@ -11,8 +11,9 @@ Sufficient, read off the structure; nothing is searched.  Tested against the def
 
 from __future__ import annotations
 
+import constrained.regex.charset as charset
+
 from ..work import spend
-from . import charset
 from .charset import Ranges
 from .expr import (
     ANY,

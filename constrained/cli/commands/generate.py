@@ -79,20 +79,7 @@ def generate(
     Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one
     object each, in its order.
     """
-    asked = Language(
-        format,
-        schema,
-        regex,
-        lark,
-        choice,
-        tools,
-        tool_choice,
-        parallel,
-        profile,
-        whitespace,
-        property_order,
-        unsupported,
-    )
+    asked = Language.among(locals())
     grammar = asked.grammar()
     if jsonl is not None:
         rows = [{"prompt": prompt, "seed": seed + at, **row} for at, row in enumerate(_prompts(jsonl))]

@@ -93,20 +93,7 @@ def show(
     """
     if to is Target.VALUES and schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
-    asked = Language(
-        format,
-        schema,
-        regex,
-        lark,
-        choice,
-        tools,
-        tool_choice,
-        parallel,
-        profile,
-        whitespace,
-        property_order,
-        unsupported,
-    )
+    asked = Language.among(locals())
     grammar = asked.grammar()
     if to in (Target.LLGUIDANCE, Target.XGRAMMAR, Target.GBNF):
         text = export(grammar, to.value)

@@ -66,20 +66,7 @@ def mask(
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
-    asked = Language(
-        format,
-        schema,
-        regex,
-        lark,
-        choice,
-        tools,
-        tool_choice,
-        parallel,
-        profile,
-        whitespace,
-        property_order,
-        unsupported,
-    )
+    asked = Language.among(locals())
     matcher = compile(asked.grammar(), vocabulary).matcher()
     try:
         for token in encode(vocabulary, prefix):

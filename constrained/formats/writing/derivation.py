@@ -63,13 +63,7 @@ def derive(
         if (state, current) in seen:
             continue
         seen.add((state, current))
-        if not len(seen) & 63:
-            spend(256)
-        if len(seen) > MAX_STEPS:
-            raise LimitExceeded(
-                "the turn takes too long to read",
-                because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?",
-            )
+        _count(len(seen))
         if not current:
             if done(state):
                 return _listed(trail)
@@ -87,6 +81,16 @@ def derive(
                 ways = [(inside, frame(alternative, 0, then), entered) for alternative in rules[symbol.rule]]
                 walks.append(iter(ways))
     return None
+
+
+def _count(steps: int) -> None:
+    """Charge the steps of a derivation, and refuse too many."""
+    if not steps & 63:
+        spend(256)
+    if steps > MAX_STEPS:
+        raise LimitExceeded(
+            "the turn takes too long to read", because=f"more than {MAX_STEPS:,} steps; is the format left-recursive?"
+        )
 
 
 def _through(

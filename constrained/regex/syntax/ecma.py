@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
+import constrained.regex.charset as charset
 from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.regex import charset
 from constrained.regex.algebra import char_class, literal, literals
 from constrained.regex.charset import Ranges
 from constrained.regex.expr import ANY_TEXT, Expr

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import constrained.regex.charset as charset
 from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.regex import charset
 from constrained.regex.algebra import char_class, concat, literal, optional
 from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
 from constrained.regex.syntax.assertions import (
