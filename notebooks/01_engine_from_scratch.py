@@ -9,9 +9,9 @@
 # %% [markdown]
 # # 1. The engine from scratch
 #
-# A language model writes one token at a time. We want it to stay inside a language: nested lists of digits such as `[1,[2,3]]`, say.
-# So before every token we tell it which tokens are allowed. This notebook builds that mask three times: the obvious way, a faster way,
-# and with the library, and compares them bit by bit.
+# A language model writes one token at a time. We want it to stay inside a language: nested lists of digits such as
+# `[1,[2,3]]`, say. So before every token we tell it which tokens are allowed. This notebook builds that mask three
+# times: the obvious way, a faster way, and with the library, and compares them bit by bit.
 #
 # Open it as a notebook with `jupytext --to ipynb notebooks/01_engine_from_scratch.py`, or run it as a script.
 
@@ -31,8 +31,9 @@ print(f"{len(texts)} tokens are text, for instance", [texts[token] for token in 
 # %% [markdown]
 # ## A language, one byte at a time
 #
-# Tokens are byte strings and do not respect the language's own pieces: a token may be `]]` or `,[`. Bytes are the common ground. So a
-# language is a *state* and a function that says what the state is after one byte, or `None` where no word goes on like this.
+# Tokens are byte strings and do not respect the language's own pieces: a token may be `]]` or `,[`. Bytes are the
+# common ground. So a language is a *state* and a function that says what the state is after one byte, or `None` where
+# no word goes on like this.
 #
 # Lists nest, so the state holds a depth. `place` is what may come next.
 
@@ -73,13 +74,13 @@ for text in (b"[1,[2,3]]", b"[1,", b"[1,]", b"[]]"):
     print(text, "is a word" if state and is_word(state) else "can go on" if state else "is a dead end")
 
 # %% [markdown]
-# Every state here is *live*: from each one some word can still be finished. That matters. If a state could get stuck, a mask built from "did it
-# survive?" would lead the model into a dead end.
+# Every state here is *live*: from each one some word can still be finished. That matters. If a state could get stuck, a
+# mask built from "did it survive?" would lead the model into a dead end.
 #
 # ## The mask, the obvious way
 #
-# The law: **a token is allowed exactly when some word starts with what was written plus the token's bytes.** All states are live, so this is:
-# the bytes survive.
+# The law: **a token is allowed exactly when some word starts with what was written plus the token's bytes.** All states
+# are live, so this is: the bytes survive.
 
 
 # %%
@@ -94,8 +95,9 @@ print(f"{len(allowed)} tokens after [1,[2 :", sorted({texts[token] for token in 
 # %% [markdown]
 # ## A faster way
 #
-# Most tokens die at their first byte, and tokens share beginnings. A *trie* of all tokens lets us reject a whole subtree at once. The library's trie
-# lies in flat arrays in preorder: after a byte that is allowed comes the next node, after one that is not we jump to `end`.
+# Most tokens die at their first byte, and tokens share beginnings. A *trie* of all tokens lets us reject a whole
+# subtree at once. The library's trie lies in flat arrays in preorder: after a byte that is allowed comes the next node,
+# after one that is not we jump to `end`.
 
 # %%
 trie = vocabulary.trie
@@ -125,8 +127,9 @@ assert trie_mask(state) == obvious_mask(state)
 # %% [markdown]
 # ## With the library
 #
-# The same language as a grammar. The library's engine is this notebook's idea with four additions: grammars instead of a hand-written `step`, *sets* of
-# states where a text can be read in several ways, stacks that are shared, and masks that are kept.
+# The same language as a grammar. The library's engine is this notebook's idea with four additions: grammars instead of
+# a hand-written `step`, *sets* of states where a text can be read in several ways, stacks that are shared, and masks
+# that are kept.
 
 # %%
 grammar = c.Grammar.from_lark(
@@ -146,13 +149,13 @@ def library_mask(matcher):
 
 
 # %% [markdown]
-# Random walks through the language; at every position all three masks must agree on every id. Stop tokens are the one difference: the library allows them
-# where the text is a word.
+# Random walks through the language; at every position all three masks must agree on every id. Stop tokens are the one
+# difference: the library allows them where the text is a word.
 
 # %%
 chance, positions = random.Random(0), 0
 stops = set(vocabulary.stop)
-for _ in range(30):
+for _ in range(200):
     matcher, state = constraint.matcher(), START
     for _ in range(12):
         allowed = trie_mask(state)
@@ -169,8 +172,8 @@ print(f"{positions} positions, {positions * vocabulary.size:,} ids, no differenc
 # %% [markdown]
 # ## Why masks can be fast
 #
-# The second time the engine gets to a state it only copies the mask. And what a token does *inside* a string depends only on the vocabulary, so even new grammars start
-# warm.
+# The second time the engine gets to a state it only copies the mask. And what a token does *inside* a string depends
+# only on the vocabulary, so even new grammars start warm.
 
 # %%
 matcher = constraint.matcher()

@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 2. Chat formats, and where their specifications contradict themselves
 #
-# A chat format is a language: how a model writes its answer, its thoughts and its tool calls. Each is published as prose with examples. Here each is a
-# grammar, so a machine can ask what people who implement a format have to guess: **do the examples of a specification fit its own rules?**
+# A chat format is a language: how a model writes its answer, its thoughts and its tool calls. Each is published as
+# prose with examples. Here each is a grammar, so a machine can ask what people who implement a format have to guess:
+# **do the examples of a specification fit its own rules?**
 
 # %%
 from collections import Counter
@@ -37,7 +38,8 @@ for name in ("hermes", "llama3.1-json", "chatglm3", "pythonic", "glm-4.6", "deep
     print(f"{name:16}{turns[name]!r}")
 
 # %% [markdown]
-# The same call costs a model between 17 and 142 tokens. Characters of markup are not what counts; what a tokenizer knows as one token is.
+# The same call costs a model between 17 and 142 tokens. Characters of markup are not what counts; what a tokenizer
+# knows as one token is.
 
 # %%
 tokenizer = load_tokenizer()
@@ -54,9 +56,9 @@ assert min(cost.values()) < 20 and max(cost.values()) > 100
 # %% [markdown]
 # ## What the specifications' own examples say
 #
-# Four specifications print whole examples. Each is read twice: by the *canonical* grammar, which is what a model may generate, and by the *accepted* one,
-# what a reader should understand. An example that neither takes contradicts the rules of its own document; where a part of it is missing, a
-# repaired copy is read as well.
+# Four specifications print whole examples. Each is read twice: by the *canonical* grammar, which is what a model may
+# generate, and by the *accepted* one, what a reader should understand. An example that neither takes contradicts the
+# rules of its own document; where a part of it is missing, a repaired copy is read as well.
 
 # %%
 found = [found_of(example) for example in examples()]
@@ -81,14 +83,17 @@ plt.show()
 # %%
 for each in found:
     if each.form == "refused":
-        print(f"{each.example.document}, lines {each.example.lines}: {each.example.because}\n    {str(each.error).splitlines()[0]}")
+        print(
+            f"{each.example.document}, lines {each.example.lines}: {each.example.because}\n    "
+            f"{str(each.error).splitlines()[0]}"
+        )
 assert all(each.example.because for each in found if each.form != "canonical")
 
 # %% [markdown]
 # ## Does a corpus of transcripts show the whole format?
 #
-# The reverse question, for those who validate a grammar against transcripts: which rules did the corpus use? A text *needs* an alternative of a rule if it
-# is no word without it. Three turns, and what they do not show:
+# The reverse question, for those who validate a grammar against transcripts: which rules did the corpus use? A text
+# *needs* an alternative of a rule if it is no word without it. Three turns, and what they do not show:
 
 # %%
 hermes = c.ChatFormat.load("hermes")

@@ -13,7 +13,8 @@
 # %% [markdown]
 # # 3. Generation, step by step
 #
-# The embedded model, trained on the formats, answers a question under the grammar of one. `constraint.trace` notes at every step what the mask took away.
+# The embedded model, trained on the formats, answers a question under the grammar of one. `constraint.trace` notes at
+# every step what the mask took away.
 
 # %%
 import matplotlib.pyplot as plt
@@ -42,14 +43,18 @@ trace = traced("hermes", temperature=0)
 trace
 
 # %% [markdown]
-# In a notebook a trace shows itself: grey tokens were the only ones allowed, green ones the model chose, orange ones it took although the mask had removed
-# most of what it wanted. A model that knows its format hardly feels the mask:
+# In a notebook a trace shows itself: grey tokens were the only ones allowed, green ones the model chose, orange ones it
+# took although the mask had removed most of what it wanted. A model that knows its format hardly feels the mask:
 
 # %%
 print(trace.text)
 removed = [step.removed for step in trace.steps]
 figure, axes = plt.subplots(3, 1, figsize=(9, 7), sharex=True)
-axes[0].bar(range(len(removed)), removed, color=[{"forced": "#8b95a1", "nearly": "#e8743b", "free": "#45a868"}[step.kind] for step in trace.steps])
+axes[0].bar(
+    range(len(removed)),
+    removed,
+    color=[{"forced": "#8b95a1", "nearly": "#e8743b", "free": "#45a868"}[step.kind] for step in trace.steps],
+)
 axes[0].set_ylabel("probability removed")
 axes[1].plot([step.entropy_before for step in trace.steps], "--", label="before the mask")
 axes[1].plot([step.entropy_after for step in trace.steps], label="after it")
@@ -65,7 +70,8 @@ assert trace.finished and c.ChatFormat.load("hermes").parse(trace.text, tools=TO
 # %% [markdown]
 # ## Runs that the grammar dictates
 #
-# Where one token is allowed, no model is needed: `forced_tokens` returns the whole run, and assisted decoding proposes it as a draft.
+# Where one token is allowed, no model is needed: `forced_tokens` returns the whole run, and assisted decoding proposes
+# it as a draft.
 
 # %%
 matcher, runs = constraint_of("hermes").matcher(), []
@@ -85,7 +91,10 @@ hot = [traced("hermes", temperature=temperature, seed=1, max_new_tokens=120) for
 figure, axis = plt.subplots(figsize=(9, 3))
 for temperature, each in zip((0.5, 1.0, 2.0), hot):
     kept = -each.log_probability_kept
-    axis.plot([step.removed for step in each.steps], label=f"temperature {temperature}: unmasked sampling stays in with probability exp(-{kept:.1f})")
+    axis.plot(
+        [step.removed for step in each.steps],
+        label=f"temperature {temperature}: unmasked sampling stays in with probability exp(-{kept:.1f})",
+    )
 axis.set_xlabel("step")
 axis.set_ylabel("probability removed")
 axis.legend()
@@ -96,8 +105,8 @@ assert hot[0].log_probability_kept > hot[2].log_probability_kept
 # %% [markdown]
 # ## The budget's effect near the end
 #
-# With `budget=n` every word ends within n tokens. Far from the end the mask is the grammar's; near it the tokens vanish that would lead too far.
-# Here a list of numbers without end, and how many tokens are allowed as the budget runs out.
+# With `budget=n` every word ends within n tokens. Far from the end the mask is the grammar's; near it the tokens vanish
+# that would lead too far. Here a list of numbers without end, and how many tokens are allowed as the budget runs out.
 
 # %%
 endless = c.compile(c.Grammar.from_lark('start: "[" number ("," number)* "]"\nnumber: /[0-9]{1,3}/'), vocabulary)
@@ -123,5 +132,5 @@ print(repr(short.text), len(short.tokens), "tokens")
 assert short.finished and len(short.tokens) <= 10
 
 # %% [markdown]
-# `trace.save("out.html")` writes the page that `constrained trace --html` does: everything above for one generation, with the rejected tokens and
-# the reason for each under the pointer.
+# `trace.save("out.html")` writes the page that `constrained trace --html` does: everything above for one generation,
+# with the rejected tokens and the reason for each under the pointer.

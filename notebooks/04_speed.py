@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 4. Speed and coverage beside the peers
 #
-# Plots from the benchmark records in `benchmarks/record`: every run measures this engine, llguidance and XGrammar in one process, on the same inputs, with the
-# Llama 3 vocabulary. `constrained bench` makes a new record; nothing here is measured again.
+# Plots from the benchmark records in `benchmarks/record`: every run measures this engine, llguidance and XGrammar in
+# one process, on the same inputs, with the Llama 3 vocabulary. `constrained bench` makes a new record; nothing here is
+# measured again.
 
 # %%
 import json
@@ -49,8 +50,9 @@ for engine in engines:
 # %% [markdown]
 # ## A mask
 #
-# *cold*: the tools have been seen before, masks are computed on the first visit of a state in a fresh matcher. *unseen*: nothing of the grammar has
-# been seen. *warm*: known masks. Microseconds, all cases that the three compile; the line is the median.
+# *cold*: the tools have been seen before, masks are computed on the first visit of a state in a fresh matcher.
+# *unseen*: nothing of the grammar has been seen. *warm*: known masks. Microseconds, all cases that the three compile;
+# the line is the median.
 
 # %%
 figures = ("cold mask avg", "unseen mask avg", "warm mask p50", "compile")
@@ -72,12 +74,15 @@ plt.show()
 
 # %%
 for name in (*figures, "cold request", "unseen request", "warm advance p50"):
-    ratios = [by[case, "constrained"][name] / min(by[case, engine][name] for engine in engines if engine != "constrained") for case in shared]
+    ratios = [
+        by[case, "constrained"][name] / min(by[case, engine][name] for engine in engines if engine != "constrained")
+        for case in shared
+    ]
     print(f"{name:20} x {np.exp(np.mean(np.log(ratios))):.2f}   (from {min(ratios):.2f} to {max(ratios):.2f})")
 
 # %% [markdown]
-# The honest line is *unseen mask avg*: a lazy engine pays at the first visit for what XGrammar prepares while it compiles. The whole request, compile
-# included, is what a caller waits for.
+# The honest line is *unseen mask avg*: a lazy engine pays at the first visit for what XGrammar prepares while it
+# compiles. The whole request, compile included, is what a caller waits for.
 #
 # ## No cliffs
 #
@@ -88,7 +93,9 @@ _, *grown = (json.loads(line) for line in max(records.glob("cliffs-*.jsonl")).re
 families = sorted({row["family"] for row in grown if not row.get("linear")})
 figure, axis = plt.subplots(figsize=(9, 4))
 for family in families:
-    points = sorted((row["size"], row["ratios"]["warm p50"]) for row in grown if row["family"] == family and row.get("ratios"))
+    points = sorted(
+        (row["size"], row["ratios"]["warm p50"]) for row in grown if row["family"] == family and row.get("ratios")
+    )
     axis.plot(*zip(*points), marker="o", label=family)
 axis.set_xscale("log")
 axis.axhline(3, color="grey", linestyle=":")

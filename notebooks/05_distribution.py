@@ -13,10 +13,11 @@
 # %% [markdown]
 # # 5. What a hard mask does to the distribution, and samplers that correct it
 #
-# A mask renormalises at every step. It does not know that behind an allowed token the model may hardly find a way out, so it takes beginnings too often
-# that the model, given that it writes a word at all, would not have taken. Grammar-aligned decoding (ASAp: Park et al., NeurIPS 2024,
-# arXiv:2405.21047) and adaptive weighted rejection sampling (AWRS: Lipkin et al., 2025, arXiv:2504.05410) correct that. How well, is measured here on a model small
-# enough to enumerate: every word, with its exact probability.
+# A mask renormalises at every step. It does not know that behind an allowed token the model may hardly find a way out,
+# so it takes beginnings too often that the model, given that it writes a word at all, would not have taken.
+# Grammar-aligned decoding (ASAp: Park et al., NeurIPS 2024, arXiv:2405.21047) and adaptive weighted rejection sampling
+# (AWRS: Lipkin et al., 2025, arXiv:2504.05410) correct that. How well, is measured here on a model small enough to
+# enumerate: every word, with its exact probability.
 
 # %%
 import matplotlib.pyplot as plt
@@ -52,7 +53,12 @@ print(f"{len(both.conditional)} words as tokens; the model writes one of them wi
 words = sorted(both.conditional, key=both.conditional.get)
 labels = ["|".join(vocabulary.decode([token]).decode() for token in word[:-1]) for word in words]
 figure, axis = plt.subplots(figsize=(9, 4))
-axis.barh(np.arange(len(words)) - 0.2, [both.conditional[word] for word in words], 0.4, label="the model, given that it writes a word")
+axis.barh(
+    np.arange(len(words)) - 0.2,
+    [both.conditional[word] for word in words],
+    0.4,
+    label="the model, given that it writes a word",
+)
 axis.barh(np.arange(len(words)) + 0.2, [both.masked[word] for word in words], 0.4, label="hard mask")
 axis.set_yticks(range(len(words)), labels, fontsize=7)
 axis.set_xlabel("probability")
@@ -64,8 +70,8 @@ print(f"KL(hard mask || exact) = {exact.divergence(both.conditional, both.masked
 # %% [markdown]
 # ## ASAp: every draw teaches the next
 #
-# Its distribution after n draws can be computed, not only sampled, so there is no estimation error: intervals are over 40 models, each with seeds of its own
-# (bootstrap of the mean, 95 %).
+# Its distribution after n draws can be computed, not only sampled, so there is no estimation error: intervals are over
+# 40 models, each with seeds of its own (bootstrap of the mean, 95 %).
 
 # %%
 DRAWS, MODELS = (0, 1, 2, 5, 10, 20, 50, 100, 200), 40
@@ -91,7 +97,14 @@ def interval(values, seed=0):
 
 figure, axis = plt.subplots(figsize=(8, 4))
 rows = np.array([interval(curves[:, at]) for at in range(len(DRAWS))])
-axis.errorbar(np.arange(len(DRAWS)), rows[:, 0], [rows[:, 0] - rows[:, 1], rows[:, 2] - rows[:, 0]], marker="o", capsize=3, label="ASAp")
+axis.errorbar(
+    np.arange(len(DRAWS)),
+    rows[:, 0],
+    [rows[:, 0] - rows[:, 1], rows[:, 2] - rows[:, 0]],
+    marker="o",
+    capsize=3,
+    label="ASAp",
+)
 axis.axhline(masked.mean(), color="#e8743b", label="hard mask")
 axis.axhline(masked.mean() / 5, color="#e8743b", linestyle=":", label="a fifth of it")
 axis.set_xticks(range(len(DRAWS)), DRAWS)
@@ -109,9 +122,10 @@ assert ratios[2] <= 1 / 5, "the upper end of the interval"
 # %% [markdown]
 # ## AWRS: no mask at all
 #
-# Draw from the model until the grammar accepts; weigh the text by an estimate of what was accepted; resample. With one particle it is the hard mask's
-# distribution; with more it comes closer to the exact one, without ever computing a mask. Its distribution is estimated from weighted particles of many runs,
-# so a small KL remains from counting; the interval is over 20 models.
+# Draw from the model until the grammar accepts; weigh the text by an estimate of what was accepted; resample. With one
+# particle it is the hard mask's distribution; with more it comes closer to the exact one, without ever computing a
+# mask. Its distribution is estimated from weighted particles of many runs, so a small KL remains from counting; the
+# interval is over 20 models.
 
 # %%
 RUNS, COUNTS = 20, (1, 8, 64)
@@ -132,10 +146,15 @@ for seed in range(20):
 base = masked[:20].mean()
 for count, values in table.items():
     mean, low, high = interval(np.array(values))
-    print(f"AWRS, {count:3} particles: KL {mean:.4f} nats, 95 % {low:.4f} to {high:.4f}, {mean / base:.2f} of the hard mask's")
+    print(
+        f"AWRS, {count:3} particles: KL {mean:.4f} nats, 95 % {low:.4f} to {high:.4f}, {mean / base:.2f} of the hard "
+        f"mask's"
+    )
 print(f"{np.mean(checked):.1f} tokens checked at a step, of {vocabulary.size}")
 assert interval(np.array(table[64]))[2] <= base / 5
 
 # %% [markdown]
-# Both are decoding methods of transformers, `model.generate(**inputs, do_sample=True, custom_generate=asap(constraint))`, in
-# `constrained.research.samplers`. ASAp needs draws and remembers them, AWRS needs particles and remembers nothing. For greedy decoding there is nothing to correct.
+# Both are decoding methods of transformers,
+# `model.generate(**inputs, do_sample=True, custom_generate=asap(constraint))`, in `constrained.research.samplers`. ASAp
+# needs draws and remembers them, AWRS needs particles and remembers nothing. For greedy decoding there is nothing to
+# correct.

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 6. Tokenisation: exact masks, bad pairs, and what healing would change
 #
-# Grammars speak bytes, models speak tokens. One text has many tokenisations; a tokenizer writes one of them, a mask that is exact allows all. This notebook
-# measures how often that matters.
+# Grammars speak bytes, models speak tokens. One text has many tokenisations; a tokenizer writes one of them, a mask
+# that is exact allows all. This notebook measures how often that matters.
 
 # %%
 import random
@@ -36,13 +36,18 @@ texts = {token: text for token, text in enumerate(vocabulary.tokens) if text is 
 # %% [markdown]
 # ## A mask is exact
 #
-# *A token is allowed if and only if some word starts with what was written plus its bytes.* The check by brute force: advance byte by byte over a vocabulary
-# of single bytes and compare, at random positions of random calls.
+# *A token is allowed if and only if some word starts with what was written plus its bytes.* The check by brute force:
+# advance byte by byte over a vocabulary of single bytes and compare, at random positions of random calls.
 
 # %%
 grammar = c.ChatFormat.load("hermes").grammar(TOOLS, tool_choice="required")
 constraint = c.compile(grammar, vocabulary)
-letters = c.Vocabulary([bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(sorted(grammar.specials))}, stop=[], size=512)
+letters = c.Vocabulary(
+    [bytes([byte]) for byte in range(256)],
+    special={name: 256 + at for at, name in enumerate(sorted(grammar.specials))},
+    stop=[],
+    size=512,
+)
 slow = c.compile(grammar, letters)
 
 
@@ -66,29 +71,38 @@ for _ in range(6):
         for token in chance.sample(sorted(texts), 12) + chance.sample(allowed, min(4, len(allowed))):
             assert brute_force(prefix, token) == matcher.accepts(token)
             checked += 1
-        crossing[sum(not texts[token].decode(errors="replace").isalnum() and len(texts[token]) > 1 for token in allowed)] += 1
+        crossing[
+            sum(not texts[token].decode(errors="replace").isalnum() and len(texts[token]) > 1 for token in allowed)
+        ] += 1
         matcher.advance(chance.choice(allowed))
 print(f"{checked:,} bits compared, none differs")
 
 # %% [markdown]
 # ## Bad pairs
 #
-# Masks that look at one token at a time, and grammars that are written in terminals of a lexer, get pairs wrong: a token that ends one terminal and
-# begins the next, such as `"}` or `": "`. How many of the tokens allowed inside a string lead beyond its end?
+# Masks that look at one token at a time, and grammars that are written in terminals of a lexer, get pairs wrong: a
+# token that ends one terminal and begins the next, such as `"}` or `": "`. How many of the tokens allowed inside a
+# string lead beyond its end?
 
 # %%
 matcher = constraint.matcher()
-for token in tokenizer('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os', add_special_tokens=False)["input_ids"]:
+for token in tokenizer('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os', add_special_tokens=False)[
+    "input_ids"
+]:
     matcher.advance(token)
 allowed = [token for token in texts if matcher.accepts(token)]
 beyond = [texts[token] for token in allowed if b'"' in texts[token] and not texts[token].endswith(b'"')]
-print(f"{len(allowed)} tokens allowed after {matcher.text()[-12:]!r}; {len(beyond)} of them lead beyond the end of the string: {beyond[:8]}")
+print(
+    f"{len(allowed)} tokens allowed after {matcher.text()[-12:]!r}; {len(beyond)} of them lead beyond the end of the "
+    f"string: {beyond[:8]}"
+)
 assert all(b'"' in text for text in beyond)
 
 # %% [markdown]
 # ## Tokenisations of the same text
 #
-# How many ways are there to write one call? A count over the text's positions, and the share of them that is the tokenizer's own:
+# How many ways are there to write one call? A count over the text's positions, and the share of them that is the
+# tokenizer's own:
 
 # %%
 def tokenisations(data):
@@ -113,12 +127,15 @@ plt.tight_layout()
 plt.show()
 
 # %% [markdown]
-# A mask allows all of them. Does the model take others than the tokenizer's? Draws at temperature 1, compared with how the tokenizer writes the same text:
+# A mask allows all of them. Does the model take others than the tokenizer's? Draws at temperature 1, compared with how
+# the tokenizer writes the same text:
 
 # %%
 own, other = 0, Counter()
 for seed in range(8):
-    trace = constraint.trace(model, prompt_of(tokenizer, PROMPT, TOOLS, "hermes"), tokenizer=tokenizer, seed=seed, max_new_tokens=80)
+    trace = constraint.trace(
+        model, prompt_of(tokenizer, PROMPT, TOOLS, "hermes"), tokenizer=tokenizer, seed=seed, max_new_tokens=80
+    )
     again = tokenizer(trace.text, add_special_tokens=False)["input_ids"]
     own += again == trace.tokens
     other[len(trace.tokens) - len(again)] += 1
@@ -127,9 +144,9 @@ print(f"{own} of 8 draws are the tokenizer's own tokens; difference in length: {
 # %% [markdown]
 # ## What healing would change
 #
-# A prompt that ends inside what would be one token forces the model into a rare tokenisation. *Healing* takes the last prompt token back and
-# lets the model choose among the tokens that start with its bytes. In a chat format it changes nothing: the prompt ends with a special token. In free
-# completion it does:
+# A prompt that ends inside what would be one token forces the model into a rare tokenisation. *Healing* takes the last
+# prompt token back and lets the model choose among the tokens that start with its bytes. In a chat format it changes
+# nothing: the prompt ends with a special token. In free completion it does:
 
 # %%
 def next_tokens(prompt, prefix=b""):

@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 7. Valid but wrong: what constraints buy, and what they cost
 #
-# A grammar guarantees form, not sense. The embedded model, a million weights trained for some minutes, is the right size to see both: it knows the formats, it
-# often picks the right tool, and it often copies a value wrongly. Each question is answered twice, without and with the grammar.
+# A grammar guarantees form, not sense. The embedded model, a million weights trained for some minutes, is the right
+# size to see both: it knows the formats, it often picks the right tool, and it often copies a value wrongly. Each
+# question is answered twice, without and with the grammar.
 
 # %%
 from collections import Counter
@@ -44,7 +45,14 @@ for axis, held in zip(axes, (False, True)):
         shares = [getattr(tally, measure) / tally.turns for measure in MEASURES]
         bounds = np.array([wilson(getattr(tally, measure), tally.turns) for measure in MEASURES])
         errors = [np.maximum(0, np.array(shares) - bounds[:, 0]), np.maximum(0, bounds[:, 1] - shares)]
-        axis.bar(np.arange(3) + place, shares, 0.38, yerr=errors, capsize=3, label="with the grammar" if constrained else "without")
+        axis.bar(
+            np.arange(3) + place,
+            shares,
+            0.38,
+            yerr=errors,
+            capsize=3,
+            label="with the grammar" if constrained else "without",
+        )
     axis.set_xticks(range(3), ("read by a parser", "fits the schema", "the right call"))
     axis.set_title("tools held out" if held else "known tools, new questions")
 axes[0].legend()
@@ -52,26 +60,33 @@ plt.tight_layout()
 plt.show()
 for held in (False, True):
     tally = sums[held, True]
-    assert tally.valid == tally.finished, "with the grammar every finished turn is a call of an offered tool that fits its schema"
+    assert tally.valid == tally.finished, (
+        "with the grammar every finished turn is a call of an offered tool that fits its schema"
+    )
 
 # %% [markdown]
 # ## Where the gain comes from
 #
-# With the grammar, a turn that would have named a tool that does not exist names one that does, and an argument that would have been a word is a number.
-# Some of these become right; the others were wrong before and are wrong now, but *valid*: nothing downstream fails, and nothing downstream notices.
+# With the grammar, a turn that would have named a tool that does not exist names one that does, and an argument that
+# would have been a word is a number. Some of these become right; the others were wrong before and are wrong now, but
+# *valid*: nothing downstream fails, and nothing downstream notices.
 
 # %%
 held_invalid = sums[True, False].turns - sums[True, False].valid
 gained = sums[True, True].right - sums[True, False].right
-print(f"held-out tools: {held_invalid} of {sums[True, False].turns} turns were invalid without the grammar; {gained} more are right with it")
+print(
+    f"held-out tools: {held_invalid} of {sums[True, False].turns} turns were invalid without the grammar; {gained} "
+    f"more are right with it"
+)
 wrong = sum(sums[held, True].valid - sums[held, True].right for held in (False, True))
 print(f"valid but wrong with the grammar: {wrong} of {sum(sums[held, True].turns for held in (False, True))}")
 
 # %% [markdown]
 # ## The cost
 #
-# Does the mask ever turn a right call into a wrong one? It can: a hard mask moves probability to what is allowed *now* (notebook 5). For a model whose
-# calls are right, masks remove next to nothing, and greedy decoding takes the same tokens:
+# Does the mask ever turn a right call into a wrong one? It can: a hard mask moves probability to what is allowed *now*
+# (notebook 5). For a model whose calls are right, masks remove next to nothing, and greedy decoding takes the same
+# tokens:
 
 # %%
 both = Counter()

@@ -19,7 +19,8 @@ for source in sorted(HERE.glob("[0-9]*.py")):
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         for number, cell in enumerate(notebook.cells):
             cell["id"] = f"cell-{number}"  # the same on every run
-        NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(HERE)}}).execute()
+        where = {"metadata": {"path": str(HERE)}}
+        NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=where).execute()
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)  # times of day
             if "outputs" in cell:  # warnings of libraries, with paths of this machine
