@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +22,7 @@ import constrained
 from constrained import ChatFormat, Grammar, Vocabulary, caches
 
 from .cases import Case
-from .peers import lark
+from .peers import Piece, lark, sequences
 
 # the spelling of our formats, for llguidance
 _ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -81,6 +84,21 @@ class Ours:
         else:
             grammar = ChatFormat.load(case.format).grammar(list(case.tools) or None, tool_choice="required")
         return constrained.compile(grammar, self._vocabulary)
+
+    def warmed(self, case: Case, seconds: float) -> Any:
+        """Return a constraint that has been told to work ahead, on a vocabulary that has forgotten everything else."""
+        self.forget()
+        compiled = self.compile(case)
+        compiled.warm(seconds=seconds)
+        return compiled
+
+    def saved(self, case: Case, path: Path, seconds: float) -> None:
+        """Write a warmed constraint, and forget it."""
+        self.warmed(case, seconds).save(path)
+        self.forget()
+
+    def load(self, path: Path) -> Any:
+        return constrained.Constraint.load(path, self._vocabulary)
 
     def start(self, compiled: Any) -> Any:
         return compiled.matcher()
@@ -189,6 +207,66 @@ class XGrammar:
         return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
 
 
+class Glrmask:
+    """glrmask with one thread and its default strategy: tables of a parser, or a trie where they would be too large.
+
+    A grammar is followed by the token that ends the text, its documented way to have it in the mask.
+    """
+
+    name = "glrmask"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        os.environ.setdefault("RAYON_NUM_THREADS", "1")
+        os.environ.setdefault("GLRMASK_COMPILE_THREADS", "1")
+        import glrmask
+
+        self._package, self._special = glrmask, vocabulary.special
+        texts = {i: text for i, text in enumerate(vocabulary.tokens) if text is not None}
+        self._vocabulary = glrmask.Vocab.from_id_to_bytes(texts)
+        self._end = glrmask.TokenSet([vocabulary.stop[0]])
+        self._bitmask = np.zeros(vocabulary.words, np.int32)
+        self._words = self._bitmask.view(np.uint32)
+
+    def version(self) -> str:
+        return version("glrmask")
+
+    def forget(self) -> None:
+        pass
+
+    def compile(self, case: Case) -> Any:
+        if case.format is None:
+            grammar = self._package.Grammar.from_json_schema(json.dumps(case.schema))
+        else:
+            calls = sequences(case.format, case.tools, self._special)
+            if calls is None:
+                return None
+            make = self._package.Expr
+            grammar = make.choice(*(make.sequence(*map(self._piece, pieces)) for pieces in calls))
+        ended = self._package.Expr.sequence(grammar, self._end)
+        return self._package.Grammar.from_expr(ended).compile(self._vocabulary)
+
+    def _piece(self, piece: Piece) -> Any:
+        if isinstance(piece, str):
+            return self._package.Expr.literal(piece)
+        if isinstance(piece, int):
+            return self._package.TokenSet([piece])
+        if isinstance(piece, re.Pattern):
+            return self._package.Grammar.from_lark(f"start: /{piece.pattern}/")
+        return self._package.Grammar.from_json_schema(json.dumps(piece))
+
+    def start(self, compiled: Any) -> Any:
+        return compiled.start()
+
+    def mask(self, matcher: Any) -> None:
+        matcher.fill_mask(self._bitmask)
+
+    def advance(self, matcher: Any, token: int) -> None:
+        matcher.commit_token(token)
+
+    def allows(self, token: int) -> bool:
+        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
+
+
 class _Table:
     """A vocabulary as the peers want it: every id has bytes, special tokens those of their name."""
 
@@ -209,7 +287,7 @@ class _Table:
 def installed(vocabulary: Vocabulary) -> list[Engine]:
     """Return our engine and those peers that are installed."""
     engines: list[Engine] = [Ours(vocabulary)]
-    for package, kind in (("llguidance", Llguidance), ("xgrammar", XGrammar)):
+    for package, kind in (("llguidance", Llguidance), ("xgrammar", XGrammar), ("glrmask", Glrmask)):
         if importlib.util.find_spec(package):
             engines.append(kind(vocabulary))
     return engines

@@ -207,12 +207,8 @@ def _glrmask(vocabulary: Vocabulary) -> Accepts:
     letters = glrmask.Vocab.from_id_to_bytes({byte: bytes([byte]) for byte in range(256)})
 
     def accepts(schema: Any, text: str) -> bool:
-        state = glrmask.Constraint.from_json_schema(json.dumps(schema), letters).start()
-        for byte in text.encode():
-            if not state.mask()[byte]:
-                return False
-            state.commit_token(byte)
-        return bool(state.is_complete() or state.is_finished())
+        state = glrmask.Grammar.from_json_schema(json.dumps(schema)).compile(letters).start()
+        return all(state.commit_token(byte) for byte in text.encode()) and bool(state.is_accepting())
 
     return accepts
 

@@ -1,7 +1,8 @@
-"""How each chat format looks as one Lark file for llguidance and XGrammar, which read the same dialect.
+"""How each chat format looks to the peers: as one Lark file for llguidance and XGrammar, which read the same dialect,
+and as the pieces of a sequence for glrmask, which adds grammars up.
 
-Both know JSON Schemas inside a grammar (``%json``) and special tokens by id (``<[128009]>``).  Neither has Python
-literals, so the formats whose arguments are Python stay without a peer.  Free text before a call is in the peers'
+The dialect knows JSON Schemas inside a grammar (``%json``) and special tokens by id (``<[128009]>``).  No peer has
+Python literals, so the formats whose arguments are Python stay without one.  Free text before a call is in the peers'
 grammars where ours has it.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +65,38 @@ def lark(
     return "\n".join(rules) + "\n"
 
 
-def _terms(text: str, special: Mapping[str, int]) -> str:
-    """Return a Lark expression of literal strings and token ids."""
+FREE_TEXT = re.compile(r"(.|\n)*")
+Piece = str | int | re.Pattern[str] | Mapping[str, Any]
+
+
+def sequences(format: str, tools: Sequence[Mapping[str, Any]], special: Mapping[str, int]) -> list[list[Piece]] | None:
+    """Return the pieces of a required call, one list a tool, or None where the peers cannot express it.
+
+    A piece is a text, the id of a special token, a pattern or a JSON Schema.
+    """
+    wire = _WIRES.get(format)
+    if wire is None:
+        return None
+    return [list(_call(wire, tool["function"], special)) for tool in tools]
+
+
+def _call(wire: Wire, function: Mapping[str, Any], special: Mapping[str, int]) -> Iterator[Piece]:
+    left, right = wire.pattern.replace(_NAME, function["name"]).split(_ARGUMENTS)
+    if wire.text:
+        yield FREE_TEXT
+    yield from _pieces(wire.before + left, special)
+    yield function["parameters"]
+    yield from _pieces(right + wire.after, special)
+
+
+def _pieces(text: str, special: Mapping[str, int]) -> list[str | int]:
+    """Return the literal strings and the token ids that a text is made of."""
     names = sorted((name for name in special if name in text), key=len, reverse=True)
     pieces = re.split("(" + "|".join(map(re.escape, names)) + ")", text) if names else [text]
-    return " ".join(f"<[{special[piece]}]>" if piece in special else json.dumps(piece) for piece in pieces if piece)
+    return [special.get(piece, piece) for piece in pieces if piece]
+
+
+def _terms(text: str, special: Mapping[str, int]) -> str:
+    """Return a Lark expression of literal strings and token ids."""
+    pieces = _pieces(text, special)
+    return " ".join(f"<[{piece}]>" if isinstance(piece, int) else json.dumps(piece) for piece in pieces)

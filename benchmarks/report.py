@@ -18,6 +18,8 @@ FIGURES = {
     "cold mask p99": ("cold p99", 0.5),
     "warm mask p50": ("warm p50", 0.5),
     "warm mask p99": ("warm p99", 0.5),
+    "warm mask p99.9": ("p99.9", None),
+    "warm mask max": ("max", None),
     "warm advance avg": ("advance", 1.0),
 }
 UNSEEN = {
@@ -26,7 +28,9 @@ UNSEEN = {
     "unseen mask avg": ("avg", None),
     "unseen mask p50": ("p50", None),
     "unseen mask p99": ("p99", None),
+    "unseen mask max": ("max", None),
 }
+AHEAD = {"unseen": "unseen", "warmed": "after warm(0.05)", "loaded": "after load", "warm": "known"}
 Row = Mapping[str, Any]
 
 
@@ -39,6 +43,7 @@ def print_report(meta: Mapping[str, Any], rows: Sequence[Row], bases: Mapping[st
     console.print(_ratios(by_case, FIGURES, "µs, and × the better peer at that figure (less is faster)"))
     console.print(_ratios(by_case, UNSEEN, "a schema that nobody has compiled before"))
     console.print(_starts(by_case))
+    console.print(_ahead(by_case))
     console.print(_cliffs(by_case, bases))
 
 
@@ -88,6 +93,16 @@ def _starts(by_case: Mapping[str, Mapping[str, Row]]) -> Table:
                 for name in (OURS, *peers)
             ),
         )
+    return table
+
+
+def _ahead(by_case: Mapping[str, Mapping[str, Row]]) -> Table:
+    """What work ahead of time leaves: our slowest mask of each case in four ways, and what loading costs."""
+    table = Table("case", *AHEAD.values(), "compile", "load", title="our slowest mask, µs, and what leads to it")
+    for case, engines in by_case.items():
+        ours = engines[OURS]
+        figures = [*(f"{kind} mask max" for kind in AHEAD), "compile", "load"]
+        table.add_row(case, *(_cell(ours.get(figure), None) for figure in figures))
     return table
 
 

@@ -1,4 +1,4 @@
-"""How fast are compile, masks and advance, next to llguidance and XGrammar?
+"""How fast are compile, masks and advance, next to llguidance, XGrammar and glrmask?
 
 All engines live in one process and take turns on every case, in an order that rotates, so that a change of the
 machine's mood hits all of them alike; what counts are the ratios of one run.  Every repetition compiles afresh ("cold":
@@ -9,7 +9,8 @@ Our constraints share the states of their automaton through the vocabulary, so t
 earlier one of the same schema has computed: that is "cold", what a server pays that gets the same tools with every
 request.  "Unseen" is what it pays for a schema that nobody has compiled before: the shared states and the schemas are
 dropped, and only the masks of text languages stay with the vocabulary. The peers' caches over grammars are emptied
-before every compile, so that both are the same for them.
+before every compile, so that both are the same for them.  "Warmed" is unseen, but after `Constraint.warm(0.05)`;
+"loaded" reads what such a constraint has saved, its time in place of the compile's.
 
 "Whole request" is compile, then a cold mask and an advance per token.  Engines differ in when they work: XGrammar
 computes masks while it compiles, llguidance and ours when a generation gets there.
@@ -28,8 +29,9 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter_ns
@@ -41,10 +43,12 @@ from constrained import Vocabulary
 
 from . import vocabularies
 from .cases import Case, format_cases, schema_cases, text_of
-from .engines import Engine, installed
-from .report import OURS, print_report
+from .engines import Engine, Ours, installed
+from .report import print_report
 
 WARM_PASSES = 4
+WARM_SECONDS = 0.05
+PERCENTILES = (50, 90, 99, 99.9)
 PATIENCE = 8e9  # nanoseconds of compile time after which a case is not repeated for an engine
 Samples = dict[str, list[list[int]]]  # figure → one list of nanoseconds per pass, all of the same length
 
@@ -108,12 +112,9 @@ def _run(engine: Engine, case: Case, tokens: Sequence[int], samples: Samples) ->
     gc.collect()
     gc.disable()
     try:
-        if engine.name == OURS:  # the peers keep nothing from one compile to the next
-            engine.forget()
-            compiled, took = _compiled(engine, case)
-            _pass(engine, compiled, tokens, samples, "unseen")
-            _note_whole(samples, took, "unseen")
-        compiled, took = _compiled(engine, case)
+        if isinstance(engine, Ours):  # the peers keep nothing from one compile to the next
+            _ours_alone(engine, case, tokens, samples)
+        compiled, took = _timed(lambda: engine.compile(case))
         if compiled is None:
             return "cannot be expressed"
         samples["compile"].append([took])
@@ -127,10 +128,26 @@ def _run(engine: Engine, case: Case, tokens: Sequence[int], samples: Samples) ->
     return None
 
 
-def _compiled(engine: Engine, case: Case) -> tuple[Any, int]:
+def _ours_alone(engine: Ours, case: Case, tokens: Sequence[int], samples: Samples) -> None:
+    """Add what our engine does with a schema that it has not seen: as it is, warmed, and loaded from a file."""
+    engine.forget()
+    compiled, took = _timed(lambda: engine.compile(case))
+    _pass(engine, compiled, tokens, samples, "unseen")
+    _note_whole(samples, took, "unseen")
+    _pass(engine, engine.warmed(case, WARM_SECONDS), tokens, samples, "warmed")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "constraint.json")
+        engine.saved(case, path, WARM_SECONDS)
+        compiled, took = _timed(lambda: engine.load(path))
+    samples["load"].append([took])
+    _pass(engine, compiled, tokens, samples, "loaded")
+    _note_whole(samples, took, "loaded")
+
+
+def _timed(make: Callable[[], Any]) -> tuple[Any, int]:
     started = perf_counter_ns()
-    compiled = engine.compile(case)
-    return compiled, perf_counter_ns() - started
+    made = make()
+    return made, perf_counter_ns() - started
 
 
 def _note_whole(samples: Samples, took: int, kind: str) -> None:
@@ -166,6 +183,13 @@ def _row(case: Case, engine: Engine, samples: Samples, error: str | None) -> dic
         for figure in ("start", "request"):
             row[f"{kind} {figure}"] = round(min(map(min, samples[f"{seen} {figure}"])) / 1e3, 3)
         row |= {f"{kind} mask {name}": value for name, value in _summary(samples[f"{seen} mask"]).items()}
+    if "load" in samples:
+        row |= {name: round(min(map(min, samples[name])) / 1e3, 3) for name in ("load", "loaded request")}
+        row |= {
+            f"{kind} mask {name}": value
+            for kind in ("warmed", "loaded")
+            for name, value in _summary(samples[f"{kind} mask"]).items()
+        }
     row["compile"] = round(min(map(min, samples["compile"])) / 1e3, 3)
     for kind in ("warm mask", "cold advance", "warm advance"):
         row |= {f"{kind} {name}": value for name, value in _summary(samples[kind]).items()}
@@ -174,13 +198,10 @@ def _row(case: Case, engine: Engine, samples: Samples, error: str | None) -> dic
 
 def _summary(passes: Sequence[Sequence[int]]) -> dict[str, float]:
     values = np.asarray(passes).min(axis=0) / 1e3
-    p50, p90, p99 = np.percentile(values, [50, 90, 99])
-    return {
-        "p50": round(float(p50), 3),
-        "p90": round(float(p90), 3),
-        "p99": round(float(p99), 3),
-        "avg": round(float(values.mean()), 3),
-    }
+    shares = np.percentile(values, PERCENTILES)
+    figures = {f"p{share:g}": value for share, value in zip(PERCENTILES, shares)}
+    figures |= {"max": values.max(), "avg": values.mean()}
+    return {name: round(float(value), 3) for name, value in figures.items()}
 
 
 def _machine(name: str, vocabulary: Vocabulary, engines: Sequence[Engine]) -> dict[str, Any]:
