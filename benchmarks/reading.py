@@ -55,6 +55,9 @@ def longer(write: Callable[[int], str], size: int) -> str:
     return two[:at] + unit * count + two[at:]
 
 
+_ARGUMENTS = ("string", "numbers", "nested")  # shapes that are about a tool's arguments
+
+
 def texts(chat: ChatFormat, size: int) -> Iterator[tuple[str, str, str, Any]]:
     """Yield shapes: name, kind, text, tools; those that a format has not are left out."""
     count = size // len(TEXT.encode())
@@ -97,16 +100,10 @@ def texts(chat: ChatFormat, size: int) -> Iterator[tuple[str, str, str, Any]]:
         ("messages", "conversation", lambda: longer(of_messages, size)),
         ("results", "conversation", lambda: longer(of_results, size)),
     ]
+    many = chat.definition.repeat is not None and chat.definition.repeat.default is None
+    lacking = {*(_ARGUMENTS if own else ()), *(() if many else ("calls",)), *(() if kind else ("thought",))}
     for name, what, write in turns:
-        many = chat.definition.repeat is not None and chat.definition.repeat.default is None
-        if (
-            own
-            and name in ("string", "numbers", "nested")
-            or name == "calls"
-            and not many
-            or name == "thought"
-            and not kind
-        ):
+        if name in lacking:
             continue
         try:
             yield name, what, write(), tools

@@ -44,6 +44,20 @@ class _Marker(LogitsProcessor):  # type: ignore[misc]  # a host's class
         self.vocabulary = vocabulary
 
 
+def _masked(scores: torch.Tensor, masks: Any, places: Sequence[int]) -> torch.Tensor:
+    """Return the scores with what the masks forbid at minus infinity.
+
+    masks: (batch, words) int32.  places: for each row 1 + the row of its mask, 0: none.
+    """
+    rows = [row for row, place in enumerate(places) if place]
+    if not rows:
+        return scores
+    scores, part = scores.clone(), scores[rows]
+    forbid(part, torch.from_numpy(masks[[places[row] - 1 for row in rows]]))
+    scores[rows] = part
+    return scores
+
+
 def _per_request(base: Any) -> Any:
     """Return the class of processors that the host calls, over its base class."""
 
@@ -93,13 +107,7 @@ def _per_request(base: Any) -> Any:
 
         def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
             places = tensor_arg[: scores.size(0)].tolist()
-            rows = [row for row, place in enumerate(places) if place]
-            if rows:
-                scores = scores.clone()
-                part = scores[rows]
-                forbid(part, torch.from_numpy(self._masks[[places[row] - 1 for row in rows]]))
-                scores[rows] = part
-            return scores
+            return _masked(scores, self._masks, places)
 
     return PerRequest
 

@@ -1,9 +1,9 @@
 r"""Unicode properties by the names that ECMA-262 gives them (``\p{…}``).
 
-The tables are data (`unicode.txt`, one property a line, 75 KB, one version of Unicode for all of them); a line is
-decoded when a pattern names it.  Refused: Python's `unicodedata`, which knows neither scripts nor the derived
-properties and whose version varies. Tested against `unicodedata` where the two overlap and against the verdicts of a
-JavaScript engine (`tests/corpus/regex_ecma.jsonl`).
+The tables are data (`unicode.txt`, one property a line, 85 KB, one version of Unicode for all of them, written by
+`tools/unicode_tables.py`); a line is decoded when a pattern names it. Refused: Python's `unicodedata`, which knows
+neither scripts nor the derived properties and whose version varies. Tested against `unicodedata` where the two overlap
+and against the verdicts of a JavaScript engine (`tests/corpus/regex_ecma.jsonl`).
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ def unicode_property(name: str) -> Ranges | None:
     if coded.startswith("= "):
         return union(*(unicode_property(part) or () for part in coded[2:].split()))
     return normal(_decoded(coded))
+
+
+def joining_type(name: str) -> Ranges:
+    """Return the characters of a joining type, which patterns cannot name: "Dual_Joining", "Transparent", …"""
+    return normal(_decoded(_lines()[f"Joining_Type={name}"]))
 
 
 @lru_cache(maxsize=256)

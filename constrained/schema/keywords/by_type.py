@@ -163,22 +163,15 @@ def _sort(node: Node) -> Plan:
             values = value if keyword == "enum" else [value]
             types &= scalars.types_of(values)
             scalars_.append((scalars.enum, values))
-            if keyword == "enum" or len(schema) > 1:
-                operations += logic.composites(values, node, keyword)
-            else:
+            if keyword == "const" and len(schema) == 1:
                 _constant(value, arrays_, objects_)
+            else:
+                operations += logic.composites(values, node, keyword)
         if keyword == "dependencies":
             operations += logic.dependent_schemas(value, node, keyword)
-    return Plan(
-        types,
-        tuple(scalars_),
-        tuple(arrays_),
-        tuple(objects_),
-        tuple(operations),
-        names,
-        unevaluated,
-        not operations and not unevaluated,
-    )
+    simple = not operations and not unevaluated
+    parts = tuple(scalars_), tuple(arrays_), tuple(objects_), tuple(operations)
+    return Plan(types, *parts, names, unevaluated, simple)
 
 
 def _constant(value: Any, arrays_: list[tuple[Function, Any]], objects_: list[tuple[Function, Any]]) -> None:

@@ -40,9 +40,7 @@ NARROWED: dict[str, str] = {
     "hostname": _NO_A_LABELS,
     "host-name": _NO_A_LABELS,
     "idn-hostname": (
-        "labels that start with xn-- are refused, as are combining marks that may compose with what stands before "
-        "them, and the zero "
-        "width non-joiner outside common Arabic letters"
+        "labels that start with xn-- are refused, as are combining marks that may compose with what stands before them"
     ),
     "regex": "no named groups, no backreferences, groups nest at most 8 deep, class ranges stay within "
     "digits or letters of one case",

@@ -5,9 +5,8 @@ contextual rules and the rule for right-to-left names (RFC 5893) included.  Each
 the language is what no rule excludes.
 
 Narrower than the specification: labels that start with "xn--" are refused, as are combining marks that could compose
-with what stands before them (a label must be in normal form C), and the zero width non-joiner outside the common
-letters of Arabic and Persian.  Wider in one point: the 63 octets of a label's Punycode are only bounded by its length,
-57 characters.
+with what stands before them (a label must be in normal form C).  Wider in one point: the 63 octets of a label's
+Punycode are only bounded by its length, 57 characters.
 
 The sets involved have thousands of ranges, but tell no more than a few dozen kinds of character apart.  The rules are a
 language over one letter for each kind, of some 2,500 states that are kept once they are reached; lengths are counted
@@ -31,7 +30,7 @@ from constrained.regex.charset import Ranges, negate, normal, of_points
 from constrained.regex.charset import intersect as both
 from constrained.regex.charset import union as either
 from constrained.regex.expr import RawEdges
-from constrained.regex.syntax.properties import unicode_property
+from constrained.regex.syntax.properties import joining_type, unicode_property
 from constrained.work import Budget, metered, spend
 
 _LONGEST_LABEL = 57  # "xn--", at least one digit a character, two more for the first: 63 octets
@@ -47,31 +46,6 @@ _CONTEXTUAL = (0xB7, 0x375, 0x5F3, 0x5F4, 0x30FB, 0x200C, 0x200D, *range(0x660, 
 _BARRED = frozenset((0x640, 0x7FA, 0x302E, 0x302F, 0x303B, *range(0x3031, 0x3036)))
 # SPEC: §2.3 and §2.4 (ignorable blocks), §2.9 (old Hangul Jamo)
 _BARRED_BLOCKS = ((0x1100, 0x11FF), (0x20D0, 0x20FF), (0xA960, 0xA97C), (0xD7B0, 0xD7FB), (0x1D100, 0x1D24F))
-# Of Unicode's Joining_Type, the letters in everyday use.
-_DUAL_JOINING: Ranges = (
-    (0x626, 0x626),
-    (0x628, 0x628),
-    (0x62A, 0x62E),
-    (0x633, 0x63A),
-    (0x641, 0x647),
-    (0x649, 0x64A),
-    (0x679, 0x687),
-    (0x6A9, 0x6A9),
-    (0x6AF, 0x6AF),
-    (0x6BE, 0x6BE),
-    (0x6C1, 0x6C1),
-    (0x6CC, 0x6CC),
-)
-_RIGHT_JOINING: Ranges = (
-    (0x622, 0x625),
-    (0x627, 0x627),
-    (0x629, 0x629),
-    (0x62F, 0x632),
-    (0x648, 0x648),
-    (0x688, 0x699),
-)
-_TRANSPARENT: Ranges = ((0x64B, 0x65F), (0x670, 0x670))
-
 _LETTER_CATEGORIES = frozenset(("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc"))
 
 _One = Callable[[Ranges], Expr]  # an expression for one character out of a set
@@ -369,10 +343,13 @@ def _wrong_joiners(marks: list[int], valid: Ranges, one: _One) -> list[Expr]:
     letters.
     """
     virama = of_points(point for point in marks if unicodedata.combining(chr(point)) == 9)
-    non_joiner, transparent = one(of_points([0x200C])), repeat(one(_TRANSPARENT))
+    left, right, dual, through = (
+        both(valid, joining_type(name)) for name in ("Left_Joining", "Right_Joining", "Dual_Joining", "Transparent")
+    )
+    non_joiner, transparent = one(of_points([0x200C])), repeat(one(through))
     after_virama = concat(ANY_TEXT, one(virama))
-    after_letter = concat(ANY_TEXT, one(_DUAL_JOINING), transparent)
-    before_letter = concat(transparent, one(either(_DUAL_JOINING, _RIGHT_JOINING)), ANY_TEXT)
+    after_letter = concat(ANY_TEXT, one(either(left, dual)), transparent)
+    before_letter = concat(transparent, one(either(right, dual)), ANY_TEXT)
     return [
         _not_after(virama, of_points([0x200D]), valid, one),
         concat(complement(union(after_virama, after_letter)), non_joiner, ANY_TEXT),
