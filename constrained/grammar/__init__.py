@@ -33,9 +33,9 @@ def _write(grammar: Grammar, **options: Any) -> Any:
 
 
 def _lower(grammar: Grammar) -> Any:
-    from .lower import Lowering
+    from .lower import lowered
 
-    return Lowering(grammar)
+    return lowered(grammar)
 
 
 def _machine_of(*given: Any) -> Any:

@@ -26,7 +26,7 @@ from ..regex.size import LARGE_PATTERN, size
 if TYPE_CHECKING:
     from constrained.grammar.lark.printer import PrintedLark
 
-    from .lower import Lowering
+    from .lower import Alone, Lowering
 
 #: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not
 #: import it: the package fills this in when it is imported (`grammar/__init__.py`).
@@ -375,8 +375,8 @@ class Grammar:
         return any(is_heavy(symbol) for symbol in self.symbols())
 
     @cached_property
-    def _lowering(self) -> Lowering:
-        lowering: Lowering = operations["lower"](self)
+    def _lowering(self) -> Alone | Lowering:
+        lowering: Alone | Lowering = operations["lower"](self)
         return lowering
 
     @property

@@ -23,7 +23,8 @@ Source: left-linear grammars as automata, N. Chomsky and G. Miller (1958); items
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from ..machine import END, Bytes, Edges, State, Surface, Text
 from ..regex import Expr, concat, union
@@ -52,6 +53,47 @@ class RuleState:
     def __repr__(self) -> str:
         shown = sorted(self._lowering.show(item) for item in self._items)
         return f"<{self._goal}: {' | '.join([*shown, *(['(end)'] if self._accepting else [])])}>"
+
+
+class Alone:
+    """The lowering of a grammar that is nothing but an embedded machine, and the state before it.
+
+    PERF: the facts about such a grammar's rules took a seventh of the time in which a small schema compiles.
+    """
+
+    __slots__ = ("_machine", "_specials")
+    nullable = False
+
+    def __init__(self, symbol: Embedded, specials: Collection[str]) -> None:
+        self._machine, self._specials = symbol.machine, specials
+
+    @property
+    def start(self) -> State:
+        return self
+
+    def expand(self) -> Edges:
+        spend(2)
+        return Edges(calls=((_started(self._machine, self._specials), END),))
+
+    def __repr__(self) -> str:
+        return f"<{self._machine!r}>"
+
+
+def lowered(grammar: Grammar) -> Alone | Lowering:
+    """Return the start of a grammar as a machine state, and whether it accepts the empty text.
+
+    Raises: GrammarError: no word exists.
+    """
+    alternatives = grammar.rules[grammar.start].alternatives
+    if len(alternatives) == 1 and len(alternatives[0]) == 1 and isinstance(alternatives[0][0], Embedded):
+        return Alone(alternatives[0][0], grammar.specials)
+    return Lowering(grammar)
+
+
+def _started(machine: Any, specials: Collection[str]) -> State:
+    """Return the start of an embedded machine; it writes its markers as the special tokens among `specials`."""
+    state: State = (machine.with_specials(specials) if getattr(machine, "markers", None) else machine).state()
+    return state
 
 
 class Lowering:
@@ -211,10 +253,7 @@ class Lowering:
             if isinstance(symbol, Ref):
                 called = self._begin(symbol.rule)
             elif isinstance(symbol, Embedded):
-                machine = symbol.machine
-                if getattr(machine, "markers", None):
-                    machine = machine.with_specials(self._specials)  # type: ignore[attr-defined]
-                called = machine.state()
+                called = _started(symbol.machine, self._specials)
             else:
                 assert isinstance(symbol, Pattern)
                 called = Text(Surface.RAW, filled(symbol.language))
