@@ -27,7 +27,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,16 +35,15 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained import ConstrainedError, Grammar, Matcher, Vocabulary, compile
-from constrained.regex import parse_ecma
 
 from . import vocabularies
 from .json_schema_suite import bytes_vocabulary
 from .laws import bits
+from .needed import missing, needed_names, read_number
 
 PATIENCE, PATIENCE_PER_NAME = 4_000, 20  # tokens of the way to the end
 LOST = 300  # tokens of it, after which an end is searched for
 MOST_STATES = 20_000  # of a search for an end
-MOST_MATCHED = 1_000  # states of a pattern that are searched for a text
 QUOTES = b"\"'"
 # First bytes in the order in which a steered walk prefers them outside strings: what closes, what is short, what opens
 # something new last.
@@ -155,51 +153,6 @@ def _writes_name(matcher: Matcher, quote: int, names: Sequence[str]) -> bool:
     return False
 
 
-def missing(validator: Any, text: bytes) -> list[str]:
-    """Return the keys that a validator misses in the object in which a JSON text breaks off, between two entries.
-
-    >>> from jsonschema import Draft202012Validator
-    >>> schema = {"items": {"anyOf": [{"required": ["a", "b"]}, {"required": ["c"]}]}}
-    >>> missing(Draft202012Validator(schema), b'[{}, {"b": 1, ')
-    ['a', 'c']
-    """
-    if validator is None:
-        return []
-    outside = _STRING.sub(b"", text)
-    opened: list[bytes] = []
-    for bracket in re.findall(rb"[\[{\]}]", outside):
-        if bracket in b"[{":
-            opened.append(b"]" if bracket == b"[" else b"}")
-        else:
-            opened.pop()
-    try:
-        value = json.loads(text.rstrip(b", \t\r\n") + b"".join(reversed(opened)), parse_float=_float, parse_int=_float)
-    except (ValueError, OverflowError):
-        return []
-    path, at = [], value
-    for _ in opened[1:]:
-        path.append(next(reversed(at)) if isinstance(at, dict) else len(at) - 1)
-        at = at[path[-1]]
-    found: dict[str, None] = {}
-    for error in _all_errors(validator, value):
-        if list(error.absolute_path) == path and error.validator == "required" and isinstance(error.instance, dict):
-            found.update((name, None) for name in error.validator_value if name not in error.instance)
-    return list(found)
-
-
-_STRING = re.compile(rb"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
-
-
-def _all_errors(validator: Any, value: Any) -> Iterator[Any]:
-    """Yield the errors of a value and, of alternatives, those of each."""
-    try:
-        todo = list(validator.iter_errors(value))
-    except Exception:  # jsonschema meets patterns and references that it cannot read
-        return
-    while todo:
-        error = todo.pop()
-        yield error
-        todo += error.context
 
 
 def _closes_string(matcher: Matcher, quote: int) -> bool:
@@ -251,50 +204,6 @@ _FEW = b"[]{}\",:01anulltruefalse"
 _PLAIN = bytes(byte for byte in _PRINTABLE if byte not in b"\"'\\")
 
 
-def needed_names(schema: Any) -> list[str]:
-    """Return the keys that some part of a schema requires, and for each of its patterns a shortest text."""
-    found: dict[str, None] = {}
-    todo = [schema]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, dict):
-            lists = [
-                part.get("required"),
-                *(part["dependentRequired"].values() if isinstance(part.get("dependentRequired"), dict) else ()),
-            ]
-            found.update(
-                (name, None) for names in lists if isinstance(names, list) for name in names if isinstance(name, str)
-            )
-            patterns = [
-                part.get("pattern"),
-                *(part["patternProperties"] if isinstance(part.get("patternProperties"), dict) else ()),
-            ]
-            found.update(
-                (text, None) for pattern in patterns if isinstance(pattern, str) and (text := _shortest_match(pattern))
-            )
-            todo += part.values()
-        elif isinstance(part, list):
-            todo += part
-    return list(found)
-
-
-def _shortest_match(pattern: str) -> str:
-    """Return a shortest text in which a pattern finds a match, "" if none is found soon."""
-    try:
-        start = parse_ecma(pattern)
-    except ConstrainedError:
-        return ""
-    came = {start: ""}
-    for state in (queue := [start]):
-        if state.accepts or len(queue) > MOST_MATCHED:
-            return came[state] if state.accepts else ""
-        for low, high, after in state.edges():
-            if after not in came and low < 0x80:
-                came[after] = came[state] + chr(max(low, min(high, ord("a"))))
-                queue.append(after)
-    return ""
-
-
 _COMPLETE = re.compile(rb"(?:[^\"']|\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+')*+", re.DOTALL)
 
 
@@ -338,7 +247,7 @@ def check(
 def invalid(validator: Any, text: bytes) -> str:
     """Say why a text is not a valid value's; "" if it is."""
     try:
-        value = json.loads(text, parse_float=_float, parse_int=_float)
+        value = json.loads(text, parse_float=read_number, parse_int=read_number)
     except OverflowError:
         return ""
     except ValueError as error:
@@ -348,16 +257,6 @@ def invalid(validator: Any, text: bytes) -> str:
     except Exception as error:  # jsonschema meets patterns and references that it cannot read; it then has no say
         return "" if type(error).__name__ else str(error)
     return "" if found is None else f"{found.message[:200]} ({found.json_path})"
-
-
-def _float(text: str) -> int | float:
-    """Return an int for a whole number, as all drafts but the fourth read it; OverflowError where a float would be far
-    off.
-    """
-    if len(text) > 300 or abs(int(text.lower().partition("e")[2] or 0)) > 300:
-        raise OverflowError(text)
-    exact = Decimal(text)
-    return int(exact) if exact == exact.to_integral_value() else float(text)
 
 
 def _validator(schema: Any) -> Any:

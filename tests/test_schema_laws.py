@@ -15,7 +15,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from constrained.benchmarks.walks import FINISHED, Drawer, needed_names, walk
+from constrained.benchmarks.needed import needed_names
+from constrained.benchmarks.walks import FINISHED, Drawer, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
