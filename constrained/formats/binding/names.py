@@ -16,7 +16,7 @@ from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import Change, Definition
 from constrained.formats.defining.shapes import refused
 
-# what a rule can stand for when it is read
+# what a rule can stand for when it is read, besides thoughts
 SLOTS = ("content", "string_content", "speaker", "answered", "tool_call", "arguments")
 
 
@@ -30,10 +30,11 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
     for key, name in _tokens(definition):
         if name not in definition.tokens:
             raise refused(file, key, f"{name!r} is not among its specials", f"one of: {', '.join(definition.tokens)}")
+    slots = (*SLOTS, *definition.thoughts.values())
     for rule, slot in definition.slots.items():
-        if slot not in SLOTS:
+        if slot not in slots:
             raise refused(
-                file, f"slots.{rule}", f"{slot!r} is nothing that a rule can stand for", f"one of: {', '.join(SLOTS)}"
+                file, f"slots.{rule}", f"{slot!r} is nothing that a rule can stand for", f"one of: {', '.join(slots)}"
             )
     if definition.payload is None and "tool_call" in rules:
         raise refused(

@@ -19,6 +19,7 @@ from constrained.formats.defining.definition import ENTRY, Definition
 from constrained.formats.message import Message, ToolCall
 from constrained.formats.payload.quoted import sorted_members, write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
+from constrained.formats.read.assemble import Slots
 from constrained.formats.tools import Tool
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
@@ -45,20 +46,20 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     calls = [
         write_call(rules, definition, call, schemas.get(call.name), at) for at, call in enumerate(message.tool_calls)
     ]
-    slots = {"content", *definition.thoughts.values()}
+    slots = Slots.of(definition)
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
-    stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
+    stops = set(slots.stops)
 
     def leaf(other: set[str], symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
         if not isinstance(symbol, Ref):
             text = fixed(symbol)
             return [] if text is None or text in other else [(said, [(text, True)])]
-        rule = symbol.rule
-        if rule in slots:
-            writes = rule in texts and rule not in said.texts and fits(rules, rule, texts[rule])
-            return [(said._replace(texts=said.texts | {rule}), [(texts[rule], False)])] if writes else []
-        if rule in call_rules:
-            writes = said.calls < len(calls) and calls[said.calls][0] == rule
+        rule, what = symbol.rule, slots.meaning(symbol.rule)
+        if what == "content" or what in slots.thoughts:
+            writes = what in texts and what not in said.texts and fits(rules, rule, texts[what])
+            return [(said._replace(texts=said.texts | {what}), [(texts[what], False)])] if writes else []
+        if what in call_rules:
+            writes = said.calls < len(calls) and calls[said.calls][0] == what
             return [(said._replace(calls=said.calls + 1), calls[said.calls][1])] if writes else []
         return None
 
@@ -87,7 +88,7 @@ def _joined(pieces: list[Piece], definition: Definition) -> str:
 
 
 def _reason(message: Message, rules: Alternatives) -> str:
-    if not fits(rules, "content", message.content):
+    if message.content and not fits(rules, "content", message.content):
         return "readers would take its text for something else"
     counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
     parts = [
@@ -187,8 +188,10 @@ def fixed(symbol: Symbol) -> str | None:
 
 def fits(rules: Alternatives, rule: str, text: str) -> bool:
     """Return whether a rule that is one terminal derives a text; other rules are not judged."""
+    if rules.get(rule) == ((),):
+        return not text
     sequence = rules[rule][0] if rule in rules else ()
-    if not text or len(sequence) != 1 or not isinstance(sequence[0], Pattern):
+    if len(sequence) != 1 or not isinstance(sequence[0], Pattern):
         return True
     language = sequence[0].language
     return not isinstance(language, Expr) or matches(language, text)
