@@ -127,6 +127,46 @@ def test_ways_spell_characters_raw_where_that_is_shortest(schema, tokens):
     assert c.compile(c.Grammar.from_json_schema(schema), vocabulary).min_tokens == tokens
 
 
+def _fewest_tokens(constraint) -> int:
+    """Return how many tokens the shortest word has, stop token aside, by breadth-first search over whole tokens."""
+    level, seen, length = [constraint.matcher()], set(), 0
+    while not any(matcher.is_accepting() for matcher in level):
+        following = []
+        for matcher in level:
+            for token in np.flatnonzero(np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little")).tolist():
+                after = matcher.copy()
+                after.advance(token)
+                if after._path[-1] not in seen:
+                    seen.add(after._path[-1])
+                    following.append(after)
+        level, length = following, length + 1
+    return length
+
+
+_BYTES = [bytes([byte]) for byte in range(128)]
+_PIECES = [b'{"', b'":', b'"}', b'", "', b"true", b"null", b"[[", b"]]", b"hel", b"lo", b'"hello', b"12", b", ", b"ab", b"ba", b"aba"]
+_WORDS = [b"hello", b"aa", b"bb" * 10]
+# pattern or schema → where brute force finds fewer tokens than `min_tokens`, which takes a shortest word in bytes: vocabulary → (ours, fewest)
+SHORTEST = [
+    ("hello", {}), ("(ab)+a", {}), ("a{7}|b{9}", {}), ("(0|[1-9][0-9]*)", {}), ("a{5,9}|(hello){2}", {"pieces": (5, 4), "words": (3, 2)}), ("x?(aa|hello)", {}),
+    ("h(el)*lo", {"words": (3, 1)}), ("[^a]{3}", {"pieces": (3, 1)}), ("(ab|ba){5}", {"words": (10, 8)}), ("zzz|hellohello", {"words": (3, 2)}),
+    *((schema, {"pieces": (3, 2), "words": (6, 3)} if name == "union" else {}) for name, schema in TEXTS.items()),
+]
+
+
+@pytest.mark.parametrize("pieces", ["bytes", "pieces", "words"])
+@pytest.mark.parametrize(("language", "longer"), SHORTEST, ids=lambda value: str(value)[:40])
+def test_min_tokens_is_that_of_brute_force(language, longer, pieces):
+    """Exact over single bytes, and wherever a shortest word in bytes has the fewest tokens too; else an upper bound that a word has."""
+    texts = {"bytes": [], "pieces": _PIECES, "words": _WORDS}[pieces]
+    vocabulary = c.Vocabulary([*_BYTES, *texts], special={"<stop>": 200}, stop=[200], size=201)
+    grammar = c.Grammar.from_regex(language) if isinstance(language, str) else c.Grammar.from_json_schema(language, whitespace="compact")
+    constraint = c.compile(grammar, vocabulary)
+    fewest = _fewest_tokens(constraint)
+    assert (constraint.min_tokens, fewest) == longer.get(pieces, (fewest, fewest))
+    assert len(constraint.matcher(budget=constraint.min_tokens).shortest_completion()) == constraint.min_tokens
+
+
 @pytest.mark.parametrize("name", sorted(TEXTS))
 def test_the_way_out_is_the_shortest(name, hard):
     matcher, picks = c.compile(c.Grammar.from_json_schema(TEXTS[name]), hard).matcher(), random.Random(1)
@@ -198,7 +238,10 @@ def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
     for _ in range(6):
         matcher.fill_mask(row)
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).astype(np.int32)
-        found = known.successors(state, lambda allowed=allowed: allowed)
+        flags = np.zeros(tiny_vocabulary.size, np.bool_)
+        flags[allowed] = True
+        found = known.successors(state, lambda flags=flags: flags)
+        assert {*found.used} == {*found.after.tolist()}
         by_token = dict(zip(found.tokens.tolist(), (found.states[place] for place in found.after.tolist()), strict=True))
         ways = {token: known.length(after) for token in allowed.tolist() if (after := known.after(state, token)) != 0}
         assert {token: known.length(after) for token, after in by_token.items()} == ways
@@ -210,4 +253,6 @@ def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
 
 def test_unfinished_tokens():
     vocabulary = c.Vocabulary([b"a", "é".encode(), b"\xc3", b"a\xe2\x82", "a€".encode(), b"\xf0\x9f\x98", b"\x80", b"\xc3a"])
-    assert vocabulary.unfinished.tolist() == [2, 3, 5]
+    places, which, ends = vocabulary.unfinished
+    found = zip(vocabulary.trie.ids[places].tolist(), which.tolist(), strict=True)
+    assert {token: ends[number] for token, number in found} == {2: b"\xc3", 3: b"\xe2\x82", 5: b"\xf0\x9f\x98"}

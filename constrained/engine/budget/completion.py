@@ -6,10 +6,9 @@ reading is that of its machine state and then those of its frames (`shortest_way
 as its bytes allow.  That is an upper bound of the fewest tokens that end the word: another way, longer in bytes, may be
 shorter in tokens.
 
-For a mask it takes the ways out behind every token.  `Completions.beyond` walks the trie level by level, all nodes of a
-level at once, and so learns which few states the tokens lead to; then each state is asked once.  Where only bytes lie
-below a node that lead back to its state (`tokens.byte_classes`), nobody walks.  What is kept is the longest way out
-behind any token, and as long as that fits, no token has to be looked at.
+For a mask it takes the ways out behind every token: `successors` finds the few states that the tokens lead to, and each
+is asked once.  What is kept is the longest way out behind any token, and as long as that fits, no token has to be
+looked at.
 
 Tests: tests/test_budget.py.
 """
@@ -17,15 +16,15 @@ Tests: tests/test_budget.py.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.budget.lookahead import FORGOTTEN, SOME, Lookahead
-from constrained.engine.budget.shortest_ways import Way, Ways, order, symbols
-from constrained.engine.tokens.byte_classes import BITS
+from constrained.engine.budget.shortest_ways import Ways
+from constrained.engine.budget.successors import Successors, TokenSteps
+from constrained.engine.budget.text_ways import Way, order, symbols
 from constrained.engine.twin.automaton import DEAD, Config, Frame
 from constrained.engine.twin.spelling import variants
 from constrained.engine.twin.text import TextAt
@@ -36,28 +35,14 @@ from constrained.work import spend
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from constrained.engine.tokens.trie import TokenTrie
     from constrained.engine.tokens.vocabulary import Vocabulary
 
-    Allowed = Callable[[], npt.NDArray[np.int32]]  # the tokens that may come next, as the plain mask says
+    Allowed = Callable[[], npt.NDArray[np.bool_]]  # which tokens may come next, (size,), as the plain mask says
 
 ENDLESS = 1 << 30  # length of a way that is not known
 _KEPT = 16  # states whose tokens are kept with where they lead
 _MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
 _MOST_ENDS = 20_000
-ASCII_KINDS = [
-    (bit, bytes(byte for byte in range(128) if int(BITS[byte]) == bit))
-    for bit in sorted({int(BITS[byte]) for byte in range(128)})
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Successors:
-    """Where the tokens that may come next lead."""
-
-    states: list[int]  # without repetitions
-    tokens: npt.NDArray[np.int32]  # (allowed,) ids, stop tokens that the grammar does not name left out
-    after: npt.NDArray[np.int32]  # (allowed,) index into states
 
 
 class Completions:
@@ -78,6 +63,7 @@ class Completions:
             max_configurations=max_configurations,
             max_bytes=_MOST_BYTES,
         )
+        self._steps = TokenSteps(vocabulary, self.tracker)
         self.start = self.tracker.start_at(root, nullable)
         texts = vocabulary.by_text
         self.bytewise = all(bytes([byte]) in texts for byte in range(256))  # then a way has no more tokens than symbols
@@ -87,7 +73,6 @@ class Completions:
         # of ways: the fewest tokens that spell it, the first of these, and its bytes
         self._ends: dict[Way, tuple[int, int, int]] = {}
         self._longest: dict[int, int] = {}
-        self._looping: dict[int, int] = {}
         self._successors: OrderedDict[int, Successors] = OrderedDict()
 
     def is_full(self) -> bool:
@@ -138,7 +123,7 @@ class Completions:
         spend(2)
         if isinstance(machine, (TextAt, Text)) and frame is not None and isinstance(frame.after, Dispatch):
             return _joined(self._told(machine, frame.after, frame), self._behind(frame.parent))
-        inner = self._ways.rest(machine) if isinstance(machine, TextAt) else self._ways.of(machine)
+        inner = self._ways.texts.rest(machine) if isinstance(machine, TextAt) else self._ways.of(machine)
         return _joined(inner, self._behind(frame))
 
     def _told(self, machine: TextAt | Text, after: Dispatch, frame: Frame) -> Way | None:
@@ -146,7 +131,7 @@ class Completions:
         if frame.record is not None and frame.record.startswith(FORGOTTEN):
             assert isinstance(machine, TextAt)
             target = self._like(after, after.after_text(SOME))
-            return None if target is None else _joined(self._ways.rest(machine), self._ways.of(target))
+            return None if target is None else _joined(self._ways.texts.rest(machine), self._ways.of(target))
         places = (
             [("", machine)]
             if isinstance(machine, TextAt)
@@ -159,7 +144,7 @@ class Completions:
         found = []
         for opening, at in places:
             record = None if frame.record is None else frame.record + opening.encode("latin-1")
-            for spelled, target in self._ways.told(at, after, record, frame.surface):
+            for spelled, target in self._ways.texts.told(at, after, record, frame.surface):
                 way = _joined(opening + spelled, self._ways.of(self._like(after, target) or target))
                 if way is not None:
                     found.append(way)
@@ -227,13 +212,8 @@ class Completions:
     # -- what a budget forbids -----------------------------------------------------------------------------------------
 
     def after(self, state: int, token: int) -> int:
-        """Return a state after a token whose ways are ways of the real one, DEAD where the grammar has none; see
-        `lookahead`.
-        """
-        after = state
-        for byte in self._vocabulary.tokens[token] or b"":
-            after = self.tracker.look_byte(after, byte)
-        return after if after not in (DEAD, state) else self.tracker.step_token(state, token)
+        """Return a state after a token whose ways are ways of the real one; see `TokenSteps.after`."""
+        return self._steps.after(state, token)
 
     def is_near(self, state: int, most: int, allowed: Allowed) -> bool:
         """Say whether some token that may come next may lead to where no way of at most `most` tokens is known."""
@@ -241,7 +221,9 @@ class Completions:
             return True
         known = self._longest.get(state)
         if known is None:
-            known = self._longest[state] = max(map(self.length, self.successors(state, allowed).states), default=0)
+            found = self.successors(state, allowed)
+            known = max((self.length(found.states[place]) for place in found.used), default=0)
+            self._longest[state] = known
         return known > most
 
     def beyond(self, state: int, most: int, allowed: Allowed, *, nearer: bool) -> npt.NDArray[np.int32]:
@@ -250,89 +232,20 @@ class Completions:
         """
         found = self.successors(state, allowed)
         length = self.length(state) if nearer else ENDLESS
-        out = np.array([not self.fits(after, most) or self.length(after) > length for after in found.states], np.bool_)
+        out = np.zeros(len(found.states), np.bool_)
+        for place in found.used:
+            after = found.states[place]
+            out[place] = not self.fits(after, most) or self.length(after) > length
         return found.tokens[out[found.after]] if out.any() else found.tokens[:0]
 
     def successors(self, state: int, allowed: Allowed) -> Successors:
         """Return where all tokens lead that may come next."""
         found = self._successors.get(state)
         if found is None:
-            found = self._walked(state, allowed)
+            found = self._steps.successors(state, allowed())
             self._successors[state] = found
             while len(self._successors) > _KEPT:
                 self._successors.popitem(last=False)
-        return found
-
-    def _walked(self, state: int, allowed: Allowed) -> Successors:
-        """Return what `after` says of all tokens that may come next.
-
-        The trie is walked a level at a time, from `frontier`, the nodes of a level that have nodes below and are alive;
-        `above` are their states, as places in `states`.  Invariant: `at[node]` is the place of the state at a node, 0:
-        DEAD.
-        """
-        levels, _, owners = self._vocabulary.levels
-        trie, states, places = self._vocabulary.trie, [DEAD, state], {DEAD: 0, state: 1}
-        whole = np.zeros(trie.nodes + 1, np.int32)  # differences of what is at nodes of subtrees that lead to one state
-        marked: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = []
-        loops = np.array([0, self._loops(state)], np.uint64)
-        frontier, above = np.zeros(0, np.int32), np.ones(0, np.int32)
-        for depth, level in enumerate(levels):
-            nodes, before = (
-                (level, np.ones(len(level), np.int32)) if depth == 0 else _below(trie, level, frontier, above)
-            )
-            if not len(nodes):
-                break
-            spend(20 + len(nodes) // 200)
-            reached = self._stepped(before.astype(np.int64) * 256 + trie.byte[nodes], states, places)
-            alive = reached > 0
-            nodes, reached = nodes[alive], reached[alive]
-            loops = np.append(loops, np.array([self._loops(after) for after in states[len(loops) :]], np.uint64))
-            same = (trie.below[nodes] & ~loops[reached]) == 0
-            whole[nodes[same]] += reached[same]
-            np.subtract.at(whole, trie.end[nodes[same]], reached[same])
-            frontier, above = nodes[~same], reached[~same]
-            marked.append((frontier, above))
-        at = np.cumsum(whole[:-1], dtype=np.int32)
-        for nodes, reached in marked:
-            at[nodes] = reached
-        leads = np.zeros(self._vocabulary.size, np.int32)  # by token
-        leads[trie.ids] = at[owners]
-        tokens, odd = allowed(), self._vocabulary.unfinished  # these may lie in a subtree of whole characters
-        for token in (*tokens[leads[tokens] == 0].tolist(), *odd[leads[odd] > 0].tolist()):
-            after = self.after(state, token)
-            leads[token] = places.setdefault(after, len(states))
-            if leads[token] == len(states):
-                states.append(after)
-        tokens = tokens[leads[tokens] > 0]
-        kept = np.flatnonzero(np.bincount(leads[tokens], minlength=len(states)))
-        order = np.zeros(len(states), np.int32)
-        order[kept] = np.arange(len(kept))
-        return Successors([states[place] for place in kept.tolist()], tokens, order[leads[tokens]])
-
-    def _stepped(self, keys: npt.NDArray[np.int64], states: list[int], places: dict[int, int]) -> npt.NDArray[np.int32]:
-        """Return the places of the states after (place of a state) · 256 + byte; new states are appended."""
-        table = np.zeros(len(states) * 256, np.int32)
-        table[keys] = 1
-        for key in np.flatnonzero(table).tolist():
-            after = self.tracker.look_byte(states[key >> 8], key & 255)
-            table[key] = places.setdefault(after, len(states))
-            if table[key] == len(states):
-                states.append(after)
-        return table[keys]
-
-    def _loops(self, state: int) -> int:
-        """Return the kinds of characters that lead from a state back to it, as bits; none where "a" does not, to save
-        the trouble.
-        """
-        if state in self._looping:
-            return self._looping[state]
-        found = 0
-        if state != DEAD and self.tracker.look_byte(state, ord("a")) == state:
-            for bit, data in ASCII_KINDS:
-                if all(self.tracker.look_byte(state, byte) == state for byte in data):
-                    found |= bit
-            found |= self.tracker.looping_kinds(state)
-        self._looping[state] = found
         return found
 
 
@@ -363,16 +276,6 @@ def known_tokens(known: Completions, state: int) -> tuple[int, ...]:
         "the shortest way to the end of a word cannot be spelled", because="the vocabulary has no tokens for its bytes",
         instead="a tokenizer with a token for every byte, or a matcher without a budget",
     )
-
-
-def _below(
-    trie: TokenTrie, level: npt.NDArray[np.int32], frontier: npt.NDArray[np.int32], above: npt.NDArray[np.int32],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the nodes of a level below some nodes of the one before, and what is known of their parents."""
-    first, last = np.searchsorted(level, frontier + 1), np.searchsorted(level, trie.end[frontier])
-    counts = last - first
-    starts = np.cumsum(counts) - counts
-    return level[np.repeat(first - starts, counts) + np.arange(counts.sum())], np.repeat(above, counts)
 
 
 def _joined(first: Way | None, rest: Way | None) -> Way | None:

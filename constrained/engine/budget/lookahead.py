@@ -24,13 +24,18 @@ from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import Config, Frame, PlainKernel
-from constrained.engine.twin.spelling import SCALARS, clip, decode
+from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode
 from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt
 from constrained.machine import Dispatch, Language, State, Surface, Text
 
 SOME = "\uffff some text"  # stands for a text that was forgotten
 FORGOTTEN = b"\xff"  # a record that stands for any: no text begins with this byte
 MOST_CANDIDATES = 64
+_ASCII_KINDS = [
+    (bit, bytes(byte for byte in range(128) if int(BITS[byte]) == bit))
+    for bit in sorted({int(BITS[byte]) for byte in range(128)})
+]
+_BEYOND = 1 << INSIDE | sum(int(BITS[chr(low).encode()[0]]) for low, _ in LEADS)
 _CONTINUING = bytes(range(0x80, 0xC0))
 # by bytes to come: first bits of characters after which any continuation may come: U+0800, U+1000, U+40000
 _PLAIN = {1: 0x20, 2: 0x1, 3: 0x1}
@@ -56,6 +61,7 @@ class Lookahead(PlainKernel):
         self._singles: dict[Config, int] = {}  # the states of single readings
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
+        self._loops: dict[tuple[int, Language], int] = {}  # by identity of the spelling, which is never dropped
 
     def look_byte(self, state: int, byte: int) -> int:
         """Return the state after one byte, as far as it has to be told from others; DEAD also where a second text would
@@ -105,33 +111,32 @@ class Lookahead(PlainKernel):
         return found
 
     def looping_kinds(self, state: int) -> int:
-        """Return the kinds of characters beyond ASCII that lead from a state back to it, as bits; see
-        `tokens.byte_classes`.
+        """Return kinds of characters that lead from a state back to it, as bits; see `tokens.byte_classes`.
 
-        Invariant: "a" leads back to it.  Known of states of one text, beside which nothing reads "a" or bytes beyond
-        ASCII.
+        All of them where one text is read and nothing else, so that its language says it; else they are tried where "a"
+        is one, those beyond ASCII left out if anything else reads such.
         """
-        configs = self.configurations(state)
-        reading = [config for config in configs if isinstance(config[0], TextAt) or any(
-            high >= 0x80 or low <= ord("a") <= high for low, high, _ in self._expand(config[0]).ranges)]
-        if len(reading) != 1:
+        configs, found = self.configurations(state), 0
+        texts = [(machine, frame) for machine, frame in configs if isinstance(machine, TextAt)]
+        if len(texts) != 1:
             return 0
-        ((machine, frame),) = reading
-        if (
-            not isinstance(machine, TextAt)
-            or machine.place != BODY
-            or (frame is not None and frame.record not in (None, FORGOTTEN))
+        ((machine, frame),) = texts
+        if machine.place != BODY or (frame is not None and frame.record not in (None, FORGOTTEN)):
+            return 0
+        key = id(machine.spelling), machine.language
+        kinds = self._loops.get(key)
+        if kinds is None:
+            kinds = self._loops[key] = _looping(machine.spelling, machine.language)
+        if len(configs) == 1 and machine.spelling.closing >= 0:
+            return kinds
+        if self.look_byte(state, ord("a")) != state or any(
+            high >= 0x80 for other, _ in configs if other is not machine for _, high, _ in self._expand(other).ranges
         ):
             return 0
-        edges = [(low, high) for low, high, target in machine.language.edges() if target == machine.language]
-        found = 0
-        for low, high in LEADS:
-            points = clip(SCALARS, low, high)
-            if clip(machine.spelling.raw, low, high) == points and all(
-                any(a <= first and last <= b for a, b in edges) for first, last in points
-            ):
-                found |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
-        return found
+        for bit, data in _ASCII_KINDS:
+            if kinds & bit and all(self.look_byte(state, byte) == state for byte in data):
+                found |= bit
+        return found | (kinds & _BEYOND)
 
     def _forgot(self, config: Config) -> Config:
         """Return a reading without what it remembers of a text that is under way, if nothing will ask."""
@@ -168,7 +173,7 @@ class Lookahead(PlainKernel):
         """
         known = self._told.get(after)
         if known is None:
-            texts = [*after.special, *self._ways.candidates(self._callees[after], after.special, MOST_CANDIDATES)]
+            texts = [*after.special, *self._ways.texts.candidates(self._callees[after], after.special, MOST_CANDIDATES)]
             known = self._told[after] = {text[:length] for text in texts for length in range(len(text) + 1)}
         return known
 
@@ -193,3 +198,23 @@ def _only_target(at: TextAt) -> Language | None:
         return None
     (low, high), = points
     return next((target for first, last, target in at.language.edges() if first <= low and high <= last), None)
+
+
+def _looping(spelling: Spelling, language: Language) -> int:
+    """Return the kinds of characters that are written as themselves and lead from a language back to it."""
+    edges = [(low, high) for low, high, target in language.edges() if target == language]
+
+    def stays(low: int, high: int) -> bool:
+        return all(
+            clip(spelling.raw, first, last) == ((first, last),) and any(a <= first and last <= b for a, b in edges)
+            for first, last in clip(SCALARS, low, high)
+        )
+
+    found = 0
+    for bit, data in _ASCII_KINDS:
+        if all(stays(byte, byte) for byte in data):
+            found |= bit
+    for low, high in LEADS:
+        if stays(low, high):
+            found |= int(BITS[chr(low).encode()[0]]) | 1 << INSIDE
+    return found

@@ -182,11 +182,11 @@ class BudgetedMatcher(Matcher):
             return False
         return len(self._kept(place)) + self.soft_close > remaining
 
-    def _allowed(self, at: int) -> npt.NDArray[np.int32]:
-        """Return the tokens that the grammar allows after `at` tokens."""
+    def _allowed(self, at: int) -> npt.NDArray[np.bool_]:
+        """Return which tokens the grammar allows after `at` tokens, (vocabulary size,)."""
         bits = np.zeros((1, self.constraint.vocabulary.words), np.int32)
         self._kernel.fill(self._path[2 * at], bits, 0)
-        return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little")).astype(np.int32)
+        return np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_)
 
     def _restrict(self, bits: Any) -> None:
         """Clear the bits of tokens that the budget forbids; (words,) int32."""

@@ -152,25 +152,25 @@ class Vocabulary:
         return digest.hexdigest()
 
     @cached_property
-    def levels(self) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """The trie level by level: its nodes by depth; (nodes,) the parent of each, -1: the root; (tokens,) the node of
-        each of trie.ids.
-        """
+    def levels(self) -> list[npt.NDArray[np.int32]]:
+        """The nodes of the trie by depth, ascending."""
         trie = self.trie
         by_depth = np.argsort(trie.depth, kind="stable").astype(np.int32)
-        nodes = np.split(by_depth, np.cumsum(np.bincount(trie.depth)[1:-1])) if trie.nodes else []
-        parents = np.full(trie.nodes, -1, np.int32)
-        for above, level in pairwise(nodes):
-            parents[level] = above[np.searchsorted(above, level) - 1]
-        return nodes, parents, np.repeat(np.arange(trie.nodes, dtype=np.int32), np.diff(trie.first))
+        return np.split(by_depth, np.cumsum(np.bincount(trie.depth)[1:-1])) if trie.nodes else []
 
     @cached_property
-    def unfinished(self) -> npt.NDArray[np.int32]:
-        """The tokens whose texts end inside a character, ascending."""
-        return np.array(
-            [token for token, text in enumerate(self.tokens) if text and text[-1] >= 0x80 and _is_unfinished(text)],
-            np.int32,
-        )
+    def unfinished(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[bytes]]:
+        """The tokens whose texts end inside a character: their places in trie.ids, ascending, which end each has, and
+        the ends: the bytes of that character.
+        """
+        ends: dict[bytes, int] = {}
+        found = []
+        for place, token in enumerate(self.trie.ids.tolist()):
+            text = self.tokens[token] or b""
+            if text[-1] >= 0x80 and (length := _begun(text)):
+                found.append((place, ends.setdefault(text[-length:], len(ends))))
+        table = np.array(found, np.int32).reshape(-1, 2)
+        return table[:, 0], table[:, 1], [*ends]
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """Return the bytes of text tokens and the names of special ones, joined; unused ids and nameless ones give
@@ -306,11 +306,13 @@ def _spelled(tokens: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt
     return firsts, np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)
 
 
-def _is_unfinished(text: bytes) -> bool:
-    """Return whether a text ends with the beginning of a character, as far as its leading byte says."""
+def _begun(text: bytes) -> int:
+    """Return how many bytes of a character stand at the end of a text that lacks the rest of it, as far as its leading
+    byte says; else 0.
+    """
     for behind, byte in enumerate(reversed(text[-3:]), 1):
         if byte >= 0xC0:
-            return behind < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+            return behind if behind < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
         if byte < 0x80:
-            return False
-    return False
+            return 0
+    return 0
