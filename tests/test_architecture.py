@@ -29,7 +29,7 @@ def test_the_map_is_the_tree():
 @pytest.mark.parametrize("line", [line for line in PAGES["architecture.md"].partition("## The tree")[2].split("\n") if line.startswith("| [")])
 def test_named_modules_are_in_their_folder(line):
     folder = PACKAGE / re.search(r"\(\.\./constrained(/[\w/]+)?\)", line)[0][len("(../constrained"):-1].lstrip("/")
-    stems = {path.stem for path in folder.rglob("*.py*")} | {path.name for path in folder.iterdir() if path.is_dir()}
+    stems = {path.stem for path in folder.rglob("*.p[xy]*")} | {path.name for path in folder.iterdir() if path.is_dir()}
     said = set(re.findall(r"`(_?[a-z][a-z_]+)`", line.partition("|")[2].partition("|")[2]))
     assert said <= stems | {"repeat"}, said - stems
 

@@ -396,10 +396,10 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
             instead="[matcher, …], one for each row",
         )
     array = as_array(bitmask)
-    rows, failed = _compiled_rows(), dict[int, LimitExceeded]()
+    batch, failed = _compiled_batch(), dict[int, LimitExceeded]()
     todo: Sequence[int] = range(len(listed))
-    if rows is not None and all(type(matcher._kernel).__name__ == "Kernel" for matcher in listed):
-        todo = rows([matcher._entry() for matcher in listed], array)
+    if batch is not None and all(batch.fits(matcher._kernel) for matcher in listed):
+        todo = batch.fill_rows([matcher._entry() for matcher in listed], array)
         # with a budget
         todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]
     for row in todo:
@@ -415,8 +415,8 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
 
 
 @lru_cache(maxsize=1)
-def _compiled_rows() -> Any:
+def _compiled_batch() -> Any:
     try:
-        return importlib.import_module("constrained.engine.kernel._kernel").fill_rows
+        return importlib.import_module("constrained.engine.kernel._batch")
     except Exception:  # then no matcher has such a kernel either, see `kernel_class`
         return None

@@ -1,111 +1,93 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The compiled kernel: the automaton of `engine.twin.automaton` in flat arrays, with merged stacks and shared masks.
+"""The compiled kernel: the object that matchers hold; the automaton of `engine.twin.automaton` in flat arrays.
 
 Three things differ from the twin, none of them in meaning.
 *Merged stacks*: a stack is an interned set of frames, i.e. a node of a graph of stacks; readings that share a machine
 state share one configuration, so an ambiguous grammar costs as many configurations as it has machine states.
 *Rows*: every automaton state has 256 successors, filled on demand; rows share the blocks that are empty.
-*Shared masks*: what tokens do inside a text is kept with the vocabulary, see `_masks`; of finished masks that are equal
-one is kept.
+*Shared masks*: what tokens do inside a text is kept with the vocabulary; of finished masks that are equal one is kept.
 
-Invariant: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.
+It is put together of parts, each a class with fields of its own and references to the parts that it uses:
+
+    Languages ◄─ Positions ◄─ Objects ─► Machines     texts/, automaton/: what machine states are
+                    ▲           ▲ └─ Expansion ◄─ Dispatches ─► Stacks
+                    └───────────┴──────── Closure ◄─ Automaton ─► Trie
+    Builder ─► Automaton ◄─ Walk              masks/: which tokens lead on
+       ▲                     ▲
+    IndependentMasks ◄─ FiniteTexts ◄─ Composer
+
+Owns: the parts, the lock, the roots.  Borrows: the vocabulary's store of context-independent masks.
+Invariants: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.  Whatever raises
+leaves every part as it was, but for what it has learned.
 Memory: some 250 bytes per stepped state, a few hundred per mask as a rule; the owner starts a fresh kernel when
 `is_full`.
 Threads: everything runs under the GIL, but machine states are asked for their edges in Python, where it may pass on; so
 whatever may add to the automaton passes its `turnstile`.  What is known is read without it; finished masks are
 immutable and copied without the GIL.
-Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form and inner masks with exits: ours.
+Plain twin: `twin.automaton.PlainKernel`, the same protocol (`engine.kernels.Kernel`).
+Sources: Tomita 1986 (graph-structured stacks); stack sets in canonical form, masks of texts with exits: ours.
 """
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
-from constrained.engine.memory._memory cimport allotted, cleared
+from cython cimport final
+from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
-from constrained.engine.memory._arena cimport arena_free, arena_undo
-from constrained.engine.kernel._automaton cimport known_successor
-from constrained.engine.kernel._inner_walk cimport Counter
-from constrained.engine.kernel._machines cimport BOTTOM, FINAL, UNKNOWN
-from constrained.engine.kernel._masks cimport Masks
 from constrained.engine.memory._meter cimport LITTLE, Meter
 from constrained.engine.memory._turnstile cimport Turnstile
 from constrained.engine.kernel._rows cimport bitmask_row, exact
-from constrained.engine.kernel._text cimport Texts
-from constrained.engine.kernel._packed cimport BLOCK, RECORD, Mask, draft_clear, is_same_mask, mask_bytes, pack, unpack
-from constrained.engine.kernel._tables cimport Ints, Map, Node, ints_add, ints_free, map_free, map_get, map_put
+from constrained.engine.kernel._trie cimport Trie
+from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN, known_successor
+from constrained.engine.kernel.automaton._closure cimport Closure, FINAL
+from constrained.engine.kernel.automaton._dispatch cimport Dispatches
+from constrained.engine.kernel.automaton._expansion cimport Expansion
+from constrained.engine.kernel.automaton._machines cimport Machines
+from constrained.engine.kernel.automaton._objects cimport Objects
+from constrained.engine.kernel.automaton._stacks cimport BOTTOM, Stacks
+from constrained.engine.kernel.masks._building cimport Builder, Counter
+from constrained.engine.kernel.masks._composer cimport Composer
+from constrained.engine.kernel.masks._draft cimport Mask, unpack
+from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
+from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._walk cimport Walk
+from constrained.engine.kernel.texts._languages cimport Languages
+from constrained.engine.kernel.texts._positions cimport Positions
 
-from constrained.engine.tokens.bitmask import misfit
-from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
 import numpy as np
 
 cdef enum:
-    DEAD = 0
     NO_TOKEN = -1
     MOST_LANGUAGES = 100_000    # that one mask or step may add; more than a set of 10,000 texts takes
     ROOT = 1 << 14              # estimated bytes of the Python objects behind a root
 
 
-cdef class Kernel(Masks):
+@final
+cdef class Kernel:
     """One automaton over root machines and a vocabulary; states are ints.
 
-    The same class to read: `engine.twin.automaton.PlainKernel`.
+    The same class to read: `engine.twin.automaton.PlainKernel`; the fields are in _kernel.pxd.
     """
-
-    cdef Turnstile turnstile
-    cdef dict roots_known           # (root, nullable) -> state
-    cdef Map mask_ids               # digest -> a state with such a mask
-    cdef int size                   # of the vocabulary
-    cdef object __weakref__
-    cdef bint gone                  # emptied: no state is known any more
-    cdef bint used                  # since somebody last asked
-    cdef int pins                   # batches that copy masks without the GIL
 
     def __cinit__(self, vocabulary, root=None, *, nullable=False, specials, max_configurations=20_000,
                   max_bytes=1 << 28):
-        self.turnstile = Turnstile()
-        self.specials, self.vocabulary_tokens, self.stop = specials, vocabulary.tokens, vocabulary.stop
-        self.max_configurations, self.max_bytes = min(max_configurations, 1 << 30), max_bytes
-        self.store = vocabulary.kernels.masks
-        if self.store.counter is None:
-            self.store.counter = Counter()
-        self.counter = self.store.counter
-        self.size = vocabulary.size
-        self._load(vocabulary)
-        self.path = <int32_t*>allotted(<size_t>self.longest + 2, 4)
-        self.draft.words, self.draft.blocks = self.words, (self.words + BLOCK - 1) // BLOCK
-        self.draft.bits = <uint32_t*>cleared(BLOCK * (self.draft.blocks + 8), 4)
-        self.draft.touched = <uint8_t*>cleared(self.draft.blocks + 8, 1)
-        self.draft.records.at = <int32_t*>allotted(RECORD * (self.draft.blocks + 1), 4)
-        self.intern_state(0)                                   # DEAD
-        self.roots_known = {}
+        cdef Walk walk
+        store = vocabulary.kernels.masks
+        if store.counter is None:
+            store.counter = Counter()
+        self.meter, self.turnstile = Meter(), Turnstile()
+        self.max_bytes, self.roots_known = max_bytes, {}
+        self.trie = Trie(vocabulary)
+        self.languages = Languages(self.meter)
+        self.positions = Positions(self.languages)
+        self.stacks, self.machines = Stacks(self.meter), Machines()
+        self.objects = Objects(self.meter, self.machines, self.positions)
+        self.expansion = Expansion(self.meter, self.machines, self.objects, self.positions, specials)
+        self.dispatches = Dispatches(self.expansion, self.stacks)
+        self.closure = Closure(self.dispatches, min(max_configurations, 1 << 30))
+        self.automaton = Automaton(self.closure, self.trie)
+        self.masks = IndependentMasks(Builder(self.automaton, store.counter), store)
+        walk = Walk(self.automaton)
+        self.composer = Composer(self.dispatches, FiniteTexts(walk, self.masks), vocabulary.stop)
         self.start = self.start_at(root, nullable) if root is not None else DEAD
-
-    def __dealloc__(self):
-        free(self.mask_ids.at)
-
-    def _load(self, vocabulary):
-        trie = vocabulary.trie
-        self.arrays = (trie, vocabulary.spelled, vocabulary.characters, vocabulary.by_characters)
-        cdef const uint8_t[::1] bytes_ = vocabulary.spelled[1]
-        cdef const int32_t[::1] i = vocabulary.spelled[0]
-        cdef const int32_t[:, ::1] records = trie.records
-        cdef const uint64_t[::1] below
-        self.nodes = len(trie.byte)
-        self.words, self.longest = vocabulary.words, vocabulary.longest
-        self.token_bytes, self.token_first = &bytes_[0], &i[0]
-        self.trie = <const Node*>&records[0, 0]
-        i = trie.roots
-        self.roots = &i[0]
-        if self.nodes:
-            i = trie.ids
-            below = trie.below
-            self.ids, self.below = &i[0], &below[0]
-            i = vocabulary.characters
-            self.characters = &i[0]
-            i = vocabulary.by_characters[0]
-            self.fewest_first = &i[0]
-            i = vocabulary.by_characters[1]
-            self.with_at_most = &i[0]
 
     # -- one thread at a time ------------------------------------------------------------------------------------------
 
@@ -122,7 +104,7 @@ cdef class Kernel(Masks):
             self.meter.waiting -= 1
         self.meter.budget = budget
         self.turnstile.put_off_collections()
-        self.texts.most = self.texts.language_count + MOST_LANGUAGES
+        self.languages.most = self.languages.count + MOST_LANGUAGES
 
     cdef int leave(self) except -1:
         try:
@@ -143,10 +125,8 @@ cdef class Kernel(Masks):
 
     cdef int drop(self) except -1:
         """Leave nothing half done behind, where an operation ended by an exception."""
-        self.work.size = self.deferred.size = self.names.size = 0
-        draft_clear(&self.draft)
-        memset(self.marks, 0, 4 * 256)
-        return 0
+        self.automaton.drop()
+        return self.composer.drop()
 
     def is_wanted(self):
         """Say whether the operation under way has kept others waiting for long enough; see `work.Preempted`."""
@@ -161,15 +141,14 @@ cdef class Kernel(Masks):
         self.enter(budget)
         try:
             self.check(DEAD)
-            ints_add(&self.work, self.machine(root))
-            ints_add(&self.work, BOTTOM)
-            known = self.roots_known[root, nullable] = self.close(FINAL if nullable else 0)
+            known = self.roots_known[root, nullable] = self.automaton.enter(
+                self.expansion.number(root), BOTTOM, FINAL if nullable else 0)
         except BaseException:
             self.drop()
             raise
         finally:
             self.leave()
-        self.bytes += ROOT
+        self.root_bytes += ROOT
         return known
 
     # -- steps ---------------------------------------------------------------------------------------------------------
@@ -179,7 +158,7 @@ cdef class Kernel(Masks):
         self.enter(None)
         try:
             self.check(state)
-            return self.next_state(state, byte)
+            return self.automaton.next_state(state, byte)
         except BaseException:
             self.drop()
             raise
@@ -194,7 +173,7 @@ cdef class Kernel(Masks):
         try:
             self.check(state)
             for i in range(len(data)):
-                state = self.next_state(state, at[i])
+                state = self.automaton.next_state(state, at[i])
                 if state == DEAD:
                     break
             return state
@@ -210,7 +189,7 @@ cdef class Kernel(Masks):
         self.enter(None)
         try:
             self.check(state)
-            return bytes([byte for byte in range(256) if self.next_state(state, byte) != DEAD])
+            return bytes([byte for byte in range(256) if self.automaton.next_state(state, byte) != DEAD])
         except BaseException:
             self.drop()
             raise
@@ -222,14 +201,14 @@ cdef class Kernel(Masks):
         no int in range."""
         cdef long token = exact(token_id)
         cdef int i, last, after = state
-        if state < 0 or not 0 <= token < self.size:
+        if state < 0 or not 0 <= token < self.trie.size:
             return NO_TOKEN
-        last = self.token_first[token + 1]
+        last = self.trie.begins[token + 1]
         self.used = True
         if self.gone:
             raise Preempted
-        for i in range(self.token_first[token], last):
-            after = known_successor(&self.states[after], self.token_bytes[i])
+        for i in range(self.trie.begins[token], last):
+            after = known_successor(&self.automaton.states[after], self.trie.spelled[i])
             if after == UNKNOWN:
                 break
             if after == DEAD or i == last - 1:
@@ -237,12 +216,30 @@ cdef class Kernel(Masks):
         self.enter(budget)
         try:
             self.check(state)
-            return self.after_token(state, <int>token)
+            return self.automaton.after_token(state, <int>token)
         except BaseException:
             self.drop()
             raise
         finally:
             self.leave()
+
+    def is_final(self, int state):
+        """Say whether the bytes so far are a word."""
+        if state >= self.automaton.count:
+            raise Preempted
+        return bool(self.automaton.states[state].flags & FINAL)
+
+    def is_exhausted(self, int state):
+        """Say whether nothing can follow."""
+        if state >= self.automaton.count:
+            raise Preempted
+        return self.automaton.states[state].count == 0
+
+    def named_tokens(self, int state):
+        """Return the special tokens that may come next."""
+        if state >= self.automaton.count:
+            raise Preempted
+        return self.automaton.named_tokens(state)
 
     # -- masks ---------------------------------------------------------------------------------------------------------
 
@@ -252,61 +249,53 @@ cdef class Kernel(Masks):
         self.used = True
         if self.gone:
             raise Preempted
-        mask = self.states[state].mask
+        mask = self.automaton.states[state].mask
         if mask != NULL:
             return mask
         self.enter(budget)
         try:
             self.check(state)       # what was waited for may have been emptied
-            if self.states[state].mask == NULL:
-                self.states[state].mask = self.computed(state)
-            return self.states[state].mask
+            if self.automaton.states[state].mask == NULL:
+                self.automaton.states[state].mask = self.composer.compose(state)
+            return self.automaton.states[state].mask
         except BaseException:
             self.drop()
             raise
         finally:
             self.leave()
 
-    cdef Mask* computed(self, int state) except NULL:
-        cdef Mask* mask
-        cdef uint64_t digest
-        cdef int twin
-        self.fill_draft(state)
-        mask = pack(&self.draft, &self.masks, &digest)
-        twin = map_get(&self.mask_ids, digest, 0)
-        if twin >= 0 and is_same_mask(mask, self.states[twin].mask, self.words):
-            arena_undo(&self.masks, mask_bytes(mask, self.words))
-            return self.states[twin].mask
-        if twin < 0:
-            map_put(&self.mask_ids, digest, 0, state)
-        self.bytes += mask_bytes(mask, self.words)
-        return mask
-
     def mask(self, int state):
         """Return the tokens that may come next as a new array, (words,) uint32, bit i of word w = token 32 w + i is
         allowed."""
         cdef Mask* mask = self.mask_of(state, None)
-        made = np.empty(self.words, np.uint32)
+        made = np.empty(self.trie.words, np.uint32)
         cdef uint32_t[::1] view = made
-        unpack(mask, self.words, &view[0])
+        unpack(mask, self.trie.words, &view[0])
         return made
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    cdef long held(self) noexcept:
+        """Return an estimate of the memory that the parts hold and that bounds them."""
+        return (self.root_bytes + self.languages.bytes + self.stacks.bytes + self.machines.bytes + self.objects.bytes
+                + self.automaton.bytes + self.composer.bytes)
+
+    cdef bint full(self) noexcept:
+        return self.gone or self.held() > self.max_bytes
 
     def cached_bytes(self):
         """Return an estimate of the memory that the automaton holds, the vocabulary's shared masks not counted."""
-        return 0 if self.gone else self.bytes + 8 * self.frames.size + 60 * self.texts.position_count + self.texts.bytes
+        return 0 if self.gone else self.held() + 8 * self.stacks.frames.size + 60 * self.positions.count
 
     def sizes(self):
         """Return how much the automaton holds, by kind; for reports."""
-        return {"states": self.state_count, "machines": self.machine_count, "stacks": self.stack_first.size - 1,
-                "positions": self.texts.position_count, "languages": self.texts.language_count,
-                "records": self.record_parent.size, "masks": self.mask_ids.size}
+        return {"states": self.automaton.count, "machines": self.machines.count, "stacks": self.stacks.first.size - 1,
+                "positions": self.positions.count, "languages": self.languages.count,
+                "records": self.stacks.record_parent.size, "masks": self.composer.ids.size}
 
     def count_states(self):
         """Return how many states there are."""
-        return self.state_count
-
-    cdef bint full(self) noexcept:
-        return self.bytes + self.texts.bytes > self.max_bytes or self.gone
+        return self.automaton.count
 
     def is_full(self):
         """Say whether the cache has passed its bound: its owner then asks `Kernels` for more, or for another."""
@@ -340,30 +329,18 @@ cdef class Kernel(Masks):
 
     cdef int empty(self) except -1:
         self.gone = True        # first: what follows may fail on its way
-        self.state_count = 0
-        arena_free(&self.rows)
-        arena_free(&self.masks)
-        self.rows.used = self.rows.size = self.masks.used = self.masks.size = 0
-        for vector in (<size_t>&self.configs, <size_t>&self.state_next, <size_t>&self.frames, <size_t>&self.stack_first,
-                       <size_t>&self.stack_next,
-                       <size_t>&self.record_parent, <size_t>&self.record_byte, <size_t>&self.ranges,
-                       <size_t>&self.calls, <size_t>&self.tokens,
-                       <size_t>&self.work, <size_t>&self.closed, <size_t>&self.set_words, <size_t>&self.set_next):
-            ints_free(<Ints*><size_t>vector)
-        for table in (<size_t>&self.state_ids, <size_t>&self.stack_ids, <size_t>&self.unions, <size_t>&self.pushed,
-                      <size_t>&self.stepped,
-                      <size_t>&self.popped, <size_t>&self.record_ids, <size_t>&self.dispatched,
-                      <size_t>&self.recorded_after, <size_t>&self.mask_ids,
-                      <size_t>&self.part_ids, <size_t>&self.behind_ids, <size_t>&self.set_ids, <size_t>&self.object_ids,
-                      <size_t>&self.text_machines, <size_t>&self.generic, <size_t>&self.closed_at):
-            map_free(<Map*><size_t>table)
-        free(self.states)
-        self.states, self.state_room = NULL, 0
-        self.objects, self.machine_ids, self.ordered_texts, self.roots_known = [], {}, {}, {}
-        self.inners, self.parts_known, self.behind_keys, self.begun_texts = {}, [], [], {}
-        self.table_objects, self.table_ids, self.others, self.others_ids, self.others_of = [], {}, [], {}, {}
-        self.texts = Texts(self.meter)
-        return 0
+        self.roots_known = {}
+        self.composer.clear()
+        self.masks.clear()
+        self.automaton.clear()
+        self.closure.clear()
+        self.dispatches.clear()
+        self.expansion.clear()
+        self.objects.clear()
+        self.machines.clear()
+        self.stacks.clear()
+        self.positions.clear()
+        return self.languages.clear()
 
     cdef int check(self, int state) except -1:
         """Note that the kernel is used; an emptied one knows no state."""
@@ -376,52 +353,9 @@ cdef class Kernel(Masks):
         """Write the mask of a state, no token where it is negative, into one row of an int32 bitmask (rows, words); say
         whether the cache is full."""
         cdef Mask* mask = NULL if state < 0 else self.mask_of(state, budget)
-        cdef int32_t* bits = bitmask_row(bitmask, self.words, row)
+        cdef int32_t* bits = bitmask_row(bitmask, self.trie.words, row)
         if state < 0:
-            memset(bits, 0, 4 * self.words)
+            memset(bits, 0, 4 * self.trie.words)
         else:
-            unpack(mask, self.words, <uint32_t*>bits)
+            unpack(mask, self.trie.words, <uint32_t*>bits)
         return self.full()
-
-
-def fill_rows(list entries, object bitmask):
-    """Write entry i = (kernel, state, budget) into row i of a bitmask: new masks one by one, then all copies without
-    the GIL.
-
-    Returns the rows whose masks took too much work, or kept others waiting; these allow nothing.
-    """
-    cdef int i, count = len(entries), words
-    cdef Kernel kernel
-    cdef Mask** sources
-    cdef int32_t** rows
-    failed, pinned = [], []
-    if not count:
-        return failed
-    words = (<Kernel>entries[0][0]).words
-    sources = <Mask**>cleared(2 * <size_t>count, sizeof(void*))
-    rows = <int32_t**>(sources + count)
-    try:
-        for i in range(count):
-            kernel, state, budget = entries[i]
-            kernel.pins += 1
-            pinned.append(kernel)
-            if kernel.words != words:
-                raise misfit(bitmask, i, kernel.words)
-            if state >= 0:
-                try:
-                    sources[i] = kernel.mask_of(state, budget)
-                except (LimitExceeded, Preempted):
-                    failed.append(i)
-        for i in range(count):
-            rows[i] = bitmask_row(bitmask, words, i)
-        with nogil:
-            for i in range(count):
-                if sources[i] == NULL:
-                    memset(rows[i], 0, 4 * words)
-                else:
-                    unpack(sources[i], words, <uint32_t*>rows[i])
-    finally:
-        for kernel in pinned:
-            kernel.pins -= 1
-        free(sources)
-    return failed

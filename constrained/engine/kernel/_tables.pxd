@@ -11,10 +11,6 @@ from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport allotted, enlarged
 
 
-cdef struct Node:
-    int32_t end, first, depth, byte     # of a node of the token trie; see `trie.TokenTrie`
-
-
 cdef struct Ints:
     int32_t* at
     int size

@@ -1,16 +1,21 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-r"""Text positions of the compiled kernel; `engine.twin.text` is the readable twin, place by place.
+r"""Positions inside a text: spelling, language, and where a reader is inside one character; interned as ints.
 
-What is added here for speed: positions are ints; literal sets are searched in sorted code point arrays; and a started
-character all of whose completions lead to the same language forgets what it has spelled (places ..._ANY), so that a
-free text has some twenty positions instead of thousands.
+What is added to the twin for speed: positions are ints; and a started character all of whose completions lead to the
+same language forgets what it has spelled (places ..._ANY), so that a free text has some twenty positions instead of
+thousands.
+
+Owns: spellings, tables of ranges, positions.  Borrows: the languages.
+Invariant: every position is live, i.e. some bytes lead from it to the end of a text.
+Plain twin: `engine.twin.text.TextAt`, place by place.
 """
+from cython cimport final
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport cleared, enlarged
-from constrained.engine.kernel._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
+from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, ints_add, ints_put, ints_room, map_get, map_put, map_room, pair)
+    Ints, Map, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
 
 from constrained.regex.guarded import ESCAPED
 
@@ -32,22 +37,36 @@ cdef inline int combine(int high, int low) noexcept:
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 
 
-cdef class Texts(Languages):
-    """Spellings and positions, interned as ints; owned by one kernel."""
+@final
+cdef class Positions:
+    """Positions by number; `step` is where a byte leads."""
 
-    def __cinit__(self, *args):
+    def __cinit__(self, Languages languages):
+        self.languages = languages
         self.spellings = <Spelling*>cleared(MOST_SPELLINGS, sizeof(Spelling))
         self.spelling_ids, self.range_tables, self.spelling_objects = {}, [], []
         ints_add(&self.table_first, 0)
 
     def __dealloc__(self):
-        for pointer in (<size_t>self.spellings, <size_t>self.table_first.at, <size_t>self.table_low.at,
-                        <size_t>self.table_high.at,
-                        <size_t>self.positions, <size_t>self.position_ids.at):
-            free(<void*><size_t>pointer)
+        self.release()
+        free(self.spellings)
 
-    # -- spellings
-    # ------------------------------------------------------------------------------------------------------
+    cdef void release(self) noexcept:
+        free(self.at)
+        self.at, self.count, self.room = NULL, 0, 0
+        map_free(&self.ids)
+        ints_free(&self.table_first)
+        ints_free(&self.table_low)
+        ints_free(&self.table_high)
+
+    cdef int clear(self) except -1:
+        """Give all memory back; no position has a number any more."""
+        self.release()
+        self.spelling_count = 0
+        self.spelling_ids, self.range_tables, self.spelling_objects = {}, [], []
+        return 0
+
+    # -- spellings -----------------------------------------------------------------------------------------------------
 
     cdef int table(self, object ranges) except -1:
         if ranges in self.range_tables:
@@ -109,68 +128,67 @@ cdef class Texts(Languages):
             at += 1
         while at < last and self.table_low.at[at] <= high:
             a, b = max(low, self.table_low.at[at]), min(high, self.table_high.at[at])
-            found = self.language_range(language, a + more, b + more)
+            found = self.languages.after(language, a + more, b + more)
             if found != NONE:
                 return found if a == low and b == high else MIXED
             at += 1
         return NONE
 
-    # -- positions
-    # ------------------------------------------------------------------------------------------------------
+    # -- positions -----------------------------------------------------------------------------------------------------
 
     cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1:
         cdef uint64_t a = pair(language, (spelling << 24) | (place << 16) | (left << 8) | form), b = pair(value, high)
         cdef int known
-        cdef LanguageAt* of = &self.languages[language]
+        cdef LanguageAt* of = &self.languages.at[language]
         # PERF: kept with the language, not in a table
         cdef bint simple = place == BODY and of.spelling in (-1, spelling)
         if simple and of.spelling == spelling:
             return of.body
-        known = -1 if simple else map_get(&self.position_ids, a, b)
+        known = -1 if simple else map_get(&self.ids, a, b)
         if known >= 0:
             return known
-        known = self.position_count
-        if known == self.position_room:
-            self.positions = <Position*>enlarged(self.positions, &self.position_room, sizeof(Position), 64)
+        known = self.count
+        if known == self.room:
+            self.at = <Position*>enlarged(self.at, &self.room, sizeof(Position), 64)
         if not simple:
-            map_room(&self.position_ids)
-        cdef Position* p = &self.positions[known]
+            map_room(&self.ids)
+        cdef Position* p = &self.at[known]
         p.language, p.value, p.high = language, value, high
         p.spelling, p.place, p.left, p.form = spelling, place, left, form
-        self.position_count += 1
+        self.count += 1
         if simple:
             of.spelling, of.body = spelling, known
         else:
-            map_put(&self.position_ids, a, b, known)
+            map_put(&self.ids, a, b, known)
         return known
 
     cdef int body(self, int spelling, int language) except -1:
         return self.intern(spelling, BODY, language, 0, 0, 0, 0)
 
     cdef bint accepting(self, int position) except -1:
-        cdef Position p = self.positions[position]
+        cdef Position p = self.at[position]
         return p.place == DONE or (p.place == BODY and self.spellings[p.spelling].closing < 0
-                                   and self.languages[p.language].accepts)
+                                   and self.languages.at[p.language].accepts)
 
     cdef bint reads(self, int position) except -1:
         """Say whether any byte can follow; every place inside a character is live."""
-        cdef Position p = self.positions[position]
+        cdef Position p = self.at[position]
         if p.place == DONE:
             return False
         if p.place != BODY or self.spellings[p.spelling].closing >= 0:
             return True
-        return self.languages[p.language].goes_on or self.language_range(p.language, 0, 0x10FFFF) != NONE
+        return self.languages.at[p.language].goes_on or self.languages.after(p.language, 0, 0x10FFFF) != NONE
 
     cdef int label(self, int position) noexcept:
-        return self.languages[self.positions[position].language].low
+        return self.languages.at[self.at[position].language].low
 
     cdef int after(self, int spelling, int language, int point, bint raw) except -2:
         cdef int letter = point if raw else point + self.spellings[spelling].escaped
-        cdef int target = self.language_range(language, letter, letter)
+        cdef int target = self.languages.after(language, letter, letter)
         return NONE if target < 0 else self.intern(spelling, BODY, target, 0, 0, 0, 0)
 
     cdef int step(self, int position, int byte) except -2:
-        cdef Position p = self.positions[position]
+        cdef Position p = self.at[position]
         cdef int digit
         if p.place == BODY:
             return self.step_body(p, byte)
@@ -190,7 +208,7 @@ cdef class Texts(Languages):
             if p.left and 0x30 <= byte < 0x38:
                 return self.octal(p, p.left - 1, p.value * 8 + byte - 0x30)
             digit = self.after(p.spelling, p.language, p.value, False)
-            return self.step_body(self.positions[digit], byte) if digit >= 0 else NONE
+            return self.step_body(self.at[digit], byte) if digit >= 0 else NONE
         if p.place in (PAIR, PAIR_ANY):
             return self.intern(p.spelling, p.place + 1, p.language, 4, 0, p.form, p.high) if byte == 0x5C else NONE
         if p.place in (PAIR_U, PAIR_U_ANY):
@@ -211,8 +229,10 @@ cdef class Texts(Languages):
 
     cdef int step_body(self, Position p, int byte) except -2:
         cdef Spelling* s = &self.spellings[p.spelling]
+        cdef bint accepts
         if byte == s.closing:
-            return self.intern(p.spelling, DONE, p.language, 0, 0, 0, 0) if self.languages[p.language].accepts else NONE
+            accepts = self.languages.at[p.language].accepts
+            return self.intern(p.spelling, DONE, p.language, 0, 0, 0, 0) if accepts else NONE
         if byte == 0x5C and s.escapes:
             return self.escape(p)
         if byte < 0x80:
@@ -253,7 +273,7 @@ cdef class Texts(Languages):
         cdef Spelling* s = &self.spellings[p.spelling]
         cdef int i
         for i in range(s.shorts):
-            if self.language_range(p.language, s.short_point[i] + s.escaped, s.short_point[i] + s.escaped) != NONE:
+            if self.languages.after(p.language, s.short_point[i] + s.escaped, s.short_point[i] + s.escaped) != NONE:
                 return True
         for i in range(s.hexes):
             if self.hexes(p, i, s.hex_form[i].digits, 0) >= 0:
@@ -294,7 +314,7 @@ cdef class Texts(Languages):
         if f.pairs:
             a, b = max(low, 0xD800), min(high, 0xDBFF)
             if a <= b:
-                found_pair = self.language_range(p.language, combine(a, 0xDC00), combine(b, 0xDFFF))
+                found_pair = self.languages.after(p.language, combine(a, 0xDC00), combine(b, 0xDFFF))
         if found >= 0 and high <= 0x10FFFF:
             return self.intern(p.spelling, HEX_ANY, found, left, 0, form, 0)
         if found == NONE and found_pair == NONE:
@@ -302,7 +322,7 @@ cdef class Texts(Languages):
         return self.intern(p.spelling, HEX, p.language, left, value, form, 0)
 
     cdef int surrogate(self, Position p, int high) except -2:
-        cdef int found = self.language_range(p.language, combine(high, 0xDC00), combine(high, 0xDFFF))
+        cdef int found = self.languages.after(p.language, combine(high, 0xDC00), combine(high, 0xDFFF))
         if found >= 0:
             return self.intern(p.spelling, PAIR_ANY, found, 4, 0, p.form, 0)
         return self.intern(p.spelling, PAIR, p.language, 4, 0, p.form, high) if found != NONE else NONE
@@ -313,13 +333,13 @@ cdef class Texts(Languages):
             return NONE
         if left == 0:
             return self.after(p.spelling, p.language, combine(p.high, value), False)
-        if self.language_range(p.language, combine(p.high, low), combine(p.high, high)) == NONE:
+        if self.languages.after(p.language, combine(p.high, low), combine(p.high, high)) == NONE:
             return NONE
         return self.intern(p.spelling, HEX_LOW, p.language, left, value, p.form, p.high)
 
     cdef int octal(self, Position p, int left, int value) except -2:
         cdef int digit
-        if self.language_range(p.language, value, value) == NONE:
+        if self.languages.after(p.language, value, value) == NONE:
             for digit in range(8):
                 if left and self.octal(p, left - 1, value * 8 + digit) >= 0:
                     break
@@ -327,12 +347,11 @@ cdef class Texts(Languages):
                 return NONE
         return self.intern(p.spelling, OCTAL, p.language, left, value, 0, 0)
 
-    # -- candidates
-    # -----------------------------------------------------------------------------------------------------
+    # -- candidates ----------------------------------------------------------------------------------------------------
 
     cdef int mark(self, int position, int32_t* row) except -1:
         """Set row[byte] = -1 (to be computed) for every byte that may continue; a superset."""
-        cdef Position p = self.positions[position]
+        cdef Position p = self.at[position]
         cdef Spelling* s = &self.spellings[p.spelling]
         cdef int byte, at
         if p.place in (UTF8, UTF8_ANY):
@@ -346,13 +365,13 @@ cdef class Texts(Languages):
                 row[s.closing] = -1
             if s.escapes:
                 row[0x5C] = -1
-            if self.languages[p.language].texts >= 0:
+            if self.languages.at[p.language].texts >= 0:
                 self.mark_literals(p.language, row)
             else:
-                if self.languages[p.language].first < 0:
-                    self.expand(p.language)
-                for at in range(self.languages[p.language].first, self.languages[p.language].last):
-                    self.mark_range(self.edge_low.at[at], self.edge_high.at[at], row)
+                if self.languages.at[p.language].first < 0:
+                    self.languages.expand(p.language)
+                for at in range(self.languages.at[p.language].first, self.languages.at[p.language].last):
+                    self.mark_range(self.languages.edge_low.at[at], self.languages.edge_high.at[at], row)
         return 0
 
     cdef void mark_range(self, int low, int high, int32_t* row) noexcept:
@@ -368,8 +387,8 @@ cdef class Texts(Languages):
                 row[byte] = -1
 
     cdef void mark_literals(self, int language, int32_t* row) noexcept:
-        cdef LanguageAt at = self.languages[language]
-        cdef LiteralTexts* entry = &self.sets[at.texts]
+        cdef LanguageAt at = self.languages.at[language]
+        cdef LiteralTexts* entry = &self.languages.sets[at.texts]
         cdef int i = at.low, point, left, right, middle
         if entry.offset[i + 1] - entry.offset[i] == at.depth:
             i += 1

@@ -1,14 +1,21 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Languages of text values in the compiled kernel: states over code points, interned as ints.
+"""Languages of text values: states over code points, interned as ints.
 
-Two kinds: those that list their edges when asked (expressions, numbers) and finite sets of texts, searched in sorted
-code point arrays without listing anything; see `machine.Language` and `machine.LiteralSet`, the readable twins.
+Two kinds: those that list their edges when asked (expressions, numbers), and finite sets of texts, searched in sorted
+arrays of code points without listing anything.
+
+Owns: the languages, their edges, the texts of finite sets.  Borrows: the kernel's meter of work.
+Invariants: `at[i]` is one language for ever; its edges are sorted, disjoint and complete once `first >= 0`; a finite
+set is the texts [low, high) of a sorted set that agree on `depth` characters, without the excluded ones, never empty.
+Plain twin: `machine.Language.edges` and `machine.LiteralSet`.
 """
+from cython cimport final
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport allotted, enlarged, MOST_ITEMS
 from constrained.engine.memory._meter cimport Meter, ask, work
-from constrained.engine.kernel._tables cimport Ints, Map, ints_put, ints_room, map_get, map_put, map_room, pair
+from constrained.engine.kernel._tables cimport (
+    Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
 
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
@@ -20,8 +27,9 @@ cdef enum:
     EDGE = 150
 
 
+@final
 cdef class Languages:
-    """The base of `Texts`, split off for the reader's sake only."""
+    """Languages by number; `number` finds or makes one, `after` is where a code point leads."""
 
     def __cinit__(self, Meter meter):
         self.meter = meter
@@ -30,58 +38,74 @@ cdef class Languages:
         self.most = 1 << 30
 
     def __dealloc__(self):
+        self.release()
+
+    cdef void release(self) noexcept:
         cdef int i
         for i in range(self.set_count):
             free(self.sets[i].offset)
         for i in range(self.excluded_count):
             free(self.excluded[i])
-        for pointer in (<size_t>self.edge_low.at, <size_t>self.edge_high.at, <size_t>self.edge_target.at,
-                        <size_t>self.literal_ids.at,
-                        <size_t>self.sets, <size_t>self.excluded, <size_t>self.languages):
-            free(<void*><size_t>pointer)
+        free(self.sets)
+        free(self.excluded)
+        free(self.at)
+        self.sets, self.excluded, self.at = NULL, NULL, NULL
+        self.set_count = self.set_room = self.excluded_count = self.excluded_room = self.count = self.room = 0
+        ints_free(&self.edge_low)
+        ints_free(&self.edge_high)
+        ints_free(&self.edge_target)
+        map_free(&self.literal_ids)
 
-    cdef int language(self, object language) except -1:
+    cdef int clear(self) except -1:
+        """Give all memory back; no language has a number any more."""
+        self.release()
+        self.bytes = 0
+        self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
+        self.wide_ids = {}
+        return 0
+
+    cdef int number(self, object language) except -1:
         cdef int known
         found = self.ids.get(language)
         if found is not None:
             return found
         literal = language if isinstance(language, LiteralSet) else getattr(language, "literal_set", None)
         if literal is not None:
-            known = self.literal_language(self._texts(literal.texts), self._excluded(literal.texts, literal.excluded),
-                                          literal.low, literal.high, literal.depth)
+            known = self.literals(self.texts_of(literal.texts), self.excluded_of(literal.texts, literal.excluded),
+                                  literal.low, literal.high, literal.depth)
         else:
             ask(self.meter)
             accepts, goes_on = bool(language.accepts), bool(getattr(language, "goes_on", False))
-            known = self._new_language()
-            self.languages[known].accepts, self.languages[known].goes_on = accepts, goes_on
+            known = self.fresh()
+            self.at[known].accepts, self.at[known].goes_on = accepts, goes_on
             if getattr(language, "labelled", False):
-                self.languages[known].labelled, self.languages[known].low = True, language.label
+                self.at[known].labelled, self.at[known].low = True, language.label
             self.objects[known] = language
         self.ids[language] = known
         return known
 
-    def _new_language(self):
-        cdef int fresh = self.language_count
+    cdef int fresh(self) except -1:
+        cdef int fresh = self.count
         if fresh >= self.most:
             raise LimitExceeded(
                 "a text has too many states",
                 because="its language was taken apart into 100,000 of them between two tokens",
                 instead="simplify the pattern, or drop some of its multiples",
             )
-        if fresh == self.language_room:
-            self.languages = <LanguageAt*>enlarged(self.languages, &self.language_room, sizeof(LanguageAt), 64)
+        if fresh == self.room:
+            self.at = <LanguageAt*>enlarged(self.at, &self.room, sizeof(LanguageAt), 64)
         self.objects.append(None)
-        self.language_count += 1
+        self.count += 1
         self.bytes += LANGUAGE
-        self.languages[fresh].first = -1
-        self.languages[fresh].last = -1
-        self.languages[fresh].texts = -1
-        self.languages[fresh].spelling = -1
-        self.languages[fresh].leaving = 0
-        self.languages[fresh].goes_on = self.languages[fresh].labelled = False
+        self.at[fresh].first = -1
+        self.at[fresh].last = -1
+        self.at[fresh].texts = -1
+        self.at[fresh].spelling = -1
+        self.at[fresh].leaving = 0
+        self.at[fresh].goes_on = self.at[fresh].labelled = False
         return fresh
 
-    def _texts(self, tuple texts):
+    cdef int texts_of(self, tuple texts) except -1:
         known = self.set_ids.get(id(texts))
         if known is not None:
             return known[1]
@@ -114,19 +138,18 @@ cdef class Languages:
         self.set_ids[id(texts)] = (texts, self.set_count - 1)
         return self.set_count - 1
 
-    def _excluded(self, tuple texts, excluded):
+    cdef int excluded_of(self, tuple texts, object excluded) except -1:
         """Return the number of a set of excluded texts, given as a bitmask."""
         key = (id(texts), excluded)
         known = self.excluded_ids.get(key)
         if known is None:
             offers = ~excluded & ((1 << <object>len(texts)) - 1)  # a Python int: a C one has 64 bits
             raw = offers.to_bytes(len(texts) // 8 + 8, "little")
-            known = self.excluded_ids[key] = self._offered(len(texts), <size_t><const char*>raw)
+            known = self.excluded_ids[key] = self.offered(len(texts), <const uint8_t*><const char*>raw)
         return known
 
-    def _offered(self, int count, size_t bits):
+    cdef int offered(self, int count, const uint8_t* bit) except -1:
         """Return the number of the set of texts whose bit is set: for each index the next one in it."""
-        cdef const uint8_t* bit = <const uint8_t*>bits
         cdef int i, free_at = count
         cdef int32_t* following
         if self.excluded_count == self.excluded_room:
@@ -147,10 +170,10 @@ cdef class Languages:
         key = (texts, (<const char*>offers)[:4 * ((count + 31) // 32)])
         known = self.excluded_ids.get(key)
         if known is None:
-            known = self.excluded_ids[key] = self._offered(count, <size_t>offers)
-        return self.literal_language(texts, known, 0, count, 0)
+            known = self.excluded_ids[key] = self.offered(count, <const uint8_t*>offers)
+        return self.literals(texts, known, 0, count, 0)
 
-    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1:
+    cdef int literals(self, int texts, int excluded, int low, int high, int depth) except -1:
         cdef uint64_t a = pair(texts, excluded), b = (<uint64_t>low << 42) | (<uint64_t>high << 20) | <uint64_t>depth
         cdef bint wide = depth >> 20 or high >> 22
         cdef int known
@@ -162,8 +185,8 @@ cdef class Languages:
             known = map_get(&self.literal_ids, a, b)
         if known >= 0:
             return known
-        known = self._new_language()
-        at = &self.languages[known]
+        known = self.fresh()
+        at = &self.at[known]
         at.texts, at.excluded, at.low, at.high, at.depth = texts, excluded, low, high, depth
         at.accepts = self.ends(at, depth, low)
         if wide:
@@ -209,19 +232,19 @@ cdef class Languages:
         low[0], high[0] = begin, left
         return begin < left and self.excluded[start.excluded][begin] < left
 
-    cdef int literal_range(self, int language, int low, int high) except -3:
+    cdef int literals_after(self, int language, int low, int high) except -3:
         """Return the language after a code point of [low, high]: a target if low == high, else NONE or MIXED."""
-        cdef LanguageAt at = self.languages[language]
+        cdef LanguageAt at = self.at[language]
         cdef int begin = at.low, end = at.high
         if not self.narrow(&at, at.depth, low, high, &begin, &end):
             return NONE
-        return self.literal_language(at.texts, at.excluded, begin, end, at.depth + 1) if low == high else MIXED
+        return self.literals(at.texts, at.excluded, begin, end, at.depth + 1) if low == high else MIXED
 
     cdef int expand(self, int language) except -1:
         cdef int first, known
         ask(self.meter)
         first = self.edge_low.size
-        edges = [(low, high, self.language(target)) for low, high, target in self.objects[language].edges()]
+        edges = [(low, high, self.number(target)) for low, high, target in self.objects[language].edges()]
         ints_room(&self.edge_low, len(edges))
         ints_room(&self.edge_high, len(edges))
         ints_room(&self.edge_target, len(edges))
@@ -229,18 +252,18 @@ cdef class Languages:
             ints_put(&self.edge_low, low)
             ints_put(&self.edge_high, high)
             ints_put(&self.edge_target, known)
-        self.languages[language].first, self.languages[language].last = first, self.edge_low.size
+        self.at[language].first, self.at[language].last = first, self.edge_low.size
         self.bytes += EDGE * (self.edge_low.size - first)
         work(self.meter, ASKED + LISTED * (self.edge_low.size - first))
         return 0
 
-    cdef int language_range(self, int language, int low, int high) except -3:
+    cdef int after(self, int language, int low, int high) except -3:
         """Return the one target of all of [low, high], NONE if none of it continues, else MIXED."""
-        if self.languages[language].texts >= 0:
-            return self.literal_range(language, low, high)
-        if self.languages[language].first < 0:
+        if self.at[language].texts >= 0:
+            return self.literals_after(language, low, high)
+        if self.at[language].first < 0:
             self.expand(language)
-        cdef int left = self.languages[language].first, last = self.languages[language].last, right = last, middle
+        cdef int left = self.at[language].first, last = self.at[language].last, right = last, middle
         while left < right:
             middle = (left + right) >> 1
             if self.edge_high.at[middle] < low:
@@ -252,6 +275,3 @@ cdef class Languages:
         if self.edge_low.at[left] <= low and self.edge_high.at[left] >= high:
             return self.edge_target.at[left]
         return MIXED
-
-    cdef object language_object(self, int language):
-        return self.objects[language]

@@ -1,4 +1,5 @@
 # cython: language_level=3
+from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from constrained.engine.memory._meter cimport Meter
 from constrained.engine.kernel._tables cimport Ints, Map
@@ -16,17 +17,18 @@ cdef struct LanguageAt:
     int32_t first, last         # edges, or -1: not asked yet
     int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
     int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
-    # kinds of bytes that do not lead back to that position, see `InnerWalks.leaving`; 0: not asked yet
+    # byte classes that do not lead back to that position, see `masks._building`; 0: not asked yet
     uint64_t leaving
     uint8_t accepts, goes_on    # goes_on: known to have edges, before they are asked for
     uint8_t labelled            # a guarded set of texts: `low` is the label of the text that ends here
 
+@final
 cdef class Languages:
-    cdef Meter meter            # of the kernel
+    cdef Meter meter            # borrowed from the kernel
     # that languages and their edges hold, the Python objects behind them included; estimated
     cdef long bytes
-    cdef LanguageAt* languages
-    cdef int language_count, language_room, most    # most: languages that there may be
+    cdef LanguageAt* at
+    cdef int count, room, most  # most: languages that there may be
     cdef list objects           # Language of each language id, None for literal sets reached by a step
     cdef dict ids
     cdef Ints edge_low, edge_high, edge_target
@@ -41,13 +43,18 @@ cdef class Languages:
     cdef int excluded_count, excluded_room
     cdef dict excluded_ids
 
-    cdef int language(self, object language) except -1
+    cdef int number(self, object language) except -1
+    cdef int texts_of(self, tuple texts) except -1
     cdef int literals_of(self, int texts, int32_t* offers) except -1
-    cdef object language_object(self, int language)
     cdef int expand(self, int language) except -1
-    cdef int literal_language(self, int texts, int excluded, int low, int high, int depth) except -1
+    cdef int literals(self, int texts, int excluded, int low, int high, int depth) except -1
     cdef int length(self, int texts, int index) noexcept
     cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept
     cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept
-    cdef int literal_range(self, int language, int low, int high) except -3
-    cdef int language_range(self, int language, int low, int high) except -3
+    cdef int literals_after(self, int language, int low, int high) except -3
+    cdef int after(self, int language, int low, int high) except -3
+    cdef int clear(self) except -1
+    cdef void release(self) noexcept
+    cdef int fresh(self) except -1
+    cdef int excluded_of(self, tuple texts, object excluded) except -1
+    cdef int offered(self, int count, const uint8_t* bit) except -1

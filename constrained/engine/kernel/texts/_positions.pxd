@@ -1,9 +1,10 @@
 # cython: language_level=3
+from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint64_t
-from constrained.engine.kernel._languages cimport Languages
+from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel._tables cimport Ints, Map
 
-# places inside a text; see _text.pyx
+# places inside a text; see _positions.pyx
 cdef enum Place:
     BODY, UTF8, UTF8_ANY, ESCAPE, HEX, HEX_ANY, PAIR, PAIR_U, HEX_LOW, PAIR_ANY, PAIR_U_ANY, HEX_LOW_ANY, OCTAL, DONE
 
@@ -27,16 +28,18 @@ cdef struct Spelling:
     int32_t short_point[16]
     HexForm hex_form[3]
 
-cdef class Texts(Languages):
+@final
+cdef class Positions:
+    cdef Languages languages    # borrowed
     cdef Spelling* spellings
     cdef int spelling_count
     cdef dict spelling_ids
     cdef list spelling_objects
     cdef list range_tables
     cdef Ints table_first, table_low, table_high
-    cdef Position* positions
-    cdef int position_count, position_room
-    cdef Map position_ids
+    cdef Position* at
+    cdef int count, room
+    cdef Map ids
 
     cdef int spelling(self, object spelling) except -1
     cdef int body(self, int spelling, int language) except -1
@@ -45,6 +48,8 @@ cdef class Texts(Languages):
     cdef bint reads(self, int position) except -1
     cdef int label(self, int position) noexcept
     cdef int mark(self, int position, int32_t* row) except -1
+    cdef int clear(self) except -1
+    cdef void release(self) noexcept
     # internals
     cdef int probe(self, int language, int low, int high, int table, int more) except -3
     cdef int table(self, object ranges) except -1

@@ -1,14 +1,22 @@
 # cython: language_level=3
-"""Masks while they are made and when they are finished: what differs from a mask that is kept anyway.
+"""Masks while they are made and when they are finished: what differs from a mask that is kept anyway.  Header only.
 
-Most masks are empty but for a few tokens, or an inner mask and a few tokens more.  To zero, fill and copy the 16 KB of
-a mask over 128,000 tokens would cost more than all else that many first visits need; so a draft knows which of its
-blocks were touched, and a finished mask lists the blocks in which it may differ from its base.
+Most masks are empty but for a few tokens, or a context-independent mask and a few tokens more.  To zero, fill and copy
+the 16 KB of a mask over 128,000 tokens would cost more than all else that many first visits need; so a draft knows
+which of its blocks were touched, and a finished mask lists the blocks in which it may differ from its base.
+
+Owns: whoever has a Draft owns its memory (`draft_begin`, `draft_end`) and hands it to the parts that add to it.
+Borrows: a base, which lives as long as the kernel that it was drafted for.
+Invariants: between masks `bits` and `touched` are zero and the worklist is empty; bits are set in touched blocks only.
+Plain twin: `twin.automaton._pack`, which makes a mask of a list of tokens.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
+from libc.stdlib cimport free
 from constrained.engine.memory._arena cimport Arena, arena_take
-from constrained.engine.kernel._tables cimport Ints, Node, mix
+from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.kernel._tables cimport Ints, Map, ints_free, map_free, mix
+from constrained.engine.kernel._trie cimport Node
 
 cdef enum:
     BLOCK = 4                   # words of a block
@@ -18,19 +26,27 @@ cdef enum:
     MERGED = 2
 
 
+cdef struct Worklist:           # what is still to be added to a draft
+    Ints texts                  # triples text position, stack, trie node: texts that a walk entered; -1: at its start
+    Ints names                  # quadruples covering position, text position, stack, node; see `_finite_texts`
+    Ints doubtful               # tokens that are looked at again when all others are drafted
+    Map added                   # (position and stack, node) of the texts below nodes, where these are many
+
+
 cdef struct Draft:
     uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
     # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
     uint8_t* touched
-    const uint32_t* base        # a whole inner mask, padded to whole blocks, or NULL
+    const uint32_t* base        # a whole context-independent mask, padded to whole blocks, or NULL
     const Ints* base_words      # the base as pairs (word, its bits) where these are few, else NULL
     int words, blocks
     Ints records                # (RECORD * blocks,) room to pack
     Ints removed                # tokens of base or bits that are not allowed after all
+    Worklist todo
 
 
 cdef struct Mask:               # the blocks that may differ follow in memory, each as its number and its words
-    const uint32_t* base        # borrowed from an Inner that lives as long; NULL: no token
+    const uint32_t* base        # borrowed from an IndependentMask that lives as long; NULL: no token
     int64_t count               # of blocks; -1: all words instead
 
 
@@ -40,6 +56,27 @@ cdef inline int32_t* listed(const Mask* mask) noexcept nogil:
 
 cdef inline size_t mask_bytes(const Mask* mask, int words) noexcept nogil:
     return sizeof(Mask) + 4 * <size_t>(words if mask.count < 0 else RECORD * mask.count)
+
+
+cdef inline int draft_begin(Draft* draft, int words) except -1:
+    """Give a draft its memory; `words` are those of a mask."""
+    draft.words, draft.blocks = words, (words + BLOCK - 1) // BLOCK
+    draft.bits = <uint32_t*>cleared(BLOCK * (draft.blocks + 8), 4)
+    draft.touched = <uint8_t*>cleared(draft.blocks + 8, 1)
+    draft.records.at = <int32_t*>allotted(RECORD * (draft.blocks + 1), 4)
+    return 0
+
+
+cdef inline void draft_end(Draft* draft) noexcept:
+    """Give the memory of a draft back."""
+    free(draft.bits)
+    free(draft.touched)
+    ints_free(&draft.records)
+    ints_free(&draft.removed)
+    ints_free(&draft.todo.texts)
+    ints_free(&draft.todo.names)
+    ints_free(&draft.todo.doubtful)
+    map_free(&draft.todo.added)
 
 
 cdef inline void draft_token(Draft* draft, int token) noexcept nogil:
@@ -91,7 +128,8 @@ cdef inline bint draft_has(const Draft* draft, int token) noexcept nogil:
     return ((draft.bits[token >> 5] | (draft.base[token >> 5] if draft.base != NULL else 0)) >> (token & 31)) & 1
 
 
-cdef inline void draft_clear(Draft* draft) noexcept nogil:
+cdef inline void draft_clear(Draft* draft) noexcept:
+    """Forget what is drafted and what is to be added."""
     cdef int eight
     for eight in range(0, draft.blocks, 8):
         if (<uint64_t*>(draft.touched + eight))[0]:
@@ -99,7 +137,8 @@ cdef inline void draft_clear(Draft* draft) noexcept nogil:
     memset(draft.touched, 0, draft.blocks)
     draft.base = NULL
     draft.base_words = NULL
-    draft.removed.size = 0
+    draft.removed.size = draft.todo.texts.size = draft.todo.names.size = draft.todo.doubtful.size = 0
+    map_free(&draft.todo.added)
 
 
 cdef inline void merge_base(Draft* draft, int block) noexcept nogil:

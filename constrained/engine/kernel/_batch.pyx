@@ -1,0 +1,65 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Batches: the masks of many sequences at once, copied without the GIL.
+
+Owns: nothing.  Borrows: the kernels of the sequences, which it pins while it copies, so that none is emptied meanwhile.
+Plain twin: `Kernel.fill`, row by row; compared in tests/test_engine.py.
+"""
+from libc.stdint cimport int32_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+from constrained.engine.memory._memory cimport cleared
+from constrained.engine.kernel._kernel cimport Kernel
+from constrained.engine.kernel._rows cimport bitmask_row
+from constrained.engine.kernel.masks._draft cimport Mask, unpack
+
+from constrained.engine.tokens.bitmask import misfit
+from constrained.errors import LimitExceeded
+from constrained.work import Preempted
+
+
+def fits(kernel):
+    """Say whether `fill_rows` takes a kernel."""
+    return isinstance(kernel, Kernel)
+
+
+def fill_rows(list entries, object bitmask):
+    """Write entry i = (kernel, state, budget) into row i of a bitmask: new masks one by one, then all copies without
+    the GIL.
+
+    Returns the rows whose masks took too much work, or kept others waiting; these allow nothing.
+    """
+    cdef int i, count = len(entries), words
+    cdef Kernel kernel
+    cdef Mask** sources
+    cdef int32_t** rows
+    failed, pinned = [], []
+    if not count:
+        return failed
+    words = (<Kernel>entries[0][0]).trie.words
+    sources = <Mask**>cleared(2 * <size_t>count, sizeof(void*))
+    rows = <int32_t**>(sources + count)
+    try:
+        for i in range(count):
+            kernel, state, budget = entries[i]
+            kernel.pins += 1
+            pinned.append(kernel)
+            if kernel.trie.words != words:
+                raise misfit(bitmask, i, kernel.trie.words)
+            if state >= 0:
+                try:
+                    sources[i] = kernel.mask_of(state, budget)
+                except (LimitExceeded, Preempted):
+                    failed.append(i)
+        for i in range(count):
+            rows[i] = bitmask_row(bitmask, words, i)
+        with nogil:
+            for i in range(count):
+                if sources[i] == NULL:
+                    memset(rows[i], 0, 4 * words)
+                else:
+                    unpack(sources[i], words, <uint32_t*>rows[i])
+    finally:
+        for kernel in pinned:
+            kernel.pins -= 1
+        free(sources)
+    return failed

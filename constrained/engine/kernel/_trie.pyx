@@ -1,0 +1,40 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A vocabulary as C arrays: the trie of its tokens, their bytes, their numbers of characters.
+
+Owns: nothing but references to the arrays.  Borrows: the arrays of `tokens.vocabulary` and `tokens.trie`, which nobody
+writes to.
+Invariants: nodes stand in preorder, the subtree of node i is [i, nodes[i].end), its tokens are
+ids[nodes[i].first : nodes[nodes[i].end].first]; `ids` has no special token.
+Plain twin: `tokens.trie.TokenTrie`.
+"""
+from cython cimport final
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+
+
+@final
+cdef class Trie:
+    """What kernels read of a vocabulary."""
+
+    def __cinit__(self, vocabulary):
+        trie = vocabulary.trie
+        self.arrays = (trie, vocabulary.spelled, vocabulary.characters, vocabulary.by_characters)
+        cdef const uint8_t[::1] bytes_ = vocabulary.spelled[1]
+        cdef const int32_t[::1] i = vocabulary.spelled[0]
+        cdef const int32_t[:, ::1] records = trie.records
+        cdef const uint64_t[::1] below
+        self.size, self.words, self.longest = vocabulary.size, vocabulary.words, vocabulary.longest
+        self.texts, self.count = vocabulary.tokens, len(trie.byte)
+        self.spelled, self.begins = &bytes_[0], &i[0]
+        self.nodes = <const Node*>&records[0, 0]
+        i = trie.roots
+        self.roots = &i[0]
+        if self.count:
+            i = trie.ids
+            below = trie.below
+            self.ids, self.below = &i[0], &below[0]
+            i = vocabulary.characters
+            self.characters = &i[0]
+            i = vocabulary.by_characters[0]
+            self.fewest_first = &i[0]
+            i = vocabulary.by_characters[1]
+            self.with_at_most = &i[0]

@@ -1,0 +1,1 @@
+"""From machine states to automaton states: edges, stacks, closures, steps."""

@@ -1,0 +1,71 @@
+# cython: language_level=3
+from cython cimport final
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from constrained.engine.memory._meter cimport Meter
+from constrained.engine.kernel._tables cimport Ints
+from constrained.engine.kernel._trie cimport Trie
+from constrained.engine.kernel.automaton._automaton cimport Automaton
+from constrained.engine.kernel.texts._languages cimport Languages
+from constrained.engine.kernel.texts._positions cimport Positions
+
+
+cdef class Counter:
+    cdef readonly long bytes        # that all context-independent masks of a vocabulary take which are alive
+
+
+@final
+cdef class IndependentMask:
+    cdef uint32_t* bits             # (words,) tokens that stay inside or end where they leave; NULL in a part
+    cdef uint32_t* inside           # (words,) tokens that stay inside; NULL until asked for
+    cdef Ints words                 # pairs (word, its bits) of `bits` where they are few
+    cdef Ints tokens                # of a part: the tokens that stay inside
+    cdef Ints exits                 # trie nodes at which a token leaves the text
+    cdef Ints exit_counts           # characters read at each exit, where they are counted
+    # pairs token, characters begun; of tokens that have another number of them, because of escapes
+    cdef Ints counted
+    cdef int most                   # the largest number of characters that any token begins
+    cdef IndependentMask base       # of a lasting language: that of any text, and which of its exits each exit is
+    cdef Ints base_exits
+    cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept
+    cdef dict groups                # text before an exit -> exit nodes
+    cdef list twice                 # tokens that may complete a second text
+    cdef list twice_keys            # tokens that may complete a second key: a colon and a comma lie between
+    cdef Ints token_starts          # behind keys: where each exit of the key has its first token, and its first exit
+    cdef Ints exit_starts
+    cdef uint64_t* next_bytes       # (exits, 4) set of bytes below each exit
+    cdef Counter counter            # what it was added to
+    cdef long size                  # bytes that it was counted with
+
+    cdef int weigh(self, Counter counter, int words) except -1
+
+
+@final
+cdef class Builder:
+    cdef Meter meter                # borrowed, as the next five
+    cdef Trie trie
+    cdef Automaton automaton
+    cdef Positions positions
+    cdef Languages languages
+    cdef Counter counter            # of all context-independent masks of the vocabulary
+    cdef uint64_t classes[256]      # the bit of each byte's class
+    cdef int32_t leads[16]          # pairs: the code points of each class of leading bytes
+    cdef int lead_bytes[8]          # the first of each
+    cdef int lead_count
+
+    cdef IndependentMask build(self, int q, int node, bint counts)
+    cdef int note_words(self, IndependentMask mask) except -1
+    cdef int note_bytes(self, IndependentMask mask) except -1
+    # internals
+    cdef int walk(self, IndependentMask made, int node, int32_t* path) except -1
+    cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* characters, int32_t* trail) except -1
+    cdef bint between(self, int state) noexcept
+    cdef bint all_stay(self, int state, int node) except -1
+    cdef uint64_t leaving(self, int position) except 0
+    cdef uint64_t find_leaving(self, int position) except 0
+    cdef int keep_all(self, IndependentMask made, int node, int at) except -1
+    cdef int keep_ways(self, IndependentMask made, const int32_t* trail, int depth) except -1
+    cdef int count_all(self, IndependentMask made, int at, int characters) except -1
+    cdef int count(self, IndependentMask made, int first, int last, int begun, bint more) except -1
+    cdef int drop_covered(self, IndependentMask mask) except -1
+    cdef int32_t* count_outside(self, IndependentMask mask) except NULL
+    cdef bint leaves_below(self, IndependentMask mask, int node, const int32_t* outside) noexcept

@@ -1,0 +1,383 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Context-independent masks in the making: walks of the token trie that know nothing outside a text.
+
+Such a mask says of every token whether it stays inside a text, and where it leaves: an *exit* is a trie node at which
+the text has ended, so that what lies below it depends on what follows the text.  A *part* is one for the tokens below a
+trie node alone: a token that enters the text in its middle, such as ` "San`, needs only that.
+
+Owns: the classes of bytes.  Borrows: the trie, the automaton, which it adds states to, positions and languages, the
+counter of the vocabulary's store, the meter of work.
+Invariants: bit i is set exactly if token i leads from the position into the text or just to its end; `exits` are in the
+order of the trie; nothing in a mask refers to a state or a stack, so it holds for every kernel of the vocabulary.
+Plain twin: a walk of the trie with `twin.text.TextAt.step`; compared through whole masks, `tests/laws.py`.
+Source: the idea of context-independent masks is XGrammar's (Dong et al. 2024); exits by trie node, parts, counts and
+the skipping of bytes that change nothing are ours.
+"""
+cimport cython
+from cython cimport final
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._meter cimport Meter, work
+from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
+from constrained.engine.kernel._trie cimport Node, Trie, set_tokens
+from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN, known_successor
+from constrained.engine.kernel.automaton._closure cimport EXITS
+from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
+from constrained.engine.kernel.masks._draft cimport BLOCK
+from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
+from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions, Spelling
+
+from constrained.engine.tokens.byte_classes import BITS, LEADS, MALFORMED
+
+cdef enum:
+    FEW = 64            # exits that are not worth a look at the whole vocabulary
+    GROUPED = 160       # bytes of an exit in a table of texts, with its text
+    SMALL = 4           # trie nodes: below this a look at the classes of their bytes costs more than the walk
+
+cdef uint64_t ALL_CLASSES = 0xFFFFFFFFFFFFFFFF
+cdef uint64_t MALFORMED_CLASS = <uint64_t>1 << MALFORMED
+
+
+cdef class Counter:
+    """How much memory context-independent masks take; see `mask_store.MaskStore`."""
+
+
+@cython.no_gc
+@final
+cdef class IndependentMask:
+    """What tokens do inside one text; see the fields in _building.pxd.
+
+    Invariant: no chain of references leads from a mask to itself, and the counter is there when it goes: the collector
+    stays away.
+    """
+
+    def __dealloc__(self):
+        if self.counter is not None:
+            self.counter.bytes -= self.size
+        free(self.bits)
+        free(self.inside)
+        free(self.next_bytes)
+        ints_free(&self.words)
+        ints_free(&self.tokens)
+        ints_free(&self.exits)
+        ints_free(&self.exit_counts)
+        ints_free(&self.counted)
+        ints_free(&self.base_exits)
+        ints_free(&self.ways)
+        ints_free(&self.token_starts)
+        ints_free(&self.exit_starts)
+
+    cdef int weigh(self, Counter counter, int words) except -1:
+        """Count the memory it takes, as it is now; `words` are those of a mask."""
+        cdef long size = sizeof(IndependentMask) + 32 * <long>self.exits.size
+        size += 4 * (
+            <long>self.words.room + self.tokens.room + self.exits.room + self.exit_counts.room + self.counted.room)
+        size += 4 * (<long>self.base_exits.room + self.ways.room + self.token_starts.room + self.exit_starts.room)
+        size += 4 * (words + BLOCK) * ((self.bits != NULL) + (self.inside != NULL))
+        if self.groups is not None and self.base is None:
+            size += GROUPED * <long>self.exits.size
+        counter.bytes += size - self.size
+        self.counter, self.size = counter, size
+        return 0
+
+
+@final
+cdef class Builder:
+    """Builds context-independent masks; which are made when is in `_independent`."""
+
+    def __cinit__(self, Automaton automaton, Counter counter):
+        cdef int i = 0
+        self.automaton, self.counter = automaton, counter
+        self.meter, self.trie, self.positions = automaton.meter, automaton.trie, automaton.positions
+        self.languages = automaton.positions.languages
+        for i in range(256):
+            self.classes[i] = BITS[i]
+        i = 0
+        for low, high in LEADS:
+            self.leads[2 * i], self.leads[2 * i + 1], self.lead_bytes[i] = low, high, chr(low).encode()[0]
+            i += 1
+        self.lead_count = i
+
+    cdef IndependentMask build(self, int q, int node, bint counts):
+        """Walk the trie, or the part below a node (-1: all of it), from position q with nothing known outside the text.
+
+        With counts, q is the loop of a language C*: a character has ended whenever the walk is back at q, or where a
+        guarded language has seen the beginning of a marker.  (Not so where an escape ends with the character behind it,
+        as octal ones do: such spellings do without counts.)
+        """
+        cdef IndependentMask made = IndependentMask()
+        cdef int visited, deep = self.trie.longest + 2, words = self.trie.words if node < 0 else 0
+        cdef int32_t* path
+        if node < 0:
+            made.bits = <uint32_t*>cleared(words + BLOCK, 4)
+        path = <int32_t*>allotted(3 * <size_t>deep, 4)
+        try:
+            path[0] = self.automaton.enter(q, OUTSIDE, 0)
+            if counts:
+                visited = self.walk_counting(made, path, path + deep, path + 2 * deep)
+            else:
+                visited = self.walk(made, node, path)
+        finally:
+            free(path)
+        work(self.meter, visited + 8 * made.exits.size + words)
+        if (node < 0 and made.exits.size > FEW
+                and self.positions.spellings[self.positions.at[q >> 1].spelling].closing < 0):
+            self.drop_covered(made)
+        if node < 0:
+            self.note_words(made)
+        self.note_bytes(made)
+        made.weigh(self.counter, self.trie.words)
+        return made
+
+    # -- walks ---------------------------------------------------------------------------------------------------------
+
+    cdef int walk(self, IndependentMask made, int node, int32_t* path) except -1:
+        """Note the tokens below a node, or all, and their exits; return how many nodes were visited.
+
+        Invariant: path[d] = the state after d bytes below the node; path[0] is given.
+        """
+        cdef Automaton automaton = self.automaton
+        cdef const Node* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef int at = node + 1, stop = nodes[node].end if node >= 0 else self.trie.count
+        cdef int base = nodes[node].depth if node >= 0 else 0
+        cdef int depth, after, i, visited = 0
+        while at < stop:
+            visited += 1
+            depth = nodes[at].depth - base
+            after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
+            if after == UNKNOWN:
+                after = automaton.step(path[depth - 1], nodes[at].byte)
+            if after == DEAD:
+                at = nodes[at].end
+                continue
+            path[depth] = after
+            if node < 0:
+                set_tokens(nodes, ids, at, made.bits)
+            if automaton.states[after].flags & EXITS:
+                ints_add(&made.exits, at)
+            elif node >= 0:
+                for i in range(nodes[at].first, nodes[at + 1].first):
+                    ints_add(&made.tokens, ids[i])
+            if nodes[at].end - at > SMALL and self.all_stay(after, at):
+                self.keep_all(made, node, at)
+                at = nodes[at].end
+                continue
+            at += 1
+        return visited
+
+    cdef int walk_counting(self, IndependentMask made, int32_t* path, int32_t* characters, int32_t* trail) except -1:
+        """As `walk` for all tokens, with the number of characters that each begins and the ways to the exits.
+
+        Invariant: path as there; characters[d] = how many have ended after d bytes; trail[d] = the node they lead to.
+        """
+        cdef Automaton automaton = self.automaton
+        cdef const Node* nodes = self.trie.nodes
+        cdef int at = 0, depth, after, visited = 0
+        cdef bint ended
+        characters[0] = 0
+        while at < self.trie.count:
+            visited += 1
+            depth = nodes[at].depth
+            after = known_successor(&automaton.states[path[depth - 1]], nodes[at].byte)
+            if after == UNKNOWN:
+                after = automaton.step(path[depth - 1], nodes[at].byte)
+            if after == DEAD:
+                at = nodes[at].end
+                continue
+            path[depth], trail[depth] = after, at
+            set_tokens(nodes, self.trie.ids, at, made.bits)
+            ended = after == path[0] or self.between(after)
+            characters[depth] = characters[depth - 1] + ended
+            if automaton.states[after].flags & EXITS:
+                self.keep_ways(made, trail, depth)
+                ints_add(&made.exits, at)
+                ints_add(&made.exit_counts, characters[depth])
+                made.most = max(made.most, characters[depth])
+            else:
+                self.count(made, nodes[at].first, nodes[at + 1].first, characters[depth] + (not ended), False)
+            if nodes[at].end - at > SMALL and self.all_stay(after, at):
+                self.keep_all(made, -1, at)
+                self.count_all(made, at, characters[depth])
+                at = nodes[at].end
+                continue
+            at += 1
+        return visited
+
+    cdef int keep_ways(self, IndependentMask made, const int32_t* trail, int depth) except -1:
+        """Note the nodes on the way to an exit that are not noted yet."""
+        cdef int way
+        for way in range(1, depth + 1):
+            if not made.ways.size or trail[way] > made.ways.at[made.ways.size - 1]:
+                ints_add(&made.ways, trail[way])
+        return 0
+
+    cdef int keep_all(self, IndependentMask made, int node, int at) except -1:
+        """Note all tokens below a trie node, none of which leaves the text."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, token
+        for i in range(nodes[at + 1].first, nodes[nodes[at].end].first):
+            token = self.trie.ids[i]
+            if node >= 0:
+                ints_add(&made.tokens, token)
+            else:
+                made.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        return 0
+
+    cdef int count_all(self, IndependentMask made, int at, int characters) except -1:
+        """Note how many characters those tokens begin; `characters` have ended at the node."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, first = nodes[at + 1].first, last = nodes[nodes[at].end].first, begins
+        if first < last:
+            begins = self.trie.begins[self.trie.ids[first]]
+            for i in range(begins, begins + nodes[at].depth):
+                characters -= self.trie.spelled[i] & 0xC0 != 0x80
+            self.count(made, first, last, characters, True)
+        return 0
+
+    cdef int count(self, IndependentMask made, int first, int last, int begun, bint more) except -1:
+        """Note how many characters of a text the tokens [first, last) of the trie begin, if not as many as they have:
+        `begun` each, or so many more than they have."""
+        cdef int i, has, begins
+        for i in range(first, last):
+            has = self.trie.characters[i]
+            begins = begun + has if more else begun
+            made.most = max(made.most, begins)
+            if begins != has:
+                ints_add(&made.counted, self.trie.ids[i])
+                ints_add(&made.counted, begins)
+        return 0
+
+    # -- what changes nothing ------------------------------------------------------------------------------------------
+
+    cdef bint between(self, int state) noexcept:
+        """Say whether a state is one position between two characters of a text."""
+        cdef int q = self.automaton.configurations.at[self.automaton.states[state].first]
+        return self.automaton.states[state].count == 2 and q & 1 and self.positions.at[q >> 1].place == BODY
+
+    cdef bint all_stay(self, int state, int node) except -1:
+        """Say whether below a trie node are only bytes that lead from a state of a single position back to it."""
+        cdef int q
+        if self.automaton.states[state].count != 2:
+            return False
+        q = self.automaton.configurations.at[self.automaton.states[state].first]
+        return q & 1 and not self.trie.below[node] & self.leaving(q >> 1)
+
+    cdef uint64_t leaving(self, int position) except 0:
+        """Return the classes of the bytes that do not lead from a position back to it; of a class, the bytes of a whole
+        character.
+
+        Invariant: after well-formed characters of other classes, and after a part of one, tokens are where they were,
+        or in the middle of a character that leads there.
+        """
+        cdef Position* p = &self.positions.at[position]
+        cdef LanguageAt* at = &self.languages.at[p.language]
+        if p.place != BODY or at.texts >= 0:
+            return ALL_CLASSES
+        if not at.leaving or at.spelling != p.spelling:
+            return self.find_leaving(position)
+        return at.leaving
+
+    cdef uint64_t find_leaving(self, int position) except 0:
+        cdef Position p = self.positions.at[position]
+        cdef LanguageAt* at = &self.languages.at[p.language]
+        cdef Spelling* spelling = &self.positions.spellings[p.spelling]
+        cdef int i, byte
+        cdef int32_t* lead
+        cdef bint back[128]
+        cdef uint64_t found = ALL_CLASSES
+        if at.first < 0:
+            self.languages.expand(p.language)
+            at = &self.languages.at[p.language]
+        memset(back, 0, sizeof(back))
+        for i in range(at.first, at.last):
+            if self.languages.edge_target.at[i] == p.language:
+                found = MALFORMED_CLASS
+                for byte in range(self.languages.edge_low.at[i], min(self.languages.edge_high.at[i], 127) + 1):
+                    back[byte] = byte != spelling.closing and self.positions.in_table(spelling.raw, byte)
+        back[0x5C] = back[0x5C] and not spelling.escapes
+        if found != ALL_CLASSES:
+            for byte in range(128):
+                if not back[byte]:
+                    found |= self.classes[byte]
+            for i in range(self.lead_count):
+                lead = &self.leads[2 * i]
+                if self.positions.probe(p.language, lead[0], lead[1], spelling.raw, 0) != p.language:
+                    found |= self.classes[self.lead_bytes[i]]
+        if at.spelling == p.spelling:
+            at.leaving = found
+        return found
+
+    # -- what is noted of a finished mask ------------------------------------------------------------------------------
+
+    cdef int note_words(self, IndependentMask mask) except -1:
+        """List the words of a whole mask where most have no bit, so that it is added without a look at all of
+        them."""
+        cdef int i, count = 0
+        for i in range(self.trie.words):
+            count += mask.bits[i] != 0
+        if 8 * count <= self.trie.words:
+            for i in range(self.trie.words):
+                if mask.bits[i]:
+                    ints_add(&mask.words, i)
+                    ints_add(&mask.words, <int32_t>mask.bits[i])
+        return 0
+
+    cdef int note_bytes(self, IndependentMask mask) except -1:
+        """Note for every exit which bytes tokens go on with, so that a walk behind it starts only where it can get
+        anywhere."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, node, child
+        cdef uint64_t* here
+        mask.next_bytes = <uint64_t*>cleared(4 * <size_t>mask.exits.size + 1, 8)
+        for i in range(mask.exits.size):
+            node, here = mask.exits.at[i], mask.next_bytes + 4 * i
+            child = node + 1
+            while child < nodes[node].end:
+                here[nodes[child].byte >> 6] |= <uint64_t>1 << (nodes[child].byte & 63)
+                child = nodes[child].end
+        return 0
+
+    cdef int drop_covered(self, IndependentMask mask) except -1:
+        """Forget the exits of a bare text below which every token stays inside as well: all of them, for free text."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, kept = 0, node, below = 0
+        cdef int32_t* outside = NULL
+        for i in range(mask.exits.size):
+            node = mask.exits.at[i]
+            below += nodes[nodes[node].end].first - nodes[node + 1].first
+        # tokens, some of them many times: then one look at all of them is less
+        if below > nodes[self.trie.count].first:
+            outside = self.count_outside(mask)
+        for i in range(mask.exits.size):
+            node = mask.exits.at[i]
+            if self.leaves_below(mask, node, outside):
+                mask.exits.at[kept] = node
+                kept += 1
+        mask.exits.size = kept
+        free(outside)
+        return 0
+
+    cdef int32_t* count_outside(self, IndependentMask mask) except NULL:
+        """Return how many of the first i tokens of the trie do not stay inside, for every i."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, token
+        cdef int32_t* outside = <int32_t*>allotted(<size_t>nodes[self.trie.count].first + 1, 4)
+        outside[0] = 0
+        for i in range(nodes[self.trie.count].first):
+            token = self.trie.ids[i]
+            outside[i + 1] = outside[i] + 1 - (mask.bits[token >> 5] >> (token & 31) & 1)
+        return outside
+
+    cdef bint leaves_below(self, IndependentMask mask, int node, const int32_t* outside) noexcept:
+        """Say whether some token below a trie node does not stay inside."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, first = nodes[node + 1].first, last = nodes[nodes[node].end].first
+        if outside != NULL:
+            return outside[last] > outside[first]
+        for i in range(first, last):
+            if not mask.bits[self.trie.ids[i] >> 5] >> (self.trie.ids[i] & 31) & 1:
+                return True
+        return False

@@ -1,0 +1,389 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The mask of an automaton state, composed of a walk of the trie, masks of texts, and walks behind the texts' ends.
+
+What tokens do inside a text depends only on the vocabulary and the text's language: that part is a context-independent
+mask.  Tokens that leave the text are walked from the state behind it, each from the trie node where it leaves.  An
+example is worked through in docs/kernel.md.
+
+    state ── walk ──► tokens, and a worklist of the texts it enters
+    text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
+
+Owns: the draft, the finished masks, states behind texts.  Borrows: all that it is composed of, and the meter of work.
+Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks are one
+block of memory; between masks the draft is empty.
+Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
+"""
+from cython cimport final
+from libc.stdint cimport int32_t, uint64_t
+from libc.string cimport memset
+from constrained.engine.memory._arena cimport arena_free, arena_undo
+from constrained.engine.memory._meter cimport Meter, ask, work
+from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put, pair
+from constrained.engine.kernel._trie cimport Node, Trie
+from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, UNKNOWN, successor
+from constrained.engine.kernel.automaton._closure cimport FINAL
+from constrained.engine.kernel.automaton._dispatch cimport Dispatches
+from constrained.engine.kernel.automaton._machines cimport Machine, Machines
+from constrained.engine.kernel.automaton._objects cimport Objects, OTHER
+from constrained.engine.kernel.automaton._stacks cimport ENDS, Stacks
+from constrained.engine.kernel.masks._building cimport IndependentMask
+from constrained.engine.kernel.masks._draft cimport (
+    Mask, draft_begin, draft_clear, draft_end, draft_has, draft_node, draft_token, draft_tokens, draft_whole,
+    draft_words, is_same_mask, mask_bytes, pack)
+from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
+from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._walk cimport Walk
+from constrained.engine.kernel.texts._positions cimport Positions
+
+cdef enum:
+    ADDED = 32          # ticks that it takes to add a context-independent mask
+    TRIED = 16          # and to look at a token again
+    GROUPED = 32        # and at a group of exits
+    NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
+
+
+@final
+cdef class Composer:
+    """Makes the masks of states, each once; whoever asks keeps them with the state."""
+
+    def __cinit__(self, Dispatches dispatches, FiniteTexts finite, stop):
+        self.dispatches, self.finite, self.walk, self.masks = dispatches, finite, finite.walk, finite.masks
+        self.automaton, self.trie, self.meter = finite.automaton, finite.trie, finite.meter
+        self.stacks, self.machines, self.objects = dispatches.stacks, dispatches.machines, dispatches.objects
+        self.positions, self.stop, self.begun_texts = finite.positions, stop, {}
+        draft_begin(&self.draft, self.trie.words)
+
+    def __dealloc__(self):
+        self.release()
+        draft_end(&self.draft)
+
+    cdef void release(self) noexcept:
+        arena_free(&self.finished)
+        self.finished.used = self.finished.size = 0
+        ints_free(&self.seeds)
+        ints_free(&self.apart)
+        map_free(&self.ids)
+        map_free(&self.popped)
+        map_free(&self.generic)
+
+    cdef int clear(self) except -1:
+        """Give all memory back but that of the draft; no mask is there any more."""
+        self.release()
+        self.bytes = 0
+        self.begun_texts = {}
+        return 0
+
+    cdef int drop(self) noexcept:
+        """Leave nothing half done behind, where an operation ended by an exception."""
+        draft_clear(&self.draft)
+        return self.finite.drop()
+
+    cdef Mask* compose(self, int state) except NULL:
+        """Return the mask of a state, one that is there already where another state has the same."""
+        cdef Mask* mask
+        cdef uint64_t digest
+        cdef int twin
+        self.fill(state)
+        mask = pack(&self.draft, &self.finished, &digest)
+        twin = map_get(&self.ids, digest, 0)
+        if twin >= 0 and is_same_mask(mask, self.automaton.states[twin].mask, self.trie.words):
+            arena_undo(&self.finished, mask_bytes(mask, self.trie.words))
+            return self.automaton.states[twin].mask
+        if twin < 0:
+            map_put(&self.ids, digest, 0, state)
+        self.bytes += mask_bytes(mask, self.trie.words)
+        return mask
+
+    cdef int fill(self, int state) except -1:
+        """Draft the mask of a state."""
+        cdef int token, light = self.automaton.states[state].light
+        self.draft.todo.doubtful.size = 0
+        map_free(&self.draft.todo.added)
+        if light == UNKNOWN:
+            light = self.walk.split(state)
+        if light != state:
+            self.walk.put_off(&self.draft, state, -1)
+        if light != DEAD:
+            self.walk.walk_all(&self.draft, light)
+        self.add_all()
+        self.try_doubtful(state)
+        self.add_named(state)
+        if self.automaton.states[state].flags & FINAL:
+            for token in self.stop:
+                draft_token(&self.draft, token)
+        return 0
+
+    cdef int add_all(self) except -1:
+        """Work the worklist off, and what is put off meanwhile."""
+        cdef Ints* names = &self.draft.todo.names
+        cdef Ints* texts = &self.draft.todo.texts
+        cdef int i, q, stack, node, begun = 0
+        while texts.size or names.size:
+            if names.size:
+                names.size -= 4
+                i = names.size
+                self.finite.add_names(&self.draft, names.at[i], names.at[i + 1], names.at[i + 2], names.at[i + 3])
+                continue
+            texts.size -= 3
+            i = texts.size
+            q, stack, node = texts.at[i], texts.at[i + 1], texts.at[i + 2]
+            begun += node >= 0
+            if begun > NOTED and node >= 0 and not self.is_first(q, stack, node):
+                continue
+            if self.positions.languages.at[self.positions.at[q >> 1].language].texts >= 0:
+                self.finite.add(&self.draft, q, stack, node)
+            else:
+                self.add_text(q, stack, node)
+        return 0
+
+    cdef int try_doubtful(self, int state) except -1:
+        """Look at the doubtful tokens one by one."""
+        cdef Ints* doubtful = &self.draft.todo.doubtful
+        cdef int i, token
+        self.meter.ticks += TRIED * doubtful.size
+        for i in range(doubtful.size):
+            token = doubtful.at[i]
+            if draft_has(&self.draft, token) and self.automaton.after_token(state, token) == DEAD:
+                ints_add(&self.draft.removed, token)
+        return 0
+
+    cdef int add_named(self, int state) except -1:
+        """Add the special tokens that may come next."""
+        cdef int i, j, q, first = self.automaton.states[state].first
+        cdef Machine* m
+        for i in range(first, first + self.automaton.states[state].count, 2):
+            q = self.automaton.configurations.at[i]
+            if not q & 1:
+                m = &self.machines.at[q >> 1]
+                for j in range(m.tokens, m.tokens_end, 2):
+                    draft_token(&self.draft, self.machines.tokens.at[j])
+        return 0
+
+    cdef bint is_first(self, int q, int stack, int node) except -1:
+        """Note a text below a trie node; say whether it is met for the first time in this mask.
+
+        Where texts of any length follow each other (comments made of comments), there are exponentially many ways to a
+        node.
+        """
+        cdef Map* added = &self.draft.todo.added
+        if map_get(added, pair(q, stack), node) >= 0:
+            return False
+        map_put(added, pair(q, stack), node, 0)
+        return True
+
+    # -- texts and what lies behind them -------------------------------------------------------------------------------
+
+    cdef int add_text(self, int q, int stack, int node) except -1:
+        """Add the mask of one text configuration, whole or below a trie node: its context-independent mask, and what
+        lies behind it."""
+        cdef IndependentMask mask = self.masks.part(q, node) if node >= 0 else self.masks.whole(q)
+        cdef bint recording = self.stacks.records(stack)
+        cdef int behind, closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
+        self.meter.ticks += ADDED + 2 * mask.exits.size
+        if node >= 0:
+            draft_tokens(&self.draft, mask.tokens.at, mask.tokens.size)
+        elif recording and closing >= 0:
+            draft_whole(&self.draft, self.masks.inside(mask), NULL)
+        else:
+            draft_whole(&self.draft, mask.bits, &mask.words if mask.words.size else NULL)
+        behind = self.popped_state(stack)
+        if behind != DEAD:
+            self.apart.size = 0
+            self.leave_all(mask, behind, &self.apart)
+        if recording and closing >= 0:
+            self.leave_recorded(mask, q, stack, node)
+        elif recording:
+            self.leave_bare(mask)
+        return 0
+
+    cdef int popped_state(self, int stack) except -1:
+        """Return the state in which the text above `stack` has just ended; frames that record are left to
+        `leave_recorded`."""
+        cdef int i, known = map_get(&self.popped, stack, 0), flags = 0
+        cdef const int32_t* frames = self.stacks.frames.at
+        if known >= 0:
+            return known
+        self.seeds.size = 0
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            if frames[i] == ENDS:
+                flags = FINAL
+            elif frames[i] >= 0 and frames[i + 1] < 0:
+                ints_add(&self.seeds, frames[i])
+                ints_add(&self.seeds, frames[i + 2])
+        known = self.automaton.close(&self.seeds, flags) if self.seeds.size or flags else DEAD
+        map_put(&self.popped, stack, 0, known)
+        return known
+
+    cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1:
+        """Add the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
+        cdef int i, node
+        cdef uint64_t follow[4]
+        cdef uint64_t* below
+        self.follow(behind, follow)
+        for i in range(mask.exits.size):
+            node, below = mask.exits.at[i], mask.next_bytes + 4 * i
+            if is_apart(apart, node):
+                continue
+            if (below[0] & follow[0]) | (below[1] & follow[1]) | (below[2] & follow[2]) | (below[3] & follow[3]):
+                self.walk.below(&self.draft, behind, node)
+            else:
+                draft_node(&self.draft, self.trie.nodes, self.trie.ids, node)
+        return 0
+
+    cdef int follow(self, int state, uint64_t* bytes_) except -1:
+        """Return the set of bytes that a state may read."""
+        cdef int i, block
+        cdef Row* row
+        memset(bytes_, 0, 4 * sizeof(uint64_t))
+        if not self.automaton.states[state].count:
+            return 0
+        row = self.automaton.row(state)
+        for block in range(16):
+            if row.block[block] == self.automaton.dead_block:
+                continue
+            for i in range(16 * block, 16 * block + 16):
+                if successor(row, i) != DEAD:
+                    bytes_[i >> 6] |= <uint64_t>1 << (i & 63)
+        return 0
+
+    # -- texts that something behind them wants to know ----------------------------------------------------------------
+
+    cdef int leave_bare(self, IndependentMask mask) except -1:
+        """As `leave_recorded` for a text without an end of its own, none of which is refused: tokens that go on behind
+        it are tried."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, j, node, token
+        for i in range(mask.exits.size):
+            node = mask.exits.at[i]
+            draft_node(&self.draft, nodes, self.trie.ids, node)
+            for j in range(nodes[node + 1].first, nodes[nodes[node].end].first):
+                token = self.trie.ids[j]
+                if not draft_has(&self.draft, token):
+                    draft_token(&self.draft, token)
+                    ints_add(&self.draft.todo.doubtful, token)
+        return 0
+
+    cdef int leave_recorded(self, IndependentMask mask, int q, int stack, int node) except -1:
+        """Add the tokens that leave a text, where what follows depends on it: ordinary texts have one state behind
+        them, special ones their own."""
+        cdef int behind, frame, after, parent, record, target, exit_
+        cdef bint native
+        if mask.groups is None:
+            self.masks.group(mask, q, node)
+        for frame in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after, record = self.stacks.frames.at[frame], self.stacks.frames.at[frame + 1]
+            parent = self.stacks.frames.at[frame + 2]
+            if record < 0:
+                continue
+            native = self.machines.at[after >> 1].kind == OTHER
+            behind = DEAD if native else self.generic_state(after, parent)
+            specials = self.special_exits(mask, q, after, record, behind == DEAD and not native)
+            self.apart.size = 0
+            for exit_ in specials:
+                ints_add(&self.apart, exit_)
+            if native:
+                self.leave_key(mask, after, parent, &self.apart)
+            elif behind != DEAD:
+                self.leave_all(mask, behind, &self.apart)
+            for exit_, text in specials.items():
+                target = self.after_text(after, text, parent)
+                if target != DEAD:
+                    self.walk.below(&self.draft, target, exit_)
+            for token in mask.twice_keys if native else mask.twice:
+                ints_add(&self.draft.todo.doubtful, token)
+            self.doubt(mask, self.dispatches.tells_from(after), self.dispatches.told_by(after))
+        return 0
+
+    cdef int leave_key(self, IndependentMask mask, int after, int parent, const Ints* apart) except -1:
+        """As `leave_all` behind an ordinary key of a native object: all that lies before the end of its value is
+        known."""
+        cdef IndependentMask key = mask if mask.base is None else mask.base, behind
+        cdef const Node* nodes = self.trie.nodes
+        cdef int at, i, j, first, node, ended = UNKNOWN
+        cdef bint whole = mask.base is None and not apart.size
+        behind = self.masks.behind_key(key, self.objects.lonely_entry(after), self.objects.shared_name(after))
+        if whole:
+            draft_words(&self.draft, &behind.words)
+        for at in range(mask.exits.size):
+            i = at if mask.base is None else mask.base_exits.at[at]
+            if is_apart(apart, mask.exits.at[at]):
+                continue
+            first = behind.token_starts.at[i]
+            if not whole:
+                draft_tokens(&self.draft, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
+            for j in range(behind.exit_starts.at[i], behind.exit_starts.at[i + 1]):
+                node = behind.exits.at[j]
+                if ended == UNKNOWN:
+                    ended = self.automaton.enter(self.objects.position_behind(after), parent, 0)
+                self.walk.walk(&self.draft, ended, node + 1, nodes[node].end, nodes[node].depth)
+        return 0
+
+    cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1:
+        """Doubt the tokens that read `tells_from` bytes or more behind the text, with one of `told_by` among them; see
+        `machine.Dispatch`."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, j, at, stop, depth, told
+        cdef bint any_byte = not told_by
+        cdef const unsigned char[:] telling = told_by
+        if not 0 <= tells_from <= self.trie.longest:
+            return 0
+        for i in range(mask.exits.size):
+            at, stop = mask.exits.at[i] + 1, nodes[mask.exits.at[i]].end
+            depth, told = nodes[at - 1].depth + tells_from, stop if any_byte else at
+            while at < stop:
+                if at >= told:  # no node around this one has such a byte
+                    for j in range(telling.shape[0]):
+                        if nodes[at].byte == telling[j]:
+                            told = nodes[at].end
+                if at < told and nodes[at].depth >= depth:
+                    for j in range(nodes[at].first, nodes[at + 1].first):
+                        ints_add(&self.draft.todo.doubtful, self.trie.ids[j])
+                at += 1
+        return 0
+
+    cdef dict special_exits(self, IndependentMask mask, int q, int after, int record, bint everything):
+        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are
+        refused."""
+        cdef dict groups = mask.groups
+        if not groups:
+            return {}
+        work(self.meter, GROUPED * len(groups))
+        closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
+        so_far = self.begun(record, closing) if record >= 8 else ""
+        special = None if everything else self.dispatches.special_texts(after, so_far, len(groups))
+        if special is not None:
+            ends = [(text[len(so_far):], text) for text in special]
+        else:
+            ends = [(end, so_far + end) for end in groups
+                    if everything or self.dispatches.is_special(after, so_far + end)]
+        return {node: text for end, text in ends for node in groups.get(end, ())}
+
+    cdef object begun(self, int record, int closing):
+        """Return the text of a record that is still inside its text."""
+        found = self.begun_texts.get(record)
+        if found is None:
+            ask(self.meter)
+            found = self.begun_texts[record] = self.stacks.recorded(record, bytes((closing,)))
+        return found
+
+    cdef int generic_state(self, int after, int parent) except -1:
+        """Return the state behind an ordinary text, DEAD where it is refused."""
+        cdef int known = map_get(&self.generic, after, parent)
+        if known < 0:
+            known = self.after_text(after, None, parent)
+            map_put(&self.generic, after, parent, known)
+        return known
+
+    cdef int after_text(self, int after, object text, int parent) except -1:
+        """Return the state behind a recorded text, DEAD where it is refused."""
+        cdef int following = self.dispatches.following(after, text)
+        return self.automaton.enter(following, parent, 0) if following >= 0 else DEAD
+
+
+cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:
+    """Say whether an exit is among the few that are apart."""
+    cdef int i
+    for i in range(apart.size):
+        if apart.at[i] == node:
+            return True
+    return False

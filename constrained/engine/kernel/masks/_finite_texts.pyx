@@ -1,0 +1,164 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Masks of finite sets of texts (the names of an object, an enum): the trie of tokens against the sorted texts.
+
+PERF: a trie node costs two binary searches instead of a language, a position, a state and a row.  Only where a text
+ends, or a character is not written as itself in ASCII, is there a state, and steps from it.
+
+Owns: the ranges of texts on the way to the node at hand.  Borrows: the languages, in which the texts stand sorted;
+positions, trie, automaton; walks, for what lies behind a text; context-independent masks, for names where any text can
+stand; the meter of work.  The draft it is handed.
+Invariant: the texts [lows[d], highs[d]) are those that agree with the first d bytes of the node at hand.
+Plain twin: `machine.LiteralSet` with `twin.text.TextAt`, one text position after another.
+"""
+from cython cimport final
+from libc.stdint cimport int32_t, uint8_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memset
+from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._meter cimport Meter, work
+from constrained.engine.kernel._trie cimport Node, Trie
+from constrained.engine.kernel.automaton._automaton cimport Automaton
+from constrained.engine.kernel.masks._building cimport IndependentMask
+from constrained.engine.kernel.masks._draft cimport Draft, draft_node
+from constrained.engine.kernel.masks._independent cimport IndependentMasks
+from constrained.engine.kernel.masks._walk cimport Walk
+from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
+from constrained.engine.kernel.texts._positions cimport Position, Positions
+
+from bisect import bisect_left
+
+cdef enum:
+    SEARCHED = 8        # ticks of a trie node that is looked for among texts
+    GROUPED = 32        # and of a group of exits
+
+
+@final
+cdef class FiniteTexts:
+    """Adds finite sets of texts to drafts."""
+
+    def __cinit__(self, Walk walk, IndependentMasks masks):
+        self.walk, self.masks, self.meter, self.trie = walk, masks, walk.meter, walk.trie
+        self.automaton, self.positions, self.languages = walk.automaton, walk.positions, walk.languages
+        self.marks = <int32_t*>cleared(256, 4)
+        self.lows = <int32_t*>allotted(2 * (<size_t>self.trie.longest + 2), 4)
+        self.highs = self.lows + self.trie.longest + 2
+
+    def __dealloc__(self):
+        free(self.marks)
+        free(self.lows)
+
+    cdef int drop(self) noexcept:
+        """Leave nothing half done behind, where an operation ended by an exception."""
+        memset(self.marks, 0, 4 * 256)
+        return 0
+
+    cdef int add(self, Draft* draft, int q, int stack, int node) except -1:
+        """Add the mask of a text of a finite set, whole or below a trie node."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, at, count
+        cdef uint8_t possible[256]
+        if node >= 0:
+            return self.walk_texts(draft, q, stack, node + 1, nodes[node].end, nodes[node].depth)
+        count = self.first_bytes(q, possible)
+        for i in range(count):
+            at = self.trie.roots[possible[i]]
+            self.walk_texts(draft, q, stack, at, nodes[at].end, 0)
+        return 0
+
+    cdef int first_bytes(self, int q, uint8_t* possible) except -1:
+        """List the bytes that may come next and that tokens begin with; return how many."""
+        cdef int block, byte, count = 0
+        self.positions.mark(q >> 1, self.marks)
+        for block in range(0, 256, 16):
+            if not memcmp(self.marks + block, self.automaton.dead_block, 64):
+                continue
+            for byte in range(block, block + 16):
+                if self.marks[byte] and self.trie.roots[byte] >= 0:
+                    possible[count] = byte
+                    count += 1
+            memset(self.marks + block, 0, 64)
+        return count
+
+    cdef int walk_texts(self, Draft* draft, int q, int stack, int at, int stop, int base) except -1:
+        """Add the tokens of trie nodes [at, stop); `base` = depth of what lies above them."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef Position p = self.positions.at[q >> 1]
+        cdef LanguageAt start = self.languages.at[p.language]
+        cdef int closing = self.positions.spellings[p.spelling].closing, raw = self.positions.spellings[p.spelling].raw
+        cdef int depth, byte, low, high, behind, visited = 0
+        self.lows[0], self.highs[0] = start.low, start.high
+        while at < stop:
+            visited += SEARCHED
+            depth, byte = nodes[at].depth - base, nodes[at].byte
+            low, high = self.lows[depth - 1], self.highs[depth - 1]
+            if byte == closing or byte == 0x5C or byte >= 0x80:
+                if self.may_leave(&start, byte == closing, byte == 0x5C, low, high, start.depth + depth - 1):
+                    behind = self.state_of(p.spelling, &start, low, high, start.depth + depth - 1, stack)
+                    self.walk.walk(draft, behind, at, nodes[at].end, base + depth - 1)
+                at = nodes[at].end
+                continue
+            if (self.positions.in_table(raw, byte)
+                    and self.languages.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high)):
+                draft_node(draft, nodes, ids, at)
+                self.lows[depth], self.highs[depth] = low, high
+                at += 1
+            else:
+                at = nodes[at].end
+        self.meter.ticks += visited
+        return 0
+
+    cdef bint may_leave(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept:
+        """Say whether the texts [low, high) may go on with their end, an escape, or else a character beyond ASCII."""
+        if closes:
+            return self.languages.ends(start, depth, low)
+        return escapes or self.languages.narrow(start, depth, 0x80, 0x10FFFF, &low, &high)
+
+    cdef int state_of(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1:
+        """Return the state in which the texts [low, high) of a set are left, which agree on `depth` characters."""
+        cdef int language = self.languages.literals(start.texts, start.excluded, low, high, depth)
+        return self.automaton.enter(2 * self.positions.body(spelling, language) + 1, stack, 0)
+
+    # -- names where any text can stand --------------------------------------------------------------------------------
+
+    cdef int add_names(self, Draft* draft, int cover, int q, int stack, int node) except -1:
+        """Add the tokens that complete a text of a finite set where any text can stand, at position `cover`: all others
+        are drafted for that one.
+
+        PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can
+        be completed.
+        """
+        cdef IndependentMask mask = self.masks.part(cover, node) if node >= 0 else self.masks.whole(cover)
+        cdef LanguageAt start = self.languages.at[self.positions.at[q >> 1].language]
+        cdef const int32_t* offered = self.languages.excluded[start.excluded]   # for each index the next one that is
+        cdef int i
+        cdef tuple texts = self.languages.set_objects[start.texts]
+        cdef dict groups
+        if mask.groups is None:
+            self.masks.group(mask, cover, node)
+        groups = mask.groups
+        work(self.meter, GROUPED * min(len(groups), start.high - start.low))
+        if start.high - start.low <= len(groups):
+            i = offered[start.low]
+            while i < start.high:
+                self.leave_name(draft, groups.get(texts[i][start.depth:]), &start, i, q, stack)
+                i = offered[i + 1]
+            return 0
+        so_far = texts[start.low][:start.depth]
+        for end, exits in groups.items():
+            text = so_far + end
+            i = bisect_left(texts, text, start.low, start.high)
+            if i < start.high and offered[i] == i and texts[i] == text:
+                self.leave_name(draft, exits, &start, i, q, stack)
+        return 0
+
+    cdef int leave_name(self, Draft* draft, list exits, LanguageAt* start, int i, int q, int stack) except -1:
+        """Add the tokens that complete the i-th text of a set at some exits, if any, and go on behind it."""
+        cdef int exit_, behind, spelling = self.positions.at[q >> 1].spelling
+        if exits is None:
+            return 0
+        behind = self.state_of(spelling, start, i, i + 1, self.languages.length(start.texts, i), stack)
+        behind = self.automaton.next_state(behind, self.positions.spellings[spelling].closing)
+        for exit_ in exits:
+            self.walk.below(draft, behind, exit_)
+        return 0

@@ -1,0 +1,370 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Context-independent masks: what tokens do inside a text, whatever stands around it.
+
+Such a mask depends only on the vocabulary and on the language at a position, so it is kept with the vocabulary and
+shared by all grammars, requests and stacks.  Counted texts (`C{2,20}`) share the mask of the uncounted one: a token
+that begins too many characters falls out.
+
+    inside a string:  ab  stays;  a": 1  leaves at the trie node of  a"  and what follows decides about  : 1
+
+Owns: which mask belongs to which position of this kernel.  Borrows: the vocabulary's store, in which the masks are;
+what builds them; the automaton, positions and languages; the trie; the meter of work.
+Invariants: a mask in the store is never changed, but that what it is asked for (`inside`, `groups`) is added to it; a
+key of the store says all that the mask depends on.
+Plain twin: none of their own: masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
+Source: the idea is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
+"""
+from cython cimport final
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+from constrained.engine.memory._memory cimport allotted, cleared
+from constrained.engine.memory._meter cimport Meter, ask, work
+from constrained.engine.kernel._tables cimport Ints, Map, ints_add, map_free, map_get, map_put
+from constrained.engine.kernel._trie cimport Node, Trie, clear_tokens, set_tokens
+from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
+from constrained.engine.kernel.automaton._closure cimport EXITS
+from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
+from constrained.engine.kernel.masks._building cimport Builder, IndependentMask
+from constrained.engine.kernel.masks._draft cimport BLOCK
+from constrained.engine.kernel.texts._languages cimport Languages
+from constrained.engine.kernel.texts._positions cimport BODY, Positions
+
+from constrained.engine.twin.spelling import decode
+from constrained.regex.guarded import endless
+
+
+@final
+cdef class IndependentMasks:
+    """The context-independent masks that a kernel uses."""
+
+    def __cinit__(self, Builder builder, store):
+        self.builder, self.store = builder, store
+        self.meter, self.trie, self.automaton = builder.meter, builder.trie, builder.automaton
+        self.positions, self.languages = builder.positions, builder.languages
+        self.known, self.parts, self.behind_keys = {}, [], []
+
+    def __dealloc__(self):
+        map_free(&self.part_ids)
+        map_free(&self.behind_ids)
+
+    cdef int clear(self) except -1:
+        """Forget which mask belongs to which position; the vocabulary keeps them."""
+        map_free(&self.part_ids)
+        map_free(&self.behind_ids)
+        self.known, self.parts, self.behind_keys = {}, [], []
+        return 0
+
+    cdef IndependentMask empty(self):
+        """Return a mask without tokens."""
+        cdef IndependentMask made = IndependentMask()
+        made.bits = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+        return made
+
+    cdef IndependentMask kept(self, tuple key, IndependentMask mask):
+        """Keep a mask with the vocabulary."""
+        self.store.put(key, mask, mask.size)
+        return mask
+
+    cdef object language(self, int q):
+        return self.languages.objects[self.positions.at[q >> 1].language]
+
+    cdef object spelling(self, int q):
+        return self.positions.spelling_objects[self.positions.at[q >> 1].spelling]
+
+    # -- whole texts, and their parts ----------------------------------------------------------------------------------
+
+    cdef IndependentMask whole(self, int q):
+        """Return what tokens do inside the text at position q."""
+        cdef IndependentMask found
+        known = self.known.get(q)
+        if known is not None:
+            return known
+        ask(self.meter)
+        found = self.make_whole(q)
+        self.known[q] = found
+        return found
+
+    cdef IndependentMask make_whole(self, int q):
+        """Return that of the vocabulary, or make it."""
+        spelling, place = self.spelling(q), self.positions.at[q >> 1].place
+        cdef bint simple = place == BODY and spelling.closing >= 0 and not spelling.octal
+        language = self.language(q)
+        counted = getattr(language, "counted", None) if simple else None
+        if counted is not None:
+            return self.counted(q, spelling, counted)
+        key = (spelling, place, language.mask_key(self.trie.longest))
+        found = self.store.get(key)
+        if found is not None:
+            return found
+        if simple and getattr(language, "lasting", None) is not None:
+            return self.kept(key, self.lasting(q, spelling))
+        return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
+
+    cdef int walked(self, int q, object language, object key) except -1:
+        """Return the position to walk from for q's mask: that of its key, where the key is a language as well.
+
+        They agree as far as a token reaches, and positions that differ in counts only lead to the same few states from
+        there.
+        """
+        if self.positions.at[q >> 1].place != BODY or key is language or type(key) is not type(language):
+            return q
+        return 2 * self.positions.body(self.positions.at[q >> 1].spelling, self.languages.number(key)) + 1
+
+    cdef IndependentMask part(self, int q, int node):
+        """Return the mask below a trie node."""
+        cdef IndependentMask found
+        cdef int known = map_get(&self.part_ids, q, node)
+        if known >= 0:
+            return self.parts[known]
+        ask(self.meter)
+        language = self.language(q)
+        key = (self.spelling(q), self.positions.at[q >> 1].place, language.mask_key(self.trie.longest), node)
+        found = self.store.get(key)
+        if found is None:
+            found = self.kept(key, self.builder.build(self.walked(q, language, key[2]), node, False))
+        self.parts.append(found)
+        map_put(&self.part_ids, q, node, len(self.parts) - 1)
+        return found
+
+    # -- masks made from others ----------------------------------------------------------------------------------------
+
+    cdef IndependentMask lasting(self, int q, object spelling):
+        """Return the mask of a language that forbids no character of a class, such as "any text with a date in it".
+
+        All tokens that stay inside a text over the class stay inside this one; only where it may end is looked up, on
+        the ways to the ends of those texts.
+        PERF: a tenth of the walk of all 128,000 tokens.
+        """
+        cdef IndependentMask base = self.counted(q, spelling, (self.language(q).lasting, 0, None)), made = self.empty()
+        cdef int32_t* path
+        made.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
+        memcpy(made.bits, self.inside(base), 4 * self.trie.words)
+        made.base = base
+        work(self.meter, self.trie.words + 16 * base.ways.size)
+        path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+        try:
+            self.find_exits(made, q, path)
+        finally:
+            free(path)
+        made.weigh(self.builder.counter, self.trie.words)
+        return made
+
+    cdef int find_exits(self, IndependentMask made, int q, int32_t* path) except -1:
+        """Note which exits of its base a mask has."""
+        cdef IndependentMask base = made.base
+        cdef Automaton automaton = self.automaton
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, node, depth, ended = 0
+        path[0] = automaton.enter(q, OUTSIDE, 0)
+        for i in range(base.ways.size):
+            node = base.ways.at[i]
+            depth = nodes[node].depth
+            path[depth] = automaton.next_state(path[depth - 1], nodes[node].byte)
+            if ended < base.exits.size and base.exits.at[ended] == node:
+                if automaton.states[path[depth]].flags & EXITS:
+                    memcpy(made.next_bytes + 4 * made.exits.size, base.next_bytes + 4 * ended, 32)
+                    ints_add(&made.exits, node)
+                    ints_add(&made.base_exits, ended)
+                    set_tokens(nodes, self.trie.ids, node, made.bits)
+                ended += 1
+        return 0
+
+    cdef IndependentMask counted(self, int q, object spelling, object counted):
+        """Return the mask of C{low,high} from that of C*: tokens with too many characters fall out, exits outside the
+        bounds too."""
+        cdef IndependentMask base
+        characters, low, high = counted
+        key = (spelling, "counted", characters)
+        base = self.store.get(key)
+        if base is None:
+            body = self.positions.body(self.positions.spelling(spelling), self.languages.number(endless(characters)))
+            base = self.kept(key, self.builder.build(2 * body + 1, -1, True))
+        cdef int least = min(low, base.most + 1), most = base.most if high is None else min(high, base.most)
+        if least == 0 and most == base.most:
+            return base
+        key = (spelling, "counted", characters, least, most)
+        found = self.store.get(key)
+        return found if found is not None else self.kept(key, self.limited(base, least, most))
+
+    cdef IndependentMask limited(self, IndependentMask base, int least, int most):
+        """Return the mask of least to most characters from that of any number."""
+        cdef IndependentMask level = self.empty(), within = self.within(most)
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, token
+        work(self.meter, self.trie.words + base.counted.size + 2 * base.exits.size)
+        for i in range(self.trie.words):
+            level.bits[i] = base.bits[i] & within.bits[i]
+        for i in range(0, base.counted.size, 2):
+            token = base.counted.at[i]
+            if base.counted.at[i + 1] <= most:
+                level.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+            else:
+                level.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+        for i in range(base.exits.size):
+            if least <= base.exit_counts.at[i] <= most:
+                ints_add(&level.exits, base.exits.at[i])
+                set_tokens(nodes, self.trie.ids, base.exits.at[i], level.bits)
+            else:
+                clear_tokens(nodes, self.trie.ids, base.exits.at[i], level.bits)
+        self.builder.note_words(level)
+        self.builder.note_bytes(level)
+        level.weigh(self.builder.counter, self.trie.words)
+        return level
+
+    cdef IndependentMask within(self, int most):
+        """Return the tokens of no more than `most` characters; bits of ids without a text mean nothing."""
+        cdef IndependentMask found
+        cdef int i, token, count, short
+        key = ("within", most)
+        known = self.store.get(key)
+        if known is not None:
+            return known
+        found = self.empty()
+        work(self.meter, self.trie.words)
+        count, short = self.trie.nodes[self.trie.count].first, self.trie.with_at_most[min(most, self.trie.longest)]
+        if 2 * short < count:
+            for i in range(short):
+                token = self.trie.fewest_first[i]
+                found.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+        else:
+            memset(found.bits, 0xFF, 4 * self.trie.words)
+            for i in range(short, count):
+                token = self.trie.fewest_first[i]
+                found.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+        found.weigh(self.builder.counter, self.trie.words)
+        return self.kept(key, found)
+
+    # -- behind keys ---------------------------------------------------------------------------------------------------
+
+    cdef IndependentMask behind_key(self, IndependentMask key, int entry, object name):
+        """Return what tokens do that leave a key and go on with its colon and value: the same for all sets of written
+        keys.
+
+        With a name for colon and value it is the same for all grammars as well and kept with the vocabulary.
+        Per exit of the key: the tokens that end before the value does, and the nodes where the value ends.
+        """
+        cdef IndependentMask made
+        cdef int i, visited = 0, at_hand = map_get(&self.behind_ids, <size_t><void*>key, entry)
+        cdef int32_t* path
+        if at_hand >= 0:
+            return self.behind_keys[at_hand][1]
+        known = self.store.get((id(key), name)) if name is not None else None
+        if known is not None:
+            return self.keep_behind(known, entry)
+        made = IndependentMask()
+        path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+        try:
+            path[0] = self.automaton.enter(entry, OUTSIDE, 0)
+            for i in range(key.exits.size):
+                ints_add(&made.token_starts, made.tokens.size)
+                ints_add(&made.exit_starts, made.exits.size)
+                visited += self.walk_behind(made, key.exits.at[i], path)
+        finally:
+            free(path)
+        work(self.meter, visited + self.trie.words)
+        ints_add(&made.token_starts, made.tokens.size)
+        ints_add(&made.exit_starts, made.exits.size)
+        self.list_words(made)
+        made.weigh(self.builder.counter, self.trie.words)
+        if name is not None:
+            self.store.put((id(key), name), (key, made), made.size)
+        return self.keep_behind((key, made), entry)
+
+    cdef int walk_behind(self, IndependentMask made, int exit_, int32_t* path) except -1:
+        """Note the tokens below an exit that lead from path[0] to a live state, and where the value ends; return how
+        many nodes were visited."""
+        cdef Automaton automaton = self.automaton
+        cdef const Node* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef int at = exit_ + 1, base = nodes[exit_].depth, j, depth, after, visited = 0
+        for j in range(nodes[exit_].first, nodes[exit_ + 1].first):
+            ints_add(&made.tokens, ids[j])
+        while at < nodes[exit_].end:
+            visited += 1
+            depth = nodes[at].depth - base
+            after = automaton.next_state(path[depth - 1], nodes[at].byte)
+            if after == DEAD:
+                at = nodes[at].end
+                continue
+            path[depth] = after
+            for j in range(nodes[at].first, nodes[at + 1].first):
+                ints_add(&made.tokens, ids[j])
+            if automaton.states[after].flags & EXITS and nodes[at].end > at + 1:
+                ints_add(&made.exits, at)
+            at += 1
+        return visited
+
+    cdef IndependentMask keep_behind(self, tuple pair, int entry):
+        self.behind_keys.append(pair)
+        map_put(&self.behind_ids, <size_t><void*>pair[0], entry, len(self.behind_keys) - 1)
+        return pair[1]
+
+    cdef int list_words(self, IndependentMask made) except -1:
+        """List the tokens of a part as pairs (word, its bits)."""
+        cdef int i, word
+        cdef uint32_t* bits = <uint32_t*>cleared(self.trie.words, 4)
+        for i in range(made.tokens.size):
+            bits[made.tokens.at[i] >> 5] |= <uint32_t>1 << (made.tokens.at[i] & 31)
+        try:
+            for word in range(self.trie.words):
+                if bits[word]:
+                    ints_add(&made.words, word)
+                    ints_add(&made.words, <int32_t>bits[word])
+        finally:
+            free(bits)
+        return 0
+
+    # -- what is added to a mask when it is asked for ------------------------------------------------------------------
+
+    cdef uint32_t* inside(self, IndependentMask mask) except NULL:
+        """Return the tokens that stay inside, without those that end where they leave."""
+        cdef int i
+        if mask.inside == NULL:
+            mask.inside = <uint32_t*>cleared(self.trie.words + BLOCK, 4)
+            memcpy(mask.inside, mask.bits, 4 * self.trie.words)
+            for i in range(mask.exits.size):
+                clear_tokens(self.trie.nodes, self.trie.ids, mask.exits.at[i], mask.inside)
+            mask.weigh(self.builder.counter, self.trie.words)
+        return mask.inside
+
+    cdef int group(self, IndependentMask mask, int q, int node) except -1:
+        """Sort the exits by the text before them, and find the tokens that may complete a second text."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, at, exit_, base = nodes[node].depth if node >= 0 else 0
+        if mask.base is not None:
+            return self.inherit_groups(mask, q)
+        groups, doubles, double_keys = {}, [], []
+        spelling, tokens = self.spelling(q), self.trie.texts
+        work(self.meter, 256 * mask.exits.size)
+        for i in range(mask.exits.size):
+            exit_ = mask.exits.at[i]
+            below = [self.trie.ids[at] for at in range(nodes[exit_].first, nodes[nodes[exit_].end].first)]
+            text = decode(spelling.surface, spelling.opening + tokens[below[0]][base:nodes[exit_].depth])
+            groups.setdefault(text, []).append(exit_)
+            twice = [token for token in below if quotes(tokens[token]) > 2]
+            doubles += twice
+            double_keys += [token for token in twice if quotes(tokens[token].partition(b":")[2].partition(b",")[2]) > 1]
+        mask.twice, mask.twice_keys = doubles, double_keys
+        mask.groups = groups            # last: whoever finds it finds all three
+        mask.weigh(self.builder.counter, self.trie.words)
+        return 0
+
+    cdef int inherit_groups(self, IndependentMask mask, int q) except -1:
+        """Give a mask the groups of its base, as far as it has the same exits."""
+        cdef IndependentMask base = mask.base
+        cdef int i
+        if base.groups is None:
+            self.group(base, q, -1)
+        groups = base.groups
+        mask.twice, mask.twice_keys = base.twice, base.twice_keys
+        if mask.exits.size < base.exits.size:
+            left = {mask.exits.at[i] for i in range(mask.exits.size)}
+            kept = {text: [exit for exit in exits if exit in left] for text, exits in groups.items()}
+            groups = {text: exits for text, exits in kept.items() if exits}
+        mask.groups = groups            # last: whoever finds it finds all three
+        return 0
+
+
+cdef int quotes(bytes text):
+    return text.count(b'"') + text.count(b"'")

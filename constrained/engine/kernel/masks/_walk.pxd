@@ -1,0 +1,37 @@
+# cython: language_level=3
+from cython cimport final
+from libc.stdint cimport int32_t
+from constrained.engine.memory._meter cimport Meter
+from constrained.engine.kernel._tables cimport Ints
+from constrained.engine.kernel._trie cimport Trie
+from constrained.engine.kernel.automaton._automaton cimport Automaton
+from constrained.engine.kernel.automaton._machines cimport Machines
+from constrained.engine.kernel.automaton._stacks cimport Stacks
+from constrained.engine.kernel.masks._draft cimport Draft
+from constrained.engine.kernel.texts._languages cimport Languages
+from constrained.engine.kernel.texts._positions cimport Positions
+
+
+@final
+cdef class Walk:
+    cdef Meter meter                # borrowed, as the next six
+    cdef Trie trie
+    cdef Automaton automaton
+    cdef Machines machines
+    cdef Stacks stacks
+    cdef Positions positions
+    cdef Languages languages
+    cdef int any_text               # the language of all texts
+    cdef int32_t* path              # (longest + 2,) the states on the way to the node at hand
+    cdef Ints light                 # configurations of a state without its texts
+
+    cdef int walk(self, Draft* draft, int state, int at, int stop, int base) except -1
+    cdef int walk_all(self, Draft* draft, int state) except -1
+    cdef int below(self, Draft* draft, int state, int node) except -1
+    cdef int split(self, int state) except -1
+    cdef int put_off(self, Draft* draft, int state, int node) except -1
+    # internals
+    cdef bint is_heavy(self, int q, int stack) except -1
+    cdef bint refuses(self, int stack) noexcept
+    cdef int covering(self, int state) except -2
+    cdef bint is_covered(self, int q, int cover) noexcept

@@ -1,0 +1,193 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Walks of the token trie along automaton states: which tokens lead from a state to a live one.
+
+Where a walk enters a text it stops: the rest is a part of the text's context-independent mask.  So it only notes in the
+draft's worklist what is still to be added, by kind:
+
+    texts ── a text, whole or from a trie node on: `_composer`, and `_finite_texts` for a finite set
+    names ── a text of a finite set where any text can stand: `_finite_texts`
+
+Owns: the path of the walk at hand.  Borrows: the trie; the automaton, which it adds states to; machines, stacks,
+positions and languages, to tell texts from the rest; the meter of work.  The draft it is handed.
+Invariants: after `walk` and all that it has put off, the draft has every token of the nodes [at, stop) that leads to a
+live state, and no other; the `light` state of a state has its configurations but for those that are put off.
+Plain twin: `twin.automaton.PlainKernel._walk`, which puts nothing off.
+"""
+from cython cimport final
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free
+from constrained.engine.memory._memory cimport allotted
+from constrained.engine.memory._meter cimport Meter, SLICE
+from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
+from constrained.engine.kernel._trie cimport Node, Trie
+from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, State, UNKNOWN, successor
+from constrained.engine.kernel.automaton._machines cimport Machines, REFUSES
+from constrained.engine.kernel.automaton._stacks cimport OUTSIDE, Stacks
+from constrained.engine.kernel.masks._draft cimport Draft, draft_node
+from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
+from constrained.engine.kernel.texts._positions cimport BODY, ESCAPE, Position, Positions
+
+from constrained.regex import ANY_TEXT
+
+cdef enum:
+    SMALL = 3           # trie nodes: below this a part costs more than the walk
+
+
+@final
+cdef class Walk:
+    """Walks of the trie, one at a time."""
+
+    def __cinit__(self, Automaton automaton):
+        self.automaton, self.meter, self.trie = automaton, automaton.meter, automaton.trie
+        self.machines, self.stacks, self.positions = automaton.machines, automaton.stacks, automaton.positions
+        self.languages = automaton.positions.languages
+        self.any_text = self.languages.number(ANY_TEXT)
+        self.path = <int32_t*>allotted(<size_t>self.trie.longest + 2, 4)
+
+    def __dealloc__(self):
+        free(self.path)
+        ints_free(&self.light)
+
+    cdef int walk(self, Draft* draft, int state, int at, int stop, int base) except -1:
+        """Draft the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies
+        above them.
+
+        Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what
+        was put off.
+        """
+        cdef Automaton automaton = self.automaton
+        cdef const Node* nodes = self.trie.nodes
+        cdef const int32_t* ids = self.trie.ids
+        cdef int32_t* path = self.path
+        cdef Row* row
+        cdef int depth, after, light, visited = 0
+        path[0] = state
+        while at < stop:
+            visited += 1
+            depth = nodes[at].depth - base
+            row = automaton.states[path[depth - 1]].row
+            if row == NULL:
+                row = automaton.row(path[depth - 1])
+            after = successor(row, nodes[at].byte)
+            if after == UNKNOWN:
+                after = automaton.step(path[depth - 1], nodes[at].byte)
+            if after == DEAD:
+                at = nodes[at].end
+                continue
+            draft_node(draft, nodes, ids, at)
+            if nodes[at].end - at > SMALL:
+                light = automaton.states[after].light
+                if light == UNKNOWN:
+                    light = self.split(after)
+                if light != after:
+                    self.put_off(draft, after, at)
+                    if light == DEAD:
+                        at = nodes[at].end
+                        continue
+                    after = light
+            path[depth] = after
+            at += 1
+        self.meter.ticks += visited
+        return 0 if self.meter.ticks < SLICE else self.meter.flush()
+
+    cdef int walk_all(self, Draft* draft, int state) except -1:
+        """Walk the whole trie, but only below the bytes that the state reads."""
+        cdef Row* row = self.automaton.row(state)
+        cdef int block, byte, at
+        for block in range(16):
+            if row.block[block] == self.automaton.dead_block:
+                continue
+            for byte in range(16 * block, 16 * block + 16):
+                at = self.trie.roots[byte]
+                if at >= 0 and successor(row, byte) != DEAD:
+                    self.walk(draft, state, at, self.trie.nodes[at].end, 0)
+        return 0
+
+    cdef int below(self, Draft* draft, int state, int node) except -1:
+        """Draft the tokens that end at a trie node, and those below it that lead from `state` there to a live one."""
+        draft_node(draft, self.trie.nodes, self.trie.ids, node)
+        return self.walk(draft, state, node + 1, self.trie.nodes[node].end, self.trie.nodes[node].depth)
+
+    # -- texts, which are put off --------------------------------------------------------------------------------------
+
+    cdef int split(self, int state) except -1:
+        """Return the state without its text configurations (DEAD if nothing is left), kept as its `light`."""
+        cdef Automaton automaton = self.automaton
+        cdef int i, q, stack, light, first = automaton.states[state].first
+        cdef int last = first + automaton.states[state].count
+        self.light.size = 0
+        for i in range(first, last, 2):
+            q, stack = automaton.configurations.at[i], automaton.configurations.at[i + 1]
+            if not self.is_heavy(q, stack):
+                ints_add(&self.light, q)
+                ints_add(&self.light, stack)
+        light = state if self.light.size == last - first else automaton.intern(&self.light, 0)
+        automaton.states[state].light = light
+        return light
+
+    cdef int put_off(self, Draft* draft, int state, int node) except -1:
+        """Note the text configurations of a state for later, at a trie node or at the start (-1)."""
+        cdef State at = self.automaton.states[state]
+        cdef int i, q, stack, cover = self.covering(state)
+        for i in range(at.first, at.first + at.count, 2):
+            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
+            if not self.is_heavy(q, stack):
+                continue
+            if cover >= 0 and self.is_covered(q, cover):
+                ints_add(&draft.todo.names, cover)
+                ints_add(&draft.todo.names, q)
+                ints_add(&draft.todo.names, stack)
+                ints_add(&draft.todo.names, node)
+            else:
+                ints_add(&draft.todo.texts, q)
+                ints_add(&draft.todo.texts, stack)
+                ints_add(&draft.todo.texts, node)
+        return 0
+
+    cdef int covering(self, int state) except -2:
+        """Return a configuration's position in any text that is recorded, such as a key without a name; -1 if there is
+        none."""
+        cdef State at = self.automaton.states[state]
+        cdef Position* p
+        cdef int i, q, stack
+        for i in range(at.first, at.first + at.count, 2):
+            q, stack = self.automaton.configurations.at[i], self.automaton.configurations.at[i + 1]
+            if not q & 1 or stack == OUTSIDE:
+                continue
+            p = &self.positions.at[q >> 1]
+            if (p.language == self.any_text and p.place == BODY and self.positions.spellings[p.spelling].closing >= 0
+                    and self.stacks.records(stack)):
+                return q
+        return -1
+
+    cdef bint is_covered(self, int q, int cover) noexcept:
+        """Say whether all that stays inside the text at q, of a finite set, stays inside the text that covers it."""
+        cdef Position* p = &self.positions.at[q >> 1]
+        return (self.languages.at[p.language].texts >= 0 and p.place == BODY
+                and p.spelling == self.positions.at[cover >> 1].spelling)
+
+    cdef bint is_heavy(self, int q, int stack) except -1:
+        """Say whether a configuration gets its mask in another way than by steps: between the characters of a text."""
+        cdef Position* p
+        cdef LanguageAt* language
+        cdef int closing
+        if not q & 1 or stack == OUTSIDE:
+            return False
+        p = &self.positions.at[q >> 1]
+        language, closing = &self.languages.at[p.language], self.positions.spellings[p.spelling].closing
+        if language.texts >= 0:
+            return p.place == BODY and closing >= 0 and not self.stacks.records(stack)
+        if language.labelled:
+            return False
+        if self.stacks.records(stack):
+            return p.place == BODY and (closing >= 0 or not self.refuses(stack))
+        return p.place == BODY or p.place == ESCAPE
+
+    cdef bint refuses(self, int stack) noexcept:
+        """Say whether what follows the text above a stack may refuse it."""
+        cdef const int32_t* frames = self.stacks.frames.at
+        cdef int i
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            if frames[i + 1] >= 0 and self.machines.at[frames[i] >> 1].flags & REFUSES:
+                return True
+        return False
