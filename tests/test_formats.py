@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from constrained import ChatFormat, ConstrainedError, LimitExceeded, Rejected, Vocabulary, compile
 from constrained.formats import Message, ToolCall
-from constrained.formats.binding.arguments import is_plain
 from constrained.formats.binding.request import read_options
 from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.read.strict import deviation
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Embedded, Literal, Ref
 from constrained.schema import embed
+from constrained.schema.satisfiability.plain import is_plain
 
 CORPUS = Path(__file__).with_name("corpus")
 FOLDER = CORPUS / "formats"

@@ -2,8 +2,8 @@
 
 To compile a schema takes a fraction of a millisecond, mostly to find out that it allows some value and can be compiled
 exactly.  For 500 tools of which one is called, that is most of the time before the first token.  Nearly all schemas of
-tools use a handful of keywords for which both are plain to see (`is_plain`); they wait until their state is asked for.
-All others are compiled at once, so that whatever is wrong with a tool is reported when it is bound.
+tools use a handful of keywords for which both are plain to see (`satisfiability.plain`); they wait until their state is
+asked for.  All others are compiled at once, so that whatever is wrong with a tool is reported when it is bound.
 
 Tested: no plain schema is refused when its time comes (`test_plain_schemas_compile`).
 """
@@ -11,23 +11,16 @@ Tested: no plain schema is refused when its time comes (`test_plain_schemas_comp
 from __future__ import annotations
 
 import keyword
-import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from constrained.machine import State, Widened
 from constrained.schema import EmbeddedSchema, embed
+from constrained.schema.satisfiability.plain import is_plain
 from constrained.schema.surfaces.python import why_no_argument
 from constrained.schema.surfaces.quoted import why_not_bare
 from constrained.schema.surfaces.tagged import NAME, why_no_tag
-
-MAX_DEPTH = 8  # of plain schemas
-
-_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-_NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
-_LENGTHS = {"minLength": "maxLength", "minItems": "maxItems", "minProperties": "maxProperties", "minimum": "maximum"}
-_NUMBERS = frozenset({*_LENGTHS, *_LENGTHS.values()}) - {"minProperties", "maxProperties"}
 
 
 class Arguments:
@@ -137,77 +130,9 @@ _REASONS: dict[str, Callable[[str], str | None]] = {
 }
 
 
-def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
-    """Return whether a schema, closed or not, surely allows some value and can be compiled; False says nothing.
-
-    Cost: 0.3 µs a keyword.
-
-    >>> is_plain({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]})
-    True
-    >>> is_plain({"type": "string", "pattern": "^a"})
-    False
-    """
-    if type(schema) is not dict or not depth:
-        return False
-    kind = schema.get("type")
-    for key, value in schema.items():
-        if key == "type":
-            plain = (
-                value in _TYPES
-                if type(value) is str
-                else type(value) is list and bool(value) and all(_is_type(name) for name in value)
-            )
-        elif key == "properties":
-            plain = type(value) is dict and all(
-                type(name) is str and is_plain(part, depth - 1) for name, part in value.items()
-            )
-        elif key == "required":
-            plain = (
-                type(value) is list
-                and kind == "object"
-                and all(type(name) is str and name in schema.get("properties", ()) for name in value)
-            )
-        elif key == "enum":
-            plain = (
-                type(value) is list
-                and bool(value)
-                and kind in ("string", None)
-                and all(type(member) is str for member in value)
-            )
-        elif key == "items":
-            plain = is_plain(value, depth - 1)
-        elif key == "additionalProperties":
-            plain = value is False
-        elif key in _NUMBERS:
-            plain = _is_bound(value)
-        else:
-            plain = key in _NOTES
-        if not plain:
-            return False
-    return _bounds_agree(schema, kind)
-
-
 def _tells_strings(schema: Mapping[str, Any]) -> bool:
     """Return whether each parameter of a plain schema is a string or none."""
     return all("enum" in part or type(part.get("type")) is str for part in schema.get("properties", {}).values())
-
-
-def _is_type(name: object) -> bool:
-    return type(name) is str and name in _TYPES
-
-
-def _is_bound(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 31
-
-
-def _bounds_agree(schema: Mapping[str, Any], kind: object) -> bool:
-    """Return whether no lower bound is above its upper one, and bounds do not meet an enum."""
-    bounded = schema.keys() & _NUMBERS
-    if not bounded:
-        return True
-    if "enum" in schema or not isinstance(kind, str):
-        return False
-    return all(schema.get(low, 0) <= schema.get(high, math.inf) for low, high in _LENGTHS.items())
 
 
 def _are_keywords(schema: Mapping[str, Any]) -> bool:

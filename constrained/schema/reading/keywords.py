@@ -8,8 +8,8 @@ type without a value, `limits` for what may be out of reach.  A keyword that is 
 it, so the fields say what is special about it:
 
     keyword             drafts    applies     says
-    "allOf"             4 …       AS_PART     may refuse every value; its normal form may be out of bounds; describes
-    the value "properties"        4 …       INSIDE      (asserts something about objects)
+    "allOf"             4 …       AS_PART     demanding, risky: its normal form may be out of bounds; describes
+    "properties"        4 …       INSIDE      (asserts something about objects)
     "additionalItems"   4 … 2019  INSIDE
 
 `KEYWORDS` has two records for a keyword whose form a draft has changed.
