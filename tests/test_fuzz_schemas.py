@@ -31,7 +31,7 @@ LIMITS = [
     ({"type": "object", "properties": {"a": {"oneOf": _many(1000, lambda i: {"required": [f"k{i}"]})}}, "required": ["a"]}, "#/properties/a/oneOf"),
     ({"type": "object", "patternProperties": {f"a.{{{i}}}b": {"minimum": i} for i in range(30)}}, "#/patternProperties"),
     ({"oneOf": _many(500, lambda i: {"type": "object", "minProperties": i, "required": [f"k{i}"]})}, "#/oneOf"),
-    ({"type": "array", "allOf": _many(14, lambda i: {"contains": {"type": "object", "required": [f"k{i}"]}})}, "#/allOf/0/contains"),
+    ({"type": "array", "allOf": _many(14, lambda i: {"contains": {"type": "object", "required": [f"k{i}"]}})}, "#/allOf/2/contains"),
 ]
 
 

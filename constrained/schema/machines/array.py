@@ -13,12 +13,13 @@ is read as one that meets them and as one that does not.  An item is offered onl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
-from constrained.schema.machines.clauses import Entries, beyond, claims, empty
+from constrained.schema.machines.clauses import Entries, beyond, claims, empty, reads_simply
 from constrained.schema.machines.distinct import Distinct, Written
 from constrained.schema.reading.nodes import both
 from constrained.schema.reading.places import located, pointer_of
@@ -27,7 +28,6 @@ from constrained.schema.values import (
     ALWAYS,
     ArrayShape,
     Conj,
-    Count,
     ItemAt,
     ItemFrom,
     LengthAtLeast,
@@ -87,6 +87,19 @@ class Position(NamedTuple):
         return Edges(ranges=((end, end, END),) if closing else (), calls=tuple(calls))
 
 
+class _Way(NamedTuple):
+    """What an item may be: it is what it has `met`, without what would meet one of the counts that it `missed`."""
+
+    met: Conj
+    missed: tuple[int, ...]
+    clauses: int  # that stay open
+    raised: int  # the counts that it meets
+
+    def counts(self, progress: Progress) -> tuple[int, ...]:
+        """Return how many items meet each count, with this one."""
+        return tuple([number + (self.raised >> at & 1) for at, number in enumerate(progress.counts)])
+
+
 class ArrayMachine:
     """The machine of one shape; compared by identity."""
 
@@ -105,6 +118,7 @@ class ArrayMachine:
         self._completable: dict[Progress, bool] = {}
         self._alone: dict[Conj | None, bool] = {}  # see `live_items.can_complete`
         self._live: dict[Conj, bool] = {}
+        self._overlaps: dict[Conj, int] = {}
 
     @property
     def place(self) -> str:
@@ -186,28 +200,60 @@ class ArrayMachine:
                 demands = [part.item for part in clause if (isinstance(part, ItemAt) and part.index == index)
                            or (isinstance(part, ItemFrom) and part.index <= index)]
                 entries = claims(self.values, entries, 1 << number, demands)
-        ways: list[tuple[Conj, tuple[int, ...], int]] = [(conj, (), clauses) for conj, clauses in entries]
-        for number, count in zip(progress.counts, shape.counts, strict=True):
-            spend(4 * len(ways))
-            ways = [(narrowed, (*numbers, grown), clauses) for conj, numbers, clauses in ways
-                    for narrowed, grown in self._counted(conj, count, number)]
-        return [(conj, self._progress(progress, numbers, clauses)) for conj, numbers, clauses in ways]
+        ways = [_Way(conj, (), clauses, 0) for conj, clauses in entries]
+        for number, (reached, count) in enumerate(zip(progress.counts, shape.counts, strict=True)):
+            spend(1 + len(ways) // 4)
+            if count.max is not None or reached < count.min:
+                ways = [grown for way in ways for grown in (
+                    self._counted(way, number, reached) if self._overlapping(way.met) >> number & 1 else (way,))]
+        items = ((way, self._item(way)) for way in ways)
+        return [(conj, self._progress(progress, way.counts(progress), way.clauses))
+                for way, conj in items if conj is not None]
 
-    def _counted(self, conj: Conj, count: Count, number: int) -> list[tuple[Conj, int]]:
-        """Return the item that meets a count, and the one that does not."""
-        if count.max is None and number >= count.min:
-            return [(conj, number)]
-        found = []
-        inside = both(conj, count.item)
-        if (count.max is None or number < count.max) and self._has_value(inside):
-            found.append((inside, number + 1))
-        if count.max is not None:
-            outside = both(conj, negation(count.item))
-            if self._has_value(outside):
-                found.append((outside, number))
-        elif (rest := beyond(self.values, conj, count.item)) is not None:
-            found.append((rest, number))
+    def _overlapping(self, conj: Conj) -> int:
+        """Return the counts that some item of a conjunction meets, as a bitmask."""
+        found = self._overlaps.get(conj)
+        if found is None:
+            found = sum([self._has_value(both(conj, count.item)) << at for at, count in enumerate(self.shape.counts)])
+            self._overlaps[conj] = found
         return found
+
+    def _counted(self, way: _Way, number: int, reached: int) -> list[_Way]:
+        """Return the item that meets a count, and the one that does not."""
+        missed = [way._replace(missed=(*way.missed, number))]
+        count = self.shape.counts[number]
+        if reached == count.max:
+            return missed
+        met = way._replace(met=both(way.met, count.item), raised=way.raised | 1 << number)
+        return [met, *missed] if not met.missed or self._has_value(self._outside(met, met.missed)) else missed
+
+    def _outside(self, way: _Way, counts: Sequence[int]) -> Conj:
+        """Return an item without those that meet some counts.
+
+        PERF: nothing is said of counts that it cannot meet: so the item that is a certain constant is the same behind
+        whatever came before.  Else 60 constants take 60 conjunctions of up to 60 literals behind each item.
+        """
+        conj, overlapping = way.met, self._overlapping(way.met)
+        for number in counts:
+            if overlapping >> number & 1:
+                conj = both(conj, negation(self.shape.counts[number].item))
+        return conj
+
+    def _item(self, way: _Way) -> Conj | None:
+        """Return the item of a way, None if there is none.  Counts without a maximum may be met more often than they
+        must, so that items that meet them are left out only where that is no more work, see `beyond`.
+        """
+        counts = self.shape.counts
+        outside = self._outside(way, way.missed)
+        if not self._has_value(outside):
+            return None
+        free = [number for number in way.missed if counts[number].max is None]
+        if not free or reads_simply(self.values, outside):
+            return outside
+        conj: Conj | None = self._outside(way, [number for number in way.missed if counts[number].max is not None])
+        for number in free:
+            conj = None if conj is None else beyond(self.values, conj, counts[number].item)
+        return conj
 
     def _progress(self, progress: Progress, counts: tuple[int, ...], clauses: int) -> Progress:
         length = progress.length + 1 if progress.length < self._counts_to else progress.length

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from constrained.errors import UnsupportedSchema
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.reading.nodes import NOTHING, both
-from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, Value, negation
+from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, negation
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -71,16 +71,19 @@ def beyond(values: MemberValues, conj: Conj, demand: Conj) -> Conj | None:
     try:
         if empty(values, outside):
             return None
-        value = values.value(outside)
     except UnsupportedSchema:
         return conj
-    return outside if _is_simple(value) else conj
+    return outside if reads_simply(values, outside) else conj
 
 
-def _is_simple(value: Value) -> bool:
+def reads_simply(values: MemberValues, conj: Conj) -> bool:
     """Say whether reading exactly these values costs no more than reading any: they are not several shapes, and no
     shape has conditions.
     """
+    try:
+        value = values.value(conj)
+    except UnsupportedSchema:
+        return False
     several = len(value.arrays) > 1 or len(value.objects) > 1
     return (
         not several

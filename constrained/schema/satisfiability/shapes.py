@@ -21,6 +21,7 @@ from constrained.schema.reading.nodes import both
 from constrained.schema.satisfiability.counts import Values, matched
 from constrained.schema.satisfiability.items import Bounds, can_complete, choices
 from constrained.schema.values import (
+    ALWAYS,
     Absent,
     ArrayShape,
     Clause,
@@ -306,13 +307,33 @@ class _Items:
 
     def fit(self) -> bool:
         """Return whether some array satisfies everything; breadth first, so the shortest is met first."""
+        if self.shape.unique and self._has_own_items():
+            return True
         layer = {_ItemState((0,) * len(self.shape.counts), frozenset(range(len(self.wanted))), ())}
         for position in range(self.longest + 1):
             if position >= self.least and any(self._complete(state) for state in layer):
                 return True
             layer = {following for state in layer for following in self._next(position, state)}
-            spend(4 * len(layer))
+            spend((8 + position) * len(layer))
         return False
+
+    def _has_own_items(self) -> bool:
+        """Say whether each count and each item wanted can have items of its own, all of them different: the search is
+        left to those that must share, and to upper bounds.
+        """
+        shape, fixed = self.shape, {part.index: part.item for part in self.fixed}
+        if any(count.max is not None for count in shape.counts) or len(fixed) < len(self.fixed):
+            return False
+        first = max([self.least, len(shape.prefix), *(part.index for part in self.wanted)])
+        items = [both(_item(shape, index), fixed.get(index, ALWAYS)) for index in range(first)]
+        items += [both(shape.rest, part.item) for part in self.wanted]
+        items += [both(shape.rest, count.item) for count in shape.counts for _ in range(count.min)]
+        spend(4 * len(items))
+        return (
+            len(items) <= self.longest
+            and _every(self.ask(conj) for conj in dict.fromkeys(items))
+            and (len(items) < 2 or _have_distinct(items, len(items), self.distinct))
+        )
 
     def _complete(self, state: _ItemState) -> bool:
         if state.open or not all(
@@ -331,7 +352,7 @@ class _Items:
         for part in self.fixed:
             if part.index == position:
                 start = both(start, part.item)
-        ways: list[tuple[Conj, tuple[int, ...]]] = [(start, ())]
+        ways: list[tuple[Conj, tuple[int, ...]]] = [(start, ())] if self.ask(start) else []
         for number, count in zip(state.counted, self.shape.counts, strict=True):
             spend(3 * len(ways))
             cap = count.min if count.max is None else count.max
@@ -340,10 +361,9 @@ class _Items:
                 if number < cap or count.max is None:
                     grown.append((both(conj, count.item), (*numbers, min(number + 1, cap))))
                 grown += [(both(conj, outside), (*numbers, number)) for outside in denials(count.item)]
-            ways = grown
+            ways = [way for way in grown if self.ask(way[0])]
         for conj, numbers in ways:
-            if self.ask(conj):
-                yield from self._taken(position, conj, state, numbers, state.open, 0)
+            yield from self._taken(position, conj, state, numbers, state.open, 0)
 
     def _taken(
         self, position: int, conj: Conj, state: _ItemState, numbers: tuple[int, ...], open_: frozenset[int], first: int,
