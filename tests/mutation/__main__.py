@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,16 +30,18 @@ PACKAGES = ("schema", "regex", "grammar", "formats", "engine")
 CARRIED = ("constrained", "tests", "grammars", "benchmarks", "notebooks", "README.md", "pyproject.toml", "constraints.txt")
 # They look at the tree itself, which a mutant's scratch copy is not.
 LEFT_OUT = tuple(f"tests/test_{name}.py" for name in ("layers", "readme", "notebooks", "mutation", "docs", "architecture", "unicode_tables"))
+COLLECTING = 0.004  # seconds a test
 STAGES = (1, 3)  # modules of tests that are asked first, and second: to collect a module's tests takes longer than to run a few
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Test → seconds; (file, first line of a function) → tests that enter it; file → tests that enter anything of it."""
+    """Test → seconds; (file, first line of a function) → tests that enter it; file → tests that enter anything of it; module → its tests."""
 
     seconds: dict[str, float]
     functions: dict[tuple[str, int], list[str]]
     files: dict[str, list[str]]
+    sizes: Counter[str]
 
     def tests(self, file: str, function: int, seconds: float) -> list[str]:
         """Return the tests to ask, the fastest first, as many as fit into the time; at module level those of the file."""
@@ -53,12 +56,17 @@ class Reach:
         return chosen
 
 
-def in_stages(tests: list[str]) -> list[list[str]]:
-    """Return the tests in the order in which they are asked: those of the module with the most first, then of three more, then all others."""
+def in_stages(tests: list[str], reach: Reach) -> list[list[str]]:
+    """Return the tests in the order in which they are asked, by module: first where many tests cost little, to collect and to run."""
     modules: dict[str, list[str]] = {}
     for test in tests:
         modules.setdefault(test.partition("::")[0], []).append(test)
-    groups = iter(sorted(modules.values(), key=len, reverse=True))
+
+    def worth(module: str) -> float:
+        cost = 1 + COLLECTING * reach.sizes[module] + sum(map(reach.seconds.__getitem__, modules[module]))
+        return len(modules[module]) ** 0.5 / cost
+
+    groups = iter([modules[module] for module in sorted(modules, key=worth, reverse=True)])
     stages = [[test for group in islice(groups, size) for test in group] for size in (*STAGES, len(modules))]
     return [stage for stage in stages if stage]
 
@@ -74,7 +82,7 @@ def read_reach(path: Path) -> Reach:
             functions.setdefault((file, line), []).append(test)
         for file in {file for file, _ in entered}:
             files.setdefault(file, []).append(test)
-    return Reach(seconds, functions, files)
+    return Reach(seconds, functions, files, Counter(test.partition("::")[0] for test in seconds))
 
 
 def record_reach(out: Path, jobs: int) -> None:
@@ -122,13 +130,13 @@ def make_copy(folder: Path) -> Path:
     return folder
 
 
-def is_killed(folder: Path, file: str, mutant: Mutant, tests: list[str], seconds: float) -> str | None:
+def is_killed(folder: Path, file: str, mutant: Mutant, stages: list[list[str]], seconds: float) -> str | None:
     """Return what noticed the mutant: the failing test, or "time"; None if nothing did."""
     target = folder / "constrained" / file
     original, times = target.read_text(encoding="utf-8"), target.stat()
     target.write_text(mutant.source, encoding="utf-8")
     try:
-        return next((noticed for stage in in_stages(tests) if (noticed := _fails(folder, stage, seconds))), None)
+        return next((noticed for stage in stages if (noticed := _fails(folder, stage, seconds))), None)
     finally:
         target.write_text(original, encoding="utf-8")
         os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled of it is valid again
@@ -209,7 +217,7 @@ def run(arguments: argparse.Namespace) -> int:
             tests = reach.tests(file, mutant.function, arguments.seconds)
             folder = folders.get()
             try:
-                return is_killed(folder, file, mutant, tests, 60 + 6 * arguments.seconds) if tests else None
+                return is_killed(folder, file, mutant, in_stages(tests, reach), 60 + 6 * arguments.seconds) if tests else None
             finally:
                 folders.put(folder)
 
