@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 from constrained.benchmarks import always_valid, cliffs, laws, soak, speed, vocabularies, walks
 from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
-from constrained.benchmarks.engines import Llguidance, Ours, XGrammar
+from constrained.benchmarks.engines import Glrmask, Llguidance, Ours, XGrammar
 from constrained.benchmarks.tool_sets import tool_sets
 
 from constrained import ChatFormat, Grammar, compile
@@ -60,9 +60,9 @@ def test_a_flipped_bit_is_noticed(monkeypatch, flipped):
 
 @pytest.mark.parametrize("format", ChatFormat.names())
 def test_what_a_random_model_finishes_is_valid(format):
-    outcome = always_valid.check_format(always_valid.Writer(seed=1), format, wanted=4)
+    outcome = always_valid.check_format(always_valid.Writer(seed=1), format, wanted=3)
     assert outcome.failures == []
-    assert sum(outcome.finished.values()) >= 4
+    assert sum(outcome.finished.values()) >= 3
 
 
 def test_every_case_has_a_text_that_our_engine_accepts():
@@ -74,12 +74,12 @@ def test_every_case_has_a_text_that_our_engine_accepts():
         assert matcher.is_accepting(), case.name
 
 
-@pytest.mark.parametrize("engine", [Llguidance, XGrammar])
+@pytest.mark.parametrize("engine", [Llguidance, XGrammar, Glrmask])
 def test_peers_accept_the_same_texts(engine):
-    pytest.importorskip("llguidance" if engine is Llguidance else "xgrammar")
+    pytest.importorskip(engine.name)
     vocabulary = vocabularies.embedded()
     peer = engine(vocabulary)
-    cases = [case for case in format_cases() if len(case.tools) <= 5]
+    cases = [case for case in format_cases() if len(case.tools) == 1]
     for case in random.Random(1).sample(cases, 12):
         reason = speed._run(peer, case, speed._tokens(case, vocabulary), speed.defaultdict(list))
         assert reason in (None, "cannot be expressed"), case.name

@@ -373,5 +373,5 @@ def test_kernels_agree_on_guarded_texts(base, seed):
     surface = MarkerSafe(base, ("a\"", "b", "\u00e9a", "<a>"))
     compiled = pytest.importorskip("constrained.engine.kernel._kernel").Kernel
     kernels = [kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
-    for walk in range(3):
-        assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 14, 100 * seed + walk)
+    for walk in range(2):
+        assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 12, 100 * seed + walk)

@@ -177,7 +177,7 @@ def test_every_short_text(group: int, spelling: Spelling) -> None:
 def test_every_state_is_live(group: int, spelling: Spelling) -> None:
     for numbers in (TABLE + RANDOM)[group::12]:
         known: set[Language] = set()
-        for state in reached(number_language((numbers,), spelling), ALPHABETS[spelling] + "3", 5, most=120):
+        for state in reached(number_language((numbers,), spelling), ALPHABETS[spelling] + "3", 5, most=60):
             assert ends(state, known), numbers
             assert state.edges() or not getattr(state, "goes_on", False), numbers
 
@@ -261,7 +261,7 @@ def test_numbers_without_some(group: int, spelling: Spelling) -> None:
             expected = holds(numbers, value) and value not in gone and (not spelling.canonical or fits_canonical(numbers, text, value))
             assert (at is not None and at.accepts) == expected, (numbers, text)
         known: set[Language] = set()
-        assert not start.edges() or all(ends(state, known) for state in reached(start, ALPHABETS[spelling], 5, most=150)), numbers
+        assert not start.edges() or all(ends(state, known) for state in reached(start, ALPHABETS[spelling], 5, most=60)), numbers
 
 
 def test_far_bounds_cost_few_states() -> None:
