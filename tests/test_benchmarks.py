@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from constrained.benchmarks import always_valid, cliffs, laws, soak, speed, vocabularies, walks
+from constrained.benchmarks import always_valid, cliffs, digests, laws, soak, speed, vocabularies, walks
 from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
 from constrained.benchmarks.engines import Glrmask, Llguidance, Ours, XGrammar
 from constrained.benchmarks.tool_sets import tool_sets
@@ -147,3 +147,16 @@ def test_calls_are_those_of_xgrammars_tags(key, capsys):
     told = capsys.readouterr().out
     assert "both accept" in told
     assert "both refuse 5" in told
+
+
+def test_versions_are_compared_position_by_position(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(digests.vocabularies, "llama3", lambda: None)
+    path = tmp_path / "walks.jsonl"
+    assert digests.main(["--out", str(path), "--positions", "130"]) == 0
+    assert digests.main(["--against", str(path), "--positions", "130"]) == 0
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[1]["positions"][3][0] = "0" * 16
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    capsys.readouterr()
+    assert digests.main(["--against", str(path), "--positions", "130"]) == 1
+    assert f"{rows[1]['case']}, walk 0: position 3 of" in capsys.readouterr().out

@@ -375,3 +375,14 @@ def test_kernels_agree_on_guarded_texts(base, seed):
     kernels = [kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
     for walk in range(2):
         assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 12, 100 * seed + walk)
+
+
+@pytest.mark.parametrize(("look", "number"), [
+    ("configurations", 99), ("configurations", -1), ("split", 99), ("frames", 99), ("frames", -1), ("behind", 99), ("edges", 99), ("edges", 98),
+    ("edges", -2), ("text_mask", 99), ("text_mask", 2),
+])
+def test_looking_for_what_is_not_there(look, number):
+    inspection = pytest.importorskip("constrained.engine.kernel._inspection")
+    kernel, _ = c.compile(c.Grammar.from_lark('start: "a" /b+/'), VOCABULARY, kernel="compiled").place()
+    with pytest.raises(IndexError, match=r"no \w+ -?\d+: there are \d+"):
+        getattr(inspection, look)(kernel, number)
