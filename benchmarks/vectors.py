@@ -3,9 +3,10 @@
     python -m constrained.benchmarks.vectors FILE…  [--all]  [--name RENAMED=FORMAT]
 
 A file has one JSON object per line: format, kind, text, tools, options, valid, and, where known, expect (the calls),
-canonical and layer.
-Checked: the verdict; of valid texts the calls, and that the canonical grammar takes exactly the canonical ones; of
-others the layer.
+canonical and layer; or functions and calls, without a text, as BFCL has them: then the calls are written in every
+format of `SPECIFIED` and read again.
+Checked: the verdict; of valid texts the calls, that the canonical grammar takes exactly the canonical ones, and that a
+conversation of a chat template is rendered again to the letter, but for what `TEMPLATES` lists; of others the layer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -22,6 +24,19 @@ from typing import Any
 
 from ..errors import ConstrainedError, Rejected
 from ..formats import ChatFormat, Message, ToolCall
+
+SPECIFIED = (
+    "chatglm3", "hermes", "internlm2", "internlm2-legacy", "llama3.1-combined", "llama3.1-function", "llama3.1-json",
+    "openchatml", "pythonic",
+)  # fmt: skip
+TEMPLATES = (  # what chat templates write that is rendered otherwise, from \0 on; why
+    ("<\0/|<tool_call\0>", "a tag in a string of a call; rendered, it is escaped, so that no reader finds it"),
+    ("\0(True|False|None)", "a value is spelled as Python does; rendered, it is JSON"),
+    ("\0\n<｜tool▁output▁begin｜>", "only the first results stand behind the token that begins results"),
+    ("## Return of \0call", "results have ids that no call has, and a backslash and an n before their text"),
+    ('\\{"content": \0[^"]', "a result is printed bare that is no JSON; the tokenizer's own code writes a string"),
+    (r"<\|turn>model\n\0<\|tool_call>", "the text of a message stands behind its calls"),
+)
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -50,6 +65,8 @@ def calls_of(result: object) -> list[ToolCall]:
 
 def judge(row: dict[str, Any]) -> list[str]:
     """Return in words where the readers disagree with a row."""
+    if "format" not in row:
+        return [told for name in SPECIFIED for told in _written(name, row["functions"], row["calls"])]
     chat, options = load(row["format"]), dict(row.get("options") or {})
     arguments = {"kind": row["kind"], "tools": row.get("tools"), "prompt": row.get("gen_prompt"), **options}
     try:
@@ -62,6 +79,8 @@ def judge(row: dict[str, Any]) -> list[str]:
     if not row["valid"]:
         return [] if row.get("ambiguous") else [f"accepted, though {row.get('layer')}: {row.get('why')}"]
     told = _results(row, found)
+    if row["kind"] == "conversation" and "messages" in row:
+        told += _rendered(row, chat, found)
     if row.get("canonical"):
         try:
             chat.parse(row["text"], strict=True, **arguments)
@@ -90,6 +109,44 @@ def _results(row: dict[str, Any], found: object) -> list[str]:
     return told
 
 
+def _rendered(row: dict[str, Any], chat: ChatFormat, found: Any) -> list[str]:
+    """Return where a conversation of a template is rendered otherwise, for a reason that is not known."""
+    text, rendered = row["text"], ""
+    for ends in ({}, {"open_ended": True}) if "open_ended" in chat.definition.options else ({},):
+        try:
+            rendered = chat.render_text(found, row.get("tools"), tool_prompt=False, **ends)
+        except ConstrainedError as error:
+            if not rendered:
+                rendered = f"nothing: {error}"
+            continue
+        if rendered == text:
+            return []
+    at = next((at for at, (one, other) in enumerate(zip(text, rendered, strict=False)) if one != other), len(rendered))
+    near = f"{text[max(at - 40, 0) : at]}\0{text[at : at + 40]}"
+    if any(re.search(pattern, near) for pattern, _ in TEMPLATES):
+        return []
+    return [f"rendered {rendered[max(at - 30, 0) : at + 30]!r} for {text[max(at - 30, 0) : at + 30]!r}"]
+
+
+def _written(name: str, tools: list[Any], calls: list[dict[str, Any]]) -> list[str]:
+    """Return where a format does not write calls so that they are read again; as one turn, or each as its own."""
+    chat = ChatFormat.load(name)
+    wanted = [ToolCall(call["name"], call["arguments"]) for call in calls]
+    several = chat.definition.repeat is not None
+    options: dict[str, Any] = {"parallel_tool_calls": True} if several else {}
+    told = []
+    for turn in [wanted] if several else [[call] for call in wanted]:
+        try:
+            text = chat.write(Message("", turn), tools, **options)
+            read = chat.parse(text, tools, strict=True, **options).tool_calls
+        except ConstrainedError as error:
+            told.append(f"{name}: {error}")
+            continue
+        if [(call.name, call.arguments) for call in read] != [(call.name, call.arguments) for call in turn]:
+            told.append(f"{name}: {read} for {turn}: {text!r}")
+    return told
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="constrained.benchmarks.vectors", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -103,10 +160,10 @@ def main(arguments: list[str] | None = None) -> int:
         for row in rows(path):
             told = judge(row)
             counts["rows"] += 1
-            counts[f"{row['kind']} {'agree' if not told else 'differ'}"] += 1
+            counts[f"{row.get('kind', 'calls')} {'agree' if not told else 'differ'}"] += 1
             disagreements += bool(told)
             if told and not options.quiet:
-                print(row["id"], repr(row["text"])[:300], *told, sep="\n  ")
+                print(row["id"], repr(row.get("text"))[:300], *told, sep="\n  ")
         summary = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
         print(f"{path.name}: {summary}; {time.perf_counter() - started:.1f} s")
     return 1 if disagreements else 0

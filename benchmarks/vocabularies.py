@@ -34,6 +34,11 @@ def mistral_file() -> Path | None:
     return _installed("mistral_common", "data", "mistral_instruct_tokenizer_240323.model.v3")
 
 
+def tekken_file() -> Path | None:
+    """Return the tekken file of the installed mistral-common package."""
+    return _installed("mistral_common", "data", "tekken_240911.json")
+
+
 def llama3_special() -> dict[str, int]:
     """Return name → id of Llama 3.1's special tokens."""
     reserved = (f"<|reserved_special_token_{2 + i}|>" for i in range(_LLAMA3_SPECIAL - len(_LLAMA3_NAMED)))
@@ -60,7 +65,18 @@ def mistral() -> Vocabulary | None:
     """Return the Mistral v3 vocabulary with the formats' special tokens after its 32,768 ids; None where it is not
     installed.
     """
-    path = mistral_file()
+    return _with_format_tokens(mistral_file())
+
+
+@lru_cache
+def tekken() -> Vocabulary | None:
+    """Return Mistral's tekken vocabulary with the formats' special tokens after its 131,072 ids; None where it is not
+    installed.
+    """
+    return _with_format_tokens(tekken_file())
+
+
+def _with_format_tokens(path: Path | None) -> Vocabulary | None:
     if path is None:
         return None
     plain = Vocabulary.from_tokenizer(path)

@@ -5,8 +5,34 @@ The same value for every format, so that a reader of one and a writer of another
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+Piece = tuple[str, bool]  # a text, and whether the format says it; what a message says can never be a special token
+
+
+class Worded(str):
+    """The content of a message of which some is the format's: a system message that quotes special tokens.
+
+    `pieces` add up to it.  It is a text like any other; `ChatFormat.render` makes tokens of what the format says.
+    """
+
+    __slots__ = ("pieces",)
+    pieces: list[Piece]
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> Worded:
+        """Return the content that pieces add up to."""
+        listed = list(pieces)
+        text = cls("".join(piece for piece, _ in listed))
+        text.pieces = listed
+        return text
+
+
+def pieces_of(content: str) -> list[Piece]:
+    """Return a content in pieces."""
+    return content.pieces if isinstance(content, Worded) else [(content, False)] if content else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from constrained.formats.defining.definition import Definition
+from constrained.formats.message import Piece, Worded, pieces_of
 from constrained.schema.surfaces.tagged import KINDS
 
 from ..payload.raw import CROSSED, ELEMENTS, json_of
@@ -133,16 +134,19 @@ class Assembler:
         self.messages: list[ReadMessage] = [] if whole_conversation else [ReadMessage("assistant", 0)]
         self.open: list[tuple[str | None, int]] = []
         self._native: Any = None
+        self._spoken: list[tuple[int, int]] = []  # where special tokens stand in the content that is open
 
     def take(self, begins: bool, rule: str, place: int, data: Any, text: Sliced) -> None:
         """Take one mark; `text` is all that was read, up to the mark at least."""
         if rule == TOKEN:
             self._token(data)
+            if self._innermost == "content":
+                self._spoken.append((place - len(data), place))
         elif rule in self._natives:
             self._native = None if begins else data.value
         elif begins:
             what = self._slots.meaning(rule)
-            known = next((name for name, _ in reversed(self.open) if name is not None), None)
+            known = self._innermost
             self.open.append((None if known == what else what, place))
             if known != what:
                 self._begin(what, place)
@@ -150,6 +154,10 @@ class Assembler:
             opened, start = self.open.pop()
             if opened is not None:
                 self._end(opened, start, text[start:place])
+
+    @property
+    def _innermost(self) -> str | None:
+        return next((name for name, _ in reversed(self.open) if name is not None), None)
 
     @property
     def message(self) -> ReadMessage:
@@ -171,11 +179,16 @@ class Assembler:
             self.message.calls.append(ReadCall(place, self._slots.builtins.get(what)))
         elif what == "content":
             self.message.stop = None
+            self._spoken = []
 
     def _end(self, what: str, start: int, text: str) -> None:
         message = self.message
         if what == "content":
-            message.content += text
+            if self._spoken or isinstance(message.content, Worded):
+                spoken = [(low - start, high - start) for low, high in self._spoken]
+                message.content = _with_tokens(message.content, text, spoken)
+            else:
+                message.content += text
         elif what in self._slots.thoughts:
             kind = self._slots.thoughts[what]
             message.thoughts[kind] = message.thoughts.get(kind, "") + text
@@ -229,3 +242,13 @@ class Assembler:
                 self._end(opened, start, text[start:place])
             if opened == "tool_call" or opened in self._slots.builtins:
                 self.call.complete = False
+
+
+def _with_tokens(content: str, text: str, spoken: Iterable[tuple[int, int]]) -> Worded:
+    """Return a content with a text behind it, in which special tokens stand at these places."""
+    pieces, at = list[Piece](), 0
+    for low, high in spoken:
+        pieces += [(text[at:low], False)] if low > at else []
+        pieces.append((text[low:high], True))
+        at = high
+    return Worded.of([*pieces_of(content), *pieces, *pieces_of(text[at:])])

@@ -23,13 +23,12 @@ from typing import Any, NamedTuple
 from constrained.errors import ConstrainedError, shown
 from constrained.formats.binding.rules import Alternatives, right_recursive
 from constrained.formats.defining.definition import Definition
-from constrained.formats.message import Message, ToolCall
+from constrained.formats.message import Message, Piece, ToolCall, Worded
 from constrained.formats.payload.values import write_json
 from constrained.formats.read.assemble import ACCEPTED, Slots
 from constrained.formats.tools import Tool, read_tools
 from constrained.formats.writing.derivation import derive
-from constrained.formats.writing.tool_prompt import Worded
-from constrained.formats.writing.turn import Piece, fits, fixed, write_call, written_id
+from constrained.formats.writing.turn import fits, fixed, write_call, written_id
 from constrained.grammar import Literal, Ref, Special, Symbol
 
 Span = tuple[int, int]  # characters, exclusive end

@@ -23,7 +23,7 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, VocabularyError, shown
 from constrained.formats.binding.bind import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of
-from constrained.formats.message import Message
+from constrained.formats.message import Message, Piece
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
@@ -38,7 +38,6 @@ from constrained.formats.writing.conversation import (
     write_conversation,
 )
 from constrained.formats.writing.tool_prompt import told_of_tools
-from constrained.formats.writing.turn import Piece
 from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:

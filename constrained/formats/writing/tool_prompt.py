@@ -14,26 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from constrained.formats.defining.definition import Definition, ToolPrompt
-from constrained.formats.message import Message
+from constrained.formats.message import Message, Piece, Worded, pieces_of
 from constrained.formats.payload.values import write_json
 from constrained.formats.tools import read_tools
-from constrained.formats.writing.turn import Piece
 
 _SLOT = re.compile(r"\{(tools|json|name|description)\}")
-
-
-class Worded(str):
-    """The content of a message of which some is the format's; `pieces` add up to it."""
-
-    __slots__ = ("pieces",)
-    pieces: list[Piece]
-
-
-def worded(pieces: Sequence[Piece]) -> Worded:
-    """Return the content that pieces add up to."""
-    text = Worded("".join(piece for piece, _ in pieces))
-    text.pieces = list(pieces)
-    return text
 
 
 def told_of_tools(messages: list[Message], tools: object, definition: Definition) -> list[Message]:
@@ -52,14 +37,14 @@ def told_of_tools(messages: list[Message], tools: object, definition: Definition
 
 
 def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherwise: list[Piece]) -> list[Message]:
-    text, alone = worded(pieces), worded(otherwise)
+    text, alone = Worded.of(pieces), Worded.of(otherwise)
     for at, message in enumerate(messages):
         content = message.content
         if message.role == part.role and (content in (text, alone) or part.place != "own" and text in content):
             said = next((words for words in (text, alone) if content == words), None)
             if said is None:
                 start = content.index(text)
-                said = worded(
+                said = Worded.of(
                     [*_pieces(content, 0, start), *pieces, *_pieces(content, start + len(text), len(content))]
                 )
             return [*messages[:at], replace(message, content=said), *messages[at + 1 :]]
@@ -69,7 +54,7 @@ def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherw
     if not messages or messages[0].role != part.role:
         return [Message(alone, role=part.role), *messages]
     own = _pieces(messages[0].content, 0, len(messages[0].content))
-    return [replace(messages[0], content=worded(_joined(part, own, pieces))), *messages[1:]]
+    return [replace(messages[0], content=Worded.of(_joined(part, own, pieces))), *messages[1:]]
 
 
 def _joined(part: ToolPrompt, own: list[Piece], pieces: list[Piece]) -> list[Piece]:
@@ -79,10 +64,8 @@ def _joined(part: ToolPrompt, own: list[Piece], pieces: list[Piece]) -> list[Pie
 
 def _pieces(content: str, start: int, end: int) -> list[Piece]:
     """Return a part of a content in pieces."""
-    if not isinstance(content, Worded):
-        return [(content[start:end], False)] if end > start else []
     found, at = list[Piece](), 0
-    for text, is_structure in content.pieces:
+    for text, is_structure in pieces_of(content):
         part = text[max(start - at, 0) : max(end - at, 0)]
         found += [(part, is_structure)] if part else []
         at += len(text)

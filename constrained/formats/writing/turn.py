@@ -16,7 +16,7 @@ from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
 from constrained.formats.binding.tagged import tags_of, write_members
 from constrained.formats.defining.definition import ENTRY, Definition
-from constrained.formats.message import Message, ToolCall
+from constrained.formats.message import Message, Piece, ToolCall
 from constrained.formats.payload.quoted import sorted_members, write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
 from constrained.formats.read.assemble import Slots
@@ -24,8 +24,6 @@ from constrained.formats.tools import Tool
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.regex import Expr, matches
-
-Piece = tuple[str, bool]  # a text, and whether the grammar says it; what a message says can never be a special token
 
 
 class _Said(NamedTuple):
