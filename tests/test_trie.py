@@ -95,7 +95,7 @@ def test_arrays_are_frozen():
             getattr(trie, name)[0] = 0
 
 
-# -- kinds of bytes -----------------------------------------------------------------------------------------------------------
+# -- classes of bytes ---------------------------------------------------------------------------------------------------------
 
 MIXED_TEXTS = st.lists(st.one_of(
     st.binary(min_size=1, max_size=4), st.text('a."é日\u2028🎉', min_size=1, max_size=4).map(str.encode),
@@ -114,7 +114,7 @@ def well_formed(data: bytes) -> bool:
 
 
 @given(MIXED_TEXTS)
-def test_kinds_below_a_node_are_those_of_all_bytes_below(texts):
+def test_classes_below_a_node_are_those_of_all_bytes_below(texts):
     trie = TokenTrie.build((text, token) for token, text in enumerate(texts))
     for node in range(trie.nodes):
         expected = 0

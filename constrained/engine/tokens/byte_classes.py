@@ -1,9 +1,9 @@
-"""Kinds of bytes, and which of them lie below each node of a trie: what a walk may skip.
+"""Classes of bytes, and which of them lie below each node of a trie: what a walk may skip.
 
 In most text languages most characters change nothing: in `[^.]*[.]md` all but "." and what the spelling forbids lead
 back to where they were read.  If only such characters lie below a node, then every token there stays inside the text,
-and nobody needs to walk there.  That is one test of two sets, if bytes have few kinds: 64 bits a node, 2 MB for Llama
-3.
+and nobody needs to walk there.  That is one test of two sets, if bytes have few classes: 64 bits a node, 2 MB for
+Llama 3.
 
 Source: ours.
 """
@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-MALFORMED = 63  # the kind of a byte that is not well-formed UTF-8 after those before it
+MALFORMED = 63  # the class of a byte that is not well-formed UTF-8 after those before it
 INSIDE = 62  # of any other byte inside a character: one that leads back to nowhere in the middle of a character
 
-# the code points of the leading bytes of one kind, surrogates left out; "\u2028" and "\u2029" have few companions
+# the code points of the leading bytes of one class, surrogates left out; "\u2028" and "\u2029" have few companions
 LEADS = (
     (0x80, 0x7FF),
     (0x800, 0x1FFF),
@@ -56,21 +56,21 @@ def _bits() -> npt.NDArray[np.uint64]:
     groups += [bytes(range(chr(low).encode()[0], chr(high).encode()[0] + 1)) for low, high in LEADS]
     assert len(groups) <= INSIDE
     bits = np.zeros(256, np.uint64)
-    for kind, group in enumerate(groups):
-        bits[list(group)] |= np.uint64(1 << kind)
+    for number, group in enumerate(groups):
+        bits[list(group)] |= np.uint64(1 << number)
     bits[0x80:0xC0] = np.uint64(1 << INSIDE)
     bits[[0xC0, 0xC1, *range(0xF5, 0x100)]] = np.uint64(1 << MALFORMED)
     return bits
 
 
-BITS = _bits()  # (256,) uint64, the set of a byte's kind; 0xF0, say, and all other bytes of a kind have the same
+BITS = _bits()  # (256,) uint64, the set of a byte's class; 0xF0, say, and all other bytes of a class have the same
 BITS.flags.writeable = False
 
 
-def kinds_below(
+def classes_below(
     byte: npt.NDArray[np.uint8], end: npt.NDArray[np.int32], depth: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.uint64]:
-    """Return the set of kinds of the bytes below each node of a `TokenTrie`, (nodes,) uint64, as bits.
+    """Return the set of classes of the bytes below each node of a `TokenTrie`, (nodes,) uint64, as bits.
 
     A node is taken for the end of a character, as if bytes above it that are not well-formed ended one; where a walk
     gets to it in the middle of a character it must not use its set.
