@@ -1,0 +1,79 @@
+"""What complements of keywords demand: some item, some key, several of which one may meet them all."""
+
+from __future__ import annotations
+
+import pytest
+
+import constrained as c
+from constrained.regex import saturate
+
+VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256])
+INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+
+# schema, words, texts that are none
+ROWS = [
+    pytest.param(
+        {"type": "array", "prefixItems": [INTEGER], "not": {"prefixItems": [{"not": INTEGER}]}},
+        ["[1]", "[1, 2]", '[1, "a"]'],
+        ["[]", '["a"]'],
+        id="an item that the array need not have",
+    ),
+    pytest.param(
+        {"type": "array", "minItems": 1, "prefixItems": [INTEGER], "not": {"prefixItems": [{"not": INTEGER}]}},
+        ["[1]", "[1, 2]"],
+        ["[]", '["a"]'],
+        id="an item that the array must have",
+    ),
+    pytest.param(
+        {
+            "type": "object",
+            "maxProperties": 1,
+            "not": {"anyOf": [{"additionalProperties": INTEGER}, {"additionalProperties": STRING}]},
+        },
+        ['{"a": null}', '{"b": []}'],
+        ["{}", '{"a": 1}', '{"a": "b"}', '{"a": null, "b": null}'],
+        id="one key for two obligations",
+    ),
+]
+
+
+def takes(grammar: c.Grammar, text: str) -> bool:
+    matcher = c.compile(grammar, VOCABULARY).matcher()
+    for token in VOCABULARY.tokenize(text.encode()):
+        if not matcher.accepts(token):
+            return False
+        matcher.advance(token)
+    return matcher.is_accepting()
+
+
+@pytest.mark.parametrize(("schema", "words", "others"), ROWS)
+def test_obligations(schema, words, others):
+    grammar = c.Grammar.from_json_schema(schema)
+    assert [text for text in words if not takes(grammar, text)] == []
+    assert [text for text in others if takes(grammar, text)] == []
+
+
+def test_one_key_that_cannot_meet_two_obligations_is_none():
+    schema = {
+        "type": "object",
+        "maxProperties": 1,
+        "additionalProperties": {"type": ["integer", "string"]},
+        "not": {"anyOf": [{"additionalProperties": INTEGER}, {"additionalProperties": STRING}]},
+    }
+    with pytest.raises(c.SchemaError, match="allows no value"):
+        c.Grammar.from_json_schema(schema)
+
+
+LENGTHS = [(0, 0, 1), (2, 2, 1), (0, 3, 1), (1, 5, 2), (2, 8, 3), (4, 10, 3), (0, 8, 4)]
+
+
+@pytest.mark.parametrize("left", LENGTHS)
+@pytest.mark.parametrize("right", LENGTHS)
+def test_lengths_of_concatenations_are_lengths(left, right):
+    """Least, most and stride of what both may be: never a length that no two have, and the least and most are had."""
+    lengths = {a + b for a in range(left[0], left[1] + 1, left[2]) for b in range(right[0], right[1] + 1, right[2])}
+    low, high, stride = saturate._sum(left, right)
+    assert low == min(lengths)
+    assert set(range(low, high + 1, stride)) <= lengths
+    if 1 in (left[2], right[2]) and left[2] == right[2]:
+        assert high == max(lengths)
