@@ -12,6 +12,7 @@ Tested by tests/test_fuzz_schemas.py and the rows of the bomb table that meet a 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.matcher import Matcher
-from constrained.grammar.ir import Grammar, Rule, is_heavy
+from constrained.grammar.ir import Embedded, Grammar, Rule, Symbol, is_heavy
+from constrained.work import begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -39,34 +41,47 @@ def rehearse(constraint: Constraint) -> None:
 
     Raises: LimitExceeded: one word of one part is too much work.
     """
-    whole = type(constraint)
     spent, limit = 0, constraint.options.max_work
-    for part in _heavy_parts(constraint.grammar):
-        inner = (
-            constraint
-            if part is constraint.grammar
-            else whole(part, constraint.vocabulary, replace(constraint.options, spell_missing=True))
-        )
-        inner.budget.whole = constraint.budget.whole
+    for part in _heavy_parts(constraint):
         for number in range(WALKS):
-            if limit is not None and ENOUGH * spent > limit:
+            if limit is not None and ENOUGH * spent > limit and (number or part is not constraint):
                 break
-            costs = _walk(inner, number)
+            costs = _walk(part, number)
             spent += sum(costs)
             if limit is not None:
-                inner.budget.refill(limit)
+                part.budget.refill(limit)
                 if _is_even(costs, limit):
                     break
 
 
-def _heavy_parts(grammar: Grammar) -> list[Grammar]:
-    """Return the parts of a grammar that look like much work, each as a grammar; the grammar itself if it is nothing
-    else.
+def _heavy_parts(constraint: Constraint) -> Iterator[Constraint]:
+    """Yield the parts of a grammar that look like much work, each as a constraint: what is inside of an embedded
+    machine before the machine itself, as errors name the smallest place.
     """
+    grammar, place = constraint.grammar, constraint.budget.whole
     found = list(dict.fromkeys(symbol for symbol in grammar.symbols() if is_heavy(symbol)))
-    if len(grammar.rules) == 1 and len(found) == 1:
-        return [grammar]
-    return [Grammar({"start": Rule("start", ((symbol,),))}, adopts=grammar.adopts) for symbol in found]
+    for symbol in found:
+        if isinstance(symbol, Embedded):
+            outer = thread.budget
+            try:
+                begin(constraint.budget)
+                parts = list(getattr(symbol.machine, "heavy_parts", tuple)())
+            finally:
+                thread.budget = outer
+            for part in parts:
+                yield _alone(constraint, Embedded(symbol.name, part), part.place)
+        if len(grammar.rules) == 1 and len(found) == 1:
+            yield constraint
+        else:
+            yield _alone(constraint, symbol, place)
+
+
+def _alone(constraint: Constraint, symbol: Symbol, place: str | None) -> Constraint:
+    """Return a constraint of one symbol of another."""
+    grammar = Grammar({"start": Rule("start", ((symbol,),))}, adopts=constraint.grammar.adopts)
+    found = type(constraint)(grammar, constraint.vocabulary, replace(constraint.options, spell_missing=True))
+    found.budget.whole = place
+    return found
 
 
 def _is_even(costs: list[int], limit: int) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
 _STATE = 5  # units for a state that a search meets, beside those for its edges
 _RELAXED_LIMIT = 2_000  # states before that search is given up
+MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
 _MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json as json_module
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.schema.by_content import Recent, content, values_of
+from constrained.schema.heavy import heavy_parts, is_heavy
 from constrained.schema.limits import needs_survey, survey, widen
 from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation
 from constrained.schema.machines.value import Values, common_values
@@ -179,6 +180,22 @@ def embed(
     return found
 
 
+class Part(NamedTuple):
+    """The machine of the values in one place of a schema."""
+
+    values: Values
+    conj: Conj
+    widened: tuple[Widened, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The pointer of the subschema."""
+        return pointer_of(self.conj)
+
+    def state(self) -> State:
+        return self.values.state(self.conj)
+
+
 class EmbeddedSchema:
     """A schema on a surface: what `grammar.Embedded` holds.  Compared by content; picklable; states are made on
     demand.
@@ -264,7 +281,15 @@ class EmbeddedSchema:
     @property
     def heavy(self) -> bool:
         """Whether its masks may be too much work, so that `compile` tries some."""
-        return any(literal.node.document.library.heavy for literal in self._conj)
+        return is_heavy(self._conj)
+
+    def heavy_parts(self) -> Iterator[Part]:
+        """Yield the values inside that look like much work, as machines of their own; none between tags, where texts
+        are written otherwise.
+        """
+        if self.options.tags is None:
+            for conj in heavy_parts(self._conj, self._values):
+                yield Part(self._values, conj)
 
     @property
     def markers(self) -> frozenset[str]:

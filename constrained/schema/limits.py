@@ -14,7 +14,7 @@ no second member may hold).  What was removed is listed, and left to a check aft
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from constrained.errors import UnsupportedSchema
@@ -106,8 +106,8 @@ def _lists_scalars(schema: dict[str, Any], library: Library) -> bool:
     return bool(types) and _SCALAR_TYPES.issuperset(types if isinstance(types, list) else [types])
 
 
-def _leading(library: Library) -> set[int]:
-    """Return the ids of the schemas that contain a doubtful one, or refer to what contains one."""
+def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
+    """Return the ids of the schemas that contain one of some schemas, or refer to what contains one."""
     above: dict[int, list[int]] = {}
     seen: set[int] = set()
     todo: list[Any] = [resource.root for resource in library.resources.values()]
@@ -126,7 +126,7 @@ def _leading(library: Library) -> set[int]:
     for (referring, _), target in library.targets.items():
         above.setdefault(id(target.schema), []).append(referring)
     found: set[int] = set()
-    rising = [id(schema) for schema in (*library.doubtful, *library.risky)]
+    rising = [id(schema) for schema in schemas]
     while rising:
         schema = rising.pop()
         if schema not in found:
@@ -141,10 +141,10 @@ def survey(conj: Conj, values: Values) -> None:
     Raises: UnsupportedSchema: some of it cannot be compiled.
     """
     library = next(iter(conj)).node.document.library
-    leading = _leading(library)
+    above = leading(library, (*library.doubtful, *library.risky))
 
     def leads(part: Conj) -> bool:
-        return library.dynamic or any(not literal.node.schema or id(literal.node.schema) in leading for literal in part)
+        return library.dynamic or any(not literal.node.schema or id(literal.node.schema) in above for literal in part)
 
     seen, queue = {conj}, [conj]
     for current in queue:
@@ -158,7 +158,7 @@ def survey(conj: Conj, values: Values) -> None:
                     raise UnsupportedSchema(
                         error.what, where=_place(current), because=error.because, instead=error.instead
                     ) from None
-        for child in _children(value, leads, values):
+        for child in children(value, leads, values):
             if child and child != NOTHING and child not in seen:
                 seen.add(child)
                 if leads(child):
@@ -187,7 +187,7 @@ def _unique_in_place(schema: Any, pointer: str) -> Iterator[str]:
             yield from _unique_in_place(below, f"{pointer}/{keyword}")
 
 
-def _children(value: Value, leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
+def children(value: Value, leads: Callable[[Conj], bool], values: Values) -> Iterator[Conj]:
     """Yield what the parts of a value must be, with every combination of conditions on one part that a machine can come
     to.
     """

@@ -228,7 +228,10 @@ def _decide(conj: Conj, document: Document) -> bool:
             spend(4)
             tried.add(current)
             asked.append([])
-            found = _has_value(current, ask, settle)
+            try:
+                found = _has_value(current, ask, settle)
+            except LimitExceeded as error:
+                raise located(error, pointer_of(current)) from None
             children = asked.pop()
             if found:
                 live[current] = True

@@ -31,7 +31,7 @@ from constrained.schema.reading.resources import (
     pointer,
     split_fragment,
 )
-from constrained.schema.reading.size_estimates import has_large_texts, is_large, with_many
+from constrained.schema.reading.size_estimates import MANY_TEXTS, is_large, with_large_texts, with_many
 from constrained.schema.strings.formats import INEXACT, KNOWN
 from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
@@ -68,9 +68,8 @@ def check(library: Library, resource: Resource) -> None:
         if target.dynamic is not None:
             library.dynamic = True
         _survey(library, target.schema, target.resource, target.where)
-    library.heavy = library.heavy or has_large_texts(library, library.risky)
+    library.heavy += with_large_texts(library, library.risky)
     library.risky = with_many(library, library.risky)
-    library.heavy = library.heavy or bool(library.risky)
     if library.targets:
         find_cycles(library, referring)
 
@@ -92,7 +91,7 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         if not _NAMING.isdisjoint(schema):
             resource = library.enter(schema, resource, where)
         rules = resource.dialect.rules
-        library.risky += () if RISKY.isdisjoint(schema) else (schema,)
+        library.risky += () if RISKY.isdisjoint(schema) and not _has_many_branches(schema) else (schema,)
         entries: Iterable[tuple[str, Any]] = tuple(schema.items())
         for keyword in REFERRING:
             if keyword in schema and keyword in rules:
@@ -113,17 +112,22 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
                 _check_value(library, schema, keyword, where, resource.dialect)
 
 
+def _has_many_branches(schema: dict[str, Any]) -> bool:
+    branches = schema.get("anyOf")
+    return type(branches) is list and len(branches) >= MANY_TEXTS
+
+
 def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: Where, dialect: Dialect) -> None:
     """Check what a keyword's value says, its form being right."""
     value = schema[keyword]
     if keyword in _NUMERIC:
         _check_numbers(library, schema, keyword, value, where)
     elif keyword in _PATTERNS:
-        library.heavy |= _check_patterns(keyword, value, where)
+        library.heavy += (schema,) if _check_patterns(keyword, value, where) else ()
     elif keyword in _REQUIRING:
-        library.heavy |= len(value) > _MANY
+        library.heavy += (schema,) if len(value) > _MANY else ()
     elif value is True or value in INEXACT:
-        library.heavy |= value in _LARGE_FORMATS
+        library.heavy += (schema,) if value in _LARGE_FORMATS else ()
         library.doubtful.append(schema)
         if keyword == "format":
             library.inexact.append((pointer((where, keyword)), value))
@@ -192,8 +196,8 @@ def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value
                 "cannot compile a number", where=pointer(at), because=f"it has more than {MOST_DIGITS:,} digits"
             )
         elif kind is int and part.bit_length() > _MANY_BITS:
-            library.heavy = True
-    library.heavy |= len(seen) > _MANY
+            library.heavy += () if library.heavy and library.heavy[-1] is schema else (schema,)
+    library.heavy += (schema,) if len(seen) > _MANY else ()
 
 
 def _check_patterns(keyword: str, value: Any, where: Where) -> bool:

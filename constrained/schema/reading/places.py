@@ -10,15 +10,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.regex.liveness import MADE
 from constrained.schema.reading.nodes import Node, ordered
 from constrained.schema.values import Conj
 
 
 def located(error: LimitExceeded, pointer: str) -> LimitExceeded:
-    """Return the error with a place, unless it names one already."""
-    if error.where is not None and "#" in error.where:
+    """Return the error with a place, unless it names one already: neither the whole nor an expression that was made on
+    the way is one.
+    """
+    made = error.where is None or error.where == "#" or error.where.startswith(MADE)
+    if not made and "#" in str(error.where):
         return error
-    where = pointer if error.where is None else f"{pointer} {error.where}"
+    where = pointer if made else f"{pointer} {error.where}"
     return LimitExceeded(error.what, where=where, because=error.because, instead=error.instead)
 
 

@@ -118,7 +118,8 @@ class Library:
     doubtful: list[dict[str, Any]] = field(default_factory=list)
     # schemas whose normal form may be out of bounds, see `schema.limits`
     risky: list[dict[str, Any]] = field(default_factory=list)
-    heavy: bool = False  # its masks may be too much work, so that some are made beforehand, see `engine.rehearsal`
+    # schemas whose masks may be too much work, so that some are made beforehand, see `schema.heavy`
+    heavy: list[dict[str, Any]] = field(default_factory=list)
     # pointers and values of `format` whose language is not exact
     inexact: list[tuple[str, str]] = field(default_factory=list)
     unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`

@@ -27,8 +27,8 @@ from constrained.work import spend
 
 MANY = 2_000  # alternatives from which on a normal form is made beforehand
 LARGE_TEXT = 100_000  # states of patterns that are combined, from which on some masks are made beforehand
-_FORMAT = 10  # states that a format counts for
-_MANY_TEXTS = 8  # patterns of an anyOf, from which on they multiply
+_FORMAT, _STEP = 10, 3  # states that a format and a `multipleOf` count for
+MANY_TEXTS = 8  # patterns of an anyOf, from which on they multiply
 _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
@@ -45,12 +45,10 @@ _ASSERTING = (
 )
 
 
-def has_large_texts(library: Library, schemas: list[dict[str, Any]]) -> bool:
-    """Say whether some schemas combine patterns whose machine may be large: the product of what is read side by
-    side.
-    """
+def with_large_texts(library: Library, schemas: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the schemas that combine patterns whose machine may be large: the product of what is read side by side."""
     count = _Count(library)
-    return any(count.texts(schema, 0) >= LARGE_TEXT for schema in schemas)
+    return [schema for schema in schemas if count.texts(schema, 0) >= LARGE_TEXT]
 
 
 def is_large(pattern: Expr) -> bool:
@@ -94,7 +92,7 @@ class _Count:
         return min(found, MANY)
 
     def texts(self, schema: Any, depth: int) -> int:
-        """Return about how many states the texts of a schema may have; at most `LARGE_TEXT`."""
+        """Return about how many states the texts and numbers of a schema may have; at most `LARGE_TEXT`."""
         if type(schema) is not dict or depth > _DEEPEST:
             return 1
         known = self._text_sizes.get(id(schema))
@@ -104,12 +102,12 @@ class _Count:
         self._text_sizes[id(schema)] = 1  # where it refers to itself
         pattern = schema.get("pattern")
         found = size(of_pattern(pattern)) if type(pattern) is str else 1
-        found *= _FORMAT if "format" in schema else 1
+        found *= (_FORMAT if "format" in schema else 1) * (_STEP if "multipleOf" in schema else 1)
         single = [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
         for part in (*_listed(schema, "allOf"), *_listed(schema, "oneOf"), *single, *self._targets(schema)):
             found = min(found * self.texts(part, depth + 1), LARGE_TEXT)
         members = [self.texts(part, depth + 1) for part in _listed(schema, "anyOf")]
-        multiply = sum([member > 1 for member in members]) >= _MANY_TEXTS
+        multiply = sum([member > 1 for member in members]) >= MANY_TEXTS
         for member in members if multiply else (max(sum(members), 1),):
             found = min(found * member, LARGE_TEXT)
         self._text_sizes[id(schema)] = min(found, LARGE_TEXT)
