@@ -1,12 +1,18 @@
 """Does every text that is written with a budget of tokens end as a word, whatever the budget from the least to 30 more?
 
-Random choices under the masks of `matcher(budget=n)`, first of any allowed token, then of those that do not end the
-word as long as there are any, so that the budget is used up; then the embedded model, whose weights are random: greedy,
-sampled hot, with four beams, and in left-padded batches whose rows have different budgets.  Every text must be a whole
-word of at most n tokens; texts of schemas must be valid for `jsonschema`, texts of formats are read by the format's
-parser.
+20 schemas, every format with a set of tools (a call must be made, or may be), and on request every schema as the
+argument of a tool in every format.  For each of these and all 31 budgets: random choices under the masks of
+`matcher(budget=n)`, first of any allowed token, then of those that do not end the word as long as there are any, so
+that the budget is used up, with and without a soft close; then `generate` of transformers with a model that throws dice
+(`dice`): greedy, sampled hot, and with four beams, each time one batch whose 31 rows have a budget each.  Every text
+must be a whole word of at most n tokens, and nothing but padding may follow it; texts of schemas must be valid for
+`jsonschema`, turns of formats for the format's own strict reader.  At last a budget of 10,000 must leave every mask as
+it is.
 
-    python -m constrained.benchmarks.always_finished [--formats hermes,chatglm3] [--step 1] [--without-model]
+    python -m constrained.benchmarks.always_finished [--formats hermes,chatglm3] [--schemas tuple] [--inside]
+        [--slice 3/8] [--without-model]
+
+--inside: schemas as arguments, in every format.  --slice i/n: every n-th case only, from the i-th.
 """
 
 from __future__ import annotations
@@ -16,8 +22,10 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import jsonschema
@@ -25,6 +33,8 @@ import numpy as np
 
 from constrained import ChatFormat, Constraint, Grammar, Vocabulary, compile
 from constrained.default_model import WIDTH, load
+from constrained.engine.constraint import logits_processor
+from constrained.errors import ConstrainedError
 
 from .tool_sets import tool_sets
 
@@ -99,9 +109,11 @@ SCHEMAS: dict[str, Any] = {
 }
 MODES: dict[str, dict[str, Any]] = {
     "greedy": {"do_sample": False},
-    "temperature 5": {"do_sample": True, "temperature": 5.0, "top_k": 0},
+    "sampled hot": {"do_sample": True, "temperature": 5.0, "top_k": 0},
     "4 beams": {"do_sample": False, "num_beams": 4},
 }
+BUDGETS = 31  # of each constraint, from the least one
+UNCHANGED = 30  # masks that are compared with those of a large budget
 
 
 @dataclass(frozen=True)
@@ -112,24 +124,36 @@ class Case:
     constraint: Constraint
     schema: Any = None
     chat: ChatFormat | None = None
+    tools: Any = None
 
     def fault(self, ids: Sequence[int], budget: int) -> str | None:
-        """Return what is wrong with a text of `budget` tokens at most, None: nothing."""
-        matcher = self.constraint.matcher()
-        for token in ids:
+        """Return what is wrong with a text of `budget` tokens at most and the padding behind it, None: nothing."""
+        matcher, stop = self.constraint.matcher(), self.constraint.vocabulary.stop
+        for at, token in enumerate(ids):
+            if matcher.is_finished():
+                behind = self.constraint.vocabulary.decode(other for other in ids[at:] if other not in stop)
+                if behind.replace(b"<|pad|>", b""):
+                    return f"{behind!r} behind the end of {matcher.text()!r}"
+                break
             matcher.advance(token)
         if not (matcher.is_accepting() or matcher.is_finished()):
             return f"cut: {matcher.text()!r}"
-        stop, named = self.constraint.vocabulary.stop, self.constraint.grammar.specials
-        words = [token for token in ids if token not in stop or self.constraint.vocabulary.names.get(token) in named]
+        named = self.constraint.grammar.specials
+        words = [
+            token
+            for token in matcher.tokens
+            if token not in stop or self.constraint.vocabulary.names.get(token) in named
+        ]
         if len(words) > budget:
             return f"{len(words)} tokens, the budget was {budget}"
-        if self.chat is None:
-            text = self.constraint.vocabulary.decode(token for token in ids if token not in stop)
-            try:
+        text = self.constraint.vocabulary.decode(token for token in words if self.chat is not None or token not in stop)
+        try:
+            if self.chat is None:
                 jsonschema.validate(json.loads(text), self.schema)
-            except (ValueError, jsonschema.ValidationError) as error:
-                return f"not valid: {text!r}: {error}"
+            else:
+                self.chat.validate(text.decode(), kind="assistant_turn", tools=self.tools, strict=True)
+        except (ValueError, jsonschema.ValidationError, ConstrainedError) as error:
+            return f"not valid: {text!r}: {error}"
         return None
 
 
@@ -147,94 +171,134 @@ def walk(constraint: Constraint, budget: int, picks: random.Random, *, eager: bo
     return list(matcher.tokens)
 
 
-def cases(vocabulary: Vocabulary, formats: Sequence[str], schemas: Sequence[str] | None = None) -> Iterator[Case]:
+def cases(
+    vocabulary: Vocabulary, formats: Sequence[str], schemas: Sequence[str] | None = None, *, inside: bool = False
+) -> Iterator[Case]:
     """Yield the constraints: schemas, then formats with a set of tools, where a call has to be made and where it may
-    be.
+    be; inside: instead of these, each schema as an argument in each format.
     """
-    for name in SCHEMAS if schemas is None else schemas:
-        yield Case(name, compile(Grammar.from_json_schema(SCHEMAS[name]), vocabulary), schema=SCHEMAS[name])
+    for make in _made(vocabulary, formats, [*(SCHEMAS if schemas is None else schemas)], inside=inside):
+        yield make()
+
+
+def _made(
+    vocabulary: Vocabulary, formats: Sequence[str], schemas: Sequence[str], *, inside: bool
+) -> Iterator[Callable[[], Case]]:
+    """Yield what makes each case, so that a slice need not make the others."""
+    if not inside:
+        yield from (partial(_of_schema, vocabulary, name) for name in schemas)
     for name in formats:
-        chat = ChatFormat.load(name)
-        tools = next(iter(tool_sets(name).values()))[0]
-        for choice in ("auto", "required"):
-            yield Case(f"{name} {choice}", compile(chat.grammar(tools, tool_choice=choice), vocabulary), chat=chat)
+        if inside:
+            yield from (partial(_inside, vocabulary, name, schema) for schema in schemas)
+        else:
+            yield from (partial(_of_format, vocabulary, name, choice) for choice in ("auto", "required"))
 
 
-def generated(case: Case, writer: tuple[Any, Any], mode: str, budget: int) -> list[tuple[list[int], int]]:
-    """Return what the model writes in one mode, and the budget of each text; one row more with one token more where
-    rows may differ.
-    """
+def _of_schema(vocabulary: Vocabulary, name: str) -> Case:
+    return Case(name, compile(Grammar.from_json_schema(SCHEMAS[name]), vocabulary), schema=SCHEMAS[name])
+
+
+def _of_format(vocabulary: Vocabulary, name: str, choice: str) -> Case:
+    chat, tools = ChatFormat.load(name), next(iter(tool_sets(name).values()))[0]
+    constraint = compile(chat.grammar(tools, tool_choice=choice), vocabulary)
+    return Case(f"{name} {choice}", constraint, chat=chat, tools=tools)
+
+
+def _inside(vocabulary: Vocabulary, name: str, schema: str) -> Case:
+    chat, definitions = ChatFormat.load(name), SCHEMAS[schema]
+    rest = {} if definitions is True else {"$defs": definitions.get("$defs", {})}
+    body = definitions if definitions is True else {key: part for key, part in definitions.items() if key != "$defs"}
+    parameters = {"type": "object", "properties": {"value": body}, "required": ["value"], **rest}
+    tools = [{"name": "write", "description": "Write.", "parameters": parameters}]
+    constraint = compile(chat.grammar(tools, tool_choice="required"), vocabulary)
+    return Case(f"{name}, {schema}", constraint, chat=chat, tools=tools)
+
+
+def generated(case: Case, model: Any, padding: int, mode: str, budgets: Sequence[int]) -> list[list[int]]:
+    """Return what the model writes in one batch, a row for each budget."""
     import torch
 
-    model, tokenizer = writer
-    torch.manual_seed(budget)
-    budgets = [budget] if mode == "4 beams" else [budget, budget + 1, budget + 7]
-    processor = case.constraint.logits_processor(max_new_tokens=budget)
-    if len(budgets) > 1:
-        from constrained.engine.constraint import logits_processor
-
-        processor = logits_processor([case.constraint] * len(budgets), max_new_tokens=budgets)
-    encoded = tokenizer(["Oslo", "what is the weather", "why"][: len(budgets)], return_tensors="pt", padding=True)
-    stop = sorted(case.constraint.vocabulary.stop)
+    torch.manual_seed(budgets[0])
+    processor = logits_processor([case.constraint] * len(budgets), max_new_tokens=budgets)
+    prompt = torch.full((len(budgets), 1), padding)
     output = model.generate(
-        **encoded,
+        prompt,
+        attention_mask=torch.ones_like(prompt),
         **MODES[mode],
         max_new_tokens=max(budgets) + 1,
         logits_processor=[processor],
-        eos_token_id=stop,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=sorted(case.constraint.stop),
+        pad_token_id=padding,
     )
-    found = []
-    for row, most in zip(output[:, encoded["input_ids"].shape[1] :].tolist(), budgets):
-        end = next((at + 1 for at, token in enumerate(row) if token in stop), len(row))
-        found.append((row[:end], most))
+    found: list[list[int]] = output[:, 1:].tolist()
     return found
 
 
-def check(case: Case, writer: tuple[Any, Any] | None, step: int, picks: random.Random) -> tuple[int, list[str]]:
+def changed(constraint: Constraint, picks: random.Random) -> str | None:
+    """Return where a large budget changes a mask on a random walk, None: nowhere."""
+    large, plain = constraint.matcher(budget=10_000), constraint.matcher()
+    rows = np.zeros((2, constraint.vocabulary.words), np.int32)
+    for _ in range(UNCHANGED):
+        large.fill_mask(rows, 0)
+        plain.fill_mask(rows, 1)
+        if (rows[0] != rows[1]).any():
+            return f"a budget of 10,000 changes the mask after {plain.text()!r}"
+        allowed = np.flatnonzero(np.unpackbits(rows[1].view(np.uint8), bitorder="little")).tolist()
+        longer = [token for token in allowed if token not in constraint.stop]
+        if not longer:
+            break
+        token = picks.choice(longer)
+        large.advance(token)
+        plain.advance(token)
+    return None
+
+
+def check(case: Case, writer: tuple[Any, int] | None, picks: random.Random) -> tuple[int, list[str]]:
     """Write with every budget; return how many texts, and what was wrong with them."""
-    least, count, faults = case.constraint.min_tokens, 0, []
-    for budget in range(least, least + 31, step):
-        texts = [
-            (walk(case.constraint, budget, picks, eager=eager, soft_close=soft), budget)
-            for eager in (False, True)
-            for soft in (0, 5)
-        ]
-        for mode in MODES if writer is not None else ():
-            texts += generated(case, writer, mode, budget)
-        for ids, most in texts:
-            fault = case.fault(ids, most)
-            count += 1
-            if fault is not None:
-                faults.append(f"{case.name}, budget {most}: {fault}")
-    return count, faults
+    budgets = range(case.constraint.min_tokens, case.constraint.min_tokens + BUDGETS)
+    texts = [
+        (walk(case.constraint, budget, picks, eager=eager, soft_close=soft), budget)
+        for budget in budgets
+        for eager, soft in ((False, 0), (True, 0), (False, 5), (True, 5))
+    ]
+    for mode in MODES if writer is not None else ():
+        texts += zip(generated(case, *writer, mode, budgets), budgets, strict=True)
+    found = [(fault, most) for ids, most in texts if (fault := case.fault(ids, most)) is not None]
+    faults = [f"{case.name}, budget {most}: {fault}" for fault, most in found]
+    different = changed(case.constraint, picks)
+    return len(texts), faults if different is None else [*faults, f"{case.name}: {different}"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
     parser.add_argument("--schemas", default=",".join(SCHEMAS))
-    parser.add_argument("--step", type=int, default=1, help="every how many budgets")
+    parser.add_argument("--inside", action="store_true", help="schemas as arguments of tools, in every format")
+    parser.add_argument("--slice", default="1/1", help="every n-th case from the i-th: i/n")
     parser.add_argument("--without-model", action="store_true")
     options = parser.parse_args(arguments)
-    model, tokenizer = load(0)
-    tokenizer.padding_side = "left"
+    _, tokenizer = load(0)
     vocabulary, picks = Vocabulary.from_tokenizer(tokenizer, size=WIDTH), random.Random(0)
-    total, wrong = 0, list[str]()
-    for case in cases(
-        vocabulary, list(filter(None, options.formats.split(","))), list(filter(None, options.schemas.split(",")))
-    ):
-        began = time.perf_counter()
-        count, faults = check(case, None if options.without_model else (model, tokenizer), options.step, picks)
-        total, wrong = total + count, wrong + faults
-        least = case.constraint.min_tokens
+    writer = None
+    if not options.without_model:
+        from .dice import dice
+
+        writer = dice(WIDTH), tokenizer.pad_token_id
+    first, every = map(int, options.slice.split("/"))
+    chosen = [list(filter(None, listed.split(","))) for listed in (options.formats, options.schemas)]
+    cases_made = islice(_made(vocabulary, *chosen, inside=options.inside), first - 1, None, every)
+    count, total, wrong = 0, 0, list[str]()
+    for make in cases_made:
+        began, case = time.process_time(), make()
+        texts, faults = check(case, writer, picks)
+        count, total, wrong = count + 1, total + texts, wrong + faults
         print(
-            f"{case.name:32} at least {least:4} tokens  {count:5} texts  {len(faults):3} wrong  "
-            f"{time.perf_counter() - began:6.1f} s",
+            f"{case.name:40} at least {case.constraint.min_tokens:4} tokens  {texts:5} texts  {len(faults):3} wrong  "
+            f"{time.process_time() - began:6.1f} s",
             flush=True,
         )
     print(*wrong[:20], sep="\n")
-    print(f"{total} texts, {len(wrong)} wrong")
+    print(f"{count} constraints, {total} texts, {len(wrong)} wrong")
     return bool(wrong)
 
 

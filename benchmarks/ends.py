@@ -1,12 +1,13 @@
 """Does every text end once, whatever `generate` takes for its end?
 
-The embedded model, whose weights are random, writes under schemas and under every format's grammar, with the
-tokenizer's own `eos_token_id`, which is the stop token of few formats.  After the first stop token that completes a
-word nothing may come but padding, and no bytes of text. On the way two laws are checked at every step: a matcher
-`is_accepting` exactly where some stop token is allowed, and nothing is allowed where it `is_finished`.  Texts that are
-cut after 200 tokens count as texts, not as ended.
+`generate` of transformers with a model that throws dice (`dice`), which likes stop tokens, so that most texts end, writes
+under schemas and under every format's grammar, with the tokenizer's own `eos_token_id`, which is the stop token of few
+formats.  After the first stop token that completes a word nothing may come but padding, and no bytes of text.  On the
+way two laws are checked at every step: a matcher `is_accepting` exactly where some stop token is allowed, and nothing
+is allowed where it `is_finished`.  Texts that are cut after 200 tokens count as texts, not as ended.  Each row of a
+batch is a seed of its own.
 
-    python -m constrained.benchmarks.ends [--seeds 200] [--formats hermes,chatglm3] [--schemas integer] [--rows 8]
+    python -m constrained.benchmarks.ends [--seeds 200] [--formats hermes,chatglm3] [--schemas integer] [--rows 50]
 """
 
 from __future__ import annotations
@@ -89,7 +90,13 @@ def check(constraint: Constraint, writer: tuple[Any, Any], seeds: int, rows: int
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that `generate` does not know all stop tokens, which is the point
             output = model.generate(
-                **encoded, do_sample=True, max_new_tokens=MOST_TOKENS, logits_processor=[constraint.logits_processor()])
+                **encoded,
+                do_sample=True,
+                max_new_tokens=MOST_TOKENS,
+                eos_token_id=tokenizer.eos_token_id,
+                pad_token_id=tokenizer.pad_token_id,
+                logits_processor=[constraint.logits_processor()],
+            )
         for row in output[: seeds - seed, encoded["input_ids"].shape[1] :].tolist():
             follow(constraint, row, [tokenizer.pad_token_id], tally)
     return tally
@@ -98,25 +105,27 @@ def check(constraint: Constraint, writer: tuple[Any, Any], seeds: int, rows: int
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=8, help="rows of a batch")
+    parser.add_argument("--rows", type=int, default=50, help="rows of a batch")
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
     parser.add_argument("--schemas", default=",".join(TWELVE))
     options = parser.parse_args(arguments)
-    writer = load(0)
-    vocabulary = Vocabulary.from_tokenizer(writer[1], size=WIDTH)
+    from .dice import dice
+
+    _, tokenizer = load(0)
+    vocabulary = Vocabulary.from_tokenizer(tokenizer, size=WIDTH)
     schemas = [name for name in options.schemas.split(",") if name in SCHEMAS]
-    texts, wrong = 0, list[str]()
+    texts, ended, wrong = 0, 0, list[str]()
     for case in cases(vocabulary, list(filter(None, options.formats.split(","))), schemas):
         began = time.process_time()
-        tally = check(case.constraint, writer, options.seeds, options.rows)
-        texts, wrong = texts + tally.texts, wrong + [f"{case.name}: {fault}" for fault in tally.faults]
+        tally = check(case.constraint, (dice(WIDTH, case.constraint.stop), tokenizer), options.seeds, options.rows)
+        texts, ended, wrong = texts + tally.texts, ended + tally.ended, wrong + [f"{case.name}: {fault}" for fault in tally.faults]
         print(
             f"{case.name:32} {tally.texts:5} texts  {tally.ended:5} ended  {len(tally.faults):3} faults  "
             f"{time.process_time() - began:6.1f} s",
             flush=True,
         )
     print(*wrong[:20], sep="\n")
-    print(f"{texts} texts, {len(wrong)} faults")
+    print(f"{texts} texts, {ended} ended, {len(wrong)} faults")
     return bool(wrong)
 
 

@@ -12,12 +12,16 @@ from constrained.engine.constraint import logits_processor
 @pytest.mark.parametrize("mode", sorted(always_finished.MODES))
 @pytest.mark.parametrize("name", ["closed object", "distinct strings", "long choice"])
 def test_every_row_ends_within_its_budget(name, mode, tiny_model, tiny_tokenizer, tiny_vocabulary):
-    tiny_tokenizer.padding_side = "left"
     (case,) = always_finished.cases(tiny_vocabulary, [], [name])
-    for more in (0, 6):
-        budget = case.constraint.min_tokens + more
-        for ids, most in always_finished.generated(case, (tiny_model, tiny_tokenizer), mode, budget):
-            assert case.fault(ids, most) is None
+    budgets = [case.constraint.min_tokens + more for more in (0, 6, 1)]
+    for ids, most in zip(always_finished.generated(case, tiny_model, tiny_tokenizer.pad_token_id, mode, budgets), budgets, strict=True):
+        assert case.fault(ids, most) is None
+
+
+def test_a_slice_of_the_matrix():
+    """Four of the constraints of ``python -m constrained.benchmarks.always_finished``, every budget, every way to decode."""
+    assert always_finished.main(["--slice", "5/29"]) == 0
+    assert always_finished.main(["--inside", "--formats", "gemma-4", "--slice", "9/20"]) == 0
 
 
 def test_the_budget_is_what_generate_was_told(tiny_model, tiny_tokenizer, constraint):
@@ -27,7 +31,7 @@ def test_the_budget_is_what_generate_was_told(tiny_model, tiny_tokenizer, constr
         new = constraint.min_tokens + more
         kwargs = constraint.generation_kwargs() | {"logits_processor": [processor], "max_new_tokens": new}
         output = tiny_model.generate(**encoded, do_sample=True, temperature=5.0, **kwargs)[0, encoded["input_ids"].shape[1] :].tolist()
-        assert always_finished.Case("", constraint, chat=object()).fault(output, new) is None
+        assert always_finished.Case("", constraint, schema=True).fault(output, new) is None
     with pytest.raises(c.LimitExceeded, match="too small"):
         tiny_model.generate(**encoded, **kwargs | {"max_new_tokens": constraint.min_tokens - 1})
 

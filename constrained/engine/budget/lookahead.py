@@ -26,7 +26,7 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import Config, Frame, PlainKernel
 from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode
 from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt
-from constrained.machine import Dispatch, Language, State, Surface, Text
+from constrained.machine import Dispatch, Language, State, Text
 
 SOME = "\uffff some text"  # stands for a text that was forgotten
 FORGOTTEN = b"\xff"  # a record that stands for any: no text begins with this byte
@@ -141,31 +141,27 @@ class Lookahead(PlainKernel):
     def _forgot(self, config: Config) -> Config:
         """Return a reading without what it remembers of a text that is under way, if nothing will ask."""
         machine, frame = config
-        if frame is None or frame.record is None or frame.surface in (None, Surface.RAW):
+        if frame is None or frame.record is None or frame.surface is None:
             return config
         after, surface, record = frame.after, frame.surface, frame.record
         assert isinstance(after, Dispatch)
         assert surface is not None
         if record.startswith(FORGOTTEN):
             return machine, self._frame(after, surface, FORGOTTEN, frame.parent)
-        if (
-            not after.alike
-            or not isinstance(machine, TextAt)
-            or machine.accepting
-            or self._matters(machine, after, record)
-        ):
+        if not after.alike or not isinstance(machine, TextAt) or self._matters(machine, after, record):
             return config
         return machine, self._frame(after, surface, FORGOTTEN, frame.parent)
 
     def _matters(self, at: TextAt, after: Dispatch, record: bytes) -> bool:
         """Say whether a text may become one that is refused, or a candidate, however these are spelled."""
-        if at.place in (PAIR, PAIR_U) or at.high:
-            return True  # half a character
+        if at.place in (PAIR, PAIR_U, DONE) or at.high:
+            return True  # half a character, or all of a text
         if at.place == UTF8:
             record = record.rstrip(_CONTINUING)[:-1]
         elif at.place != BODY:
             record = record[: record.rindex(b"\\")]
-        return decode(at.spelling.surface, record + bytes([at.spelling.closing])) in self._beginnings(after)
+        closing = bytes([at.spelling.closing]) if at.spelling.closing >= 0 else b""
+        return decode(at.spelling.surface, record + closing) in self._beginnings(after)
 
     def _beginnings(self, after: Dispatch) -> set[str]:
         """Return all beginnings of the texts that are refused, and of the first ones that a shortest way would write
