@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterator
 from heapq import heappop, heappush
 from itertools import chain, count, islice
 
-from constrained.engine.twin.spelling import Spelling, clip, decode, variants
+from constrained.engine.twin.spelling import Ranges, Spelling, clip, decode, variants
 from constrained.engine.twin.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt, successor
 from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, Language, LiteralSet, MarkerSafe, State, Surface, Text
@@ -251,15 +251,11 @@ def _spelled(spelling: Spelling, low: int, high: int, most: int) -> Iterator[Way
     raw, yielded = clip(spelling.raw, low, high), 0
     if low >= ESCAPED:
         low, high = low - ESCAPED, high - ESCAPED
-    for char in EXPECTED:
-        if yielded < most and clip(raw, ord(char), ord(char)):
-            yielded += 1
-            yield char
-    for first, last in raw:
-        for point in range(first, min(last, first + most + len(EXPECTED)) + 1):
-            if yielded < most and (point > 0x7F or chr(point) not in EXPECTED):
-                yielded += 1
-                yield symbols(chr(point).encode())
+    for spelled in _raw(raw):
+        yield spelled
+        yielded += 1
+        if yielded == most:
+            return
     if yielded:
         return
     for byte, point in spelling.short:
@@ -272,6 +268,17 @@ def _spelled(spelling: Spelling, low: int, high: int, most: int) -> Iterator[Way
                 if yielded < most:
                     yielded += 1
                     yield f"\\{chr(form.letter)}{point:0{form.digits}x}"
+
+
+def _raw(ranges: Ranges) -> Iterator[Way]:
+    """Yield the characters of ranges as they stand, those that a reader would expect first."""
+    for char in EXPECTED if ranges and ranges[0][0] <= 0x7F else ():
+        if clip(ranges, ord(char), ord(char)):
+            yield char
+    for first, last in ranges:
+        for point in range(first, last + 1):
+            if point > 0x7F or chr(point) not in EXPECTED:
+                yield symbols(chr(point).encode())
 
 
 def _characters(at: TextAt) -> list[tuple[Way, TextAt]]:
@@ -304,10 +311,12 @@ def _raw_characters(at: TextAt) -> list[tuple[Way, TextAt]]:
     least = {(2, 0): 0x800, (3, 0): 0x10000}.get((at.left, at.value), 0)  # shorter forms have to be used below
     found: dict[Language, int] = {}
     spend(8)
+    pending = at.pending()
     for first, last, target in at.language.edges():
-        for low, high in at.pending():
-            point = max(first, low, least)
-            if point <= min(last, high) and point < found.get(target, point + 1):
-                found[target] = point
+        if pending and first <= pending[-1][1] and last >= pending[0][0]:
+            for low, high in clip(pending, first, last):
+                point = max(low, least)
+                if point <= high and point < found.get(target, point + 1):
+                    found[target] = point
     chosen = sorted(found.items(), key=lambda entry: entry[1])[:_AT_ONCE]
     return [(symbols(chr(point).encode()[-at.left :]), TextAt(at.spelling, target)) for target, point in chosen]

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import ast
 import json
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from operator import itemgetter
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, MarkerSafe, Surface
@@ -23,6 +25,7 @@ from constrained.regex.guarded import Guarded
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
+_FEW = 12  # ranges that are looked through one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ def without(ranges: Ranges, *points: int) -> Ranges:
 
 def clip(ranges: Ranges, low: int, high: int) -> Ranges:
     """Return the part of the ranges inside [low, high]."""
+    if len(ranges) > _FEW:  # PERF: what repr() writes as itself are 700 ranges
+        ranges = ranges[bisect_left(ranges, low, key=itemgetter(1)) : bisect_right(ranges, high, key=itemgetter(0))]
     return tuple((max(a, low), min(b, high)) for a, b in ranges if a <= high and b >= low)
 
 
