@@ -47,7 +47,7 @@ class Dice(PreTrainedModel, GenerationMixin):  # type: ignore[misc]  # a host's 
 
 
 def dice(width: int, favoured: Sequence[int] = ()) -> Dice:
-    """Return a model for a vocabulary of so many ids, which likes some of them, as trained models like ends of turns."""
+    """Return a model for so many ids, which likes some of them, as trained models like ends of turns."""
     model = Dice(DiceConfig(width))
     model.favoured = list(favoured)
     return model

@@ -1,8 +1,8 @@
 """Does every text end once, whatever `generate` takes for its end?
 
-`generate` of transformers with a model that throws dice (`dice`), which likes stop tokens, so that most texts end, writes
-under schemas and under every format's grammar, with the tokenizer's own `eos_token_id`, which is the stop token of few
-formats.  After the first stop token that completes a word nothing may come but padding, and no bytes of text.  On the
+`generate` of transformers with a model that throws dice (`dice`), which likes stop tokens, so that most texts end,
+writes under schemas and under every format's grammar, with the tokenizer's own `eos_token_id`, which is the stop token
+of few formats.  After the first stop token that completes a word nothing may come but padding, and no bytes of text.  On the
 way two laws are checked at every step: a matcher `is_accepting` exactly where some stop token is allowed, and nothing
 is allowed where it `is_finished`.  Texts that are cut after 200 tokens count as texts, not as ended.  Each row of a
 batch is a seed of its own.
@@ -118,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in cases(vocabulary, list(filter(None, options.formats.split(","))), schemas):
         began = time.process_time()
         tally = check(case.constraint, (dice(WIDTH, case.constraint.stop), tokenizer), options.seeds, options.rows)
-        texts, ended, wrong = texts + tally.texts, ended + tally.ended, wrong + [f"{case.name}: {fault}" for fault in tally.faults]
+        texts, ended = texts + tally.texts, ended + tally.ended
+        wrong += [f"{case.name}: {fault}" for fault in tally.faults]
         print(
             f"{case.name:32} {tally.texts:5} texts  {tally.ended:5} ended  {len(tally.faults):3} faults  "
             f"{time.process_time() - began:6.1f} s",

@@ -38,8 +38,9 @@ from .errors import (
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
 
+    from .engine.batch import fill_masks
     from .engine.constraint import Constraint, compile, logits_processor
-    from .engine.matcher import Matcher, fill_masks
+    from .engine.matcher import Matcher
     from .formats import ChatFormat
     from .grammar import Grammar
     from .integrations.typed import generate
@@ -74,7 +75,7 @@ _HOMES = {
     "Matcher": "engine.matcher",
     "Vocabulary": "engine.tokens.vocabulary",
     "compile": "engine.constraint",
-    "fill_masks": "engine.matcher",
+    "fill_masks": "engine.batch",
     "generate": "integrations.typed",
     "logits_processor": "engine.constraint",
 }

@@ -14,15 +14,15 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from constrained.engine.kernels import Kernel, kernel_class
-from constrained.engine.tokens.bitmask import number
+from constrained.engine.options import CACHE_BYTES, Options
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
-from constrained.work import MAX_WORK, Budget, Preempted, begin, thread
+from constrained.work import MAX_WORK, Preempted, begin, thread
 
 if TYPE_CHECKING:
     import random
@@ -35,58 +35,6 @@ if TYPE_CHECKING:
     from constrained.integrations.transformers import GrammarProcessor, MaxNewTokens
     from constrained.research.trace import Trace
     from constrained.research.words import Comparison
-
-CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
-REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
-
-
-def _bound(value: object, name: str, least: int) -> int:
-    """Return a bound that a caller gave; one that nothing reaches counts as the largest that fits."""
-    if (found := number(value)) < least:
-        raise ConstrainedError(
-            f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more"
-        )
-    return min(found, 1 << 62)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a constraint is compiled; the parameters of `compile`."""
-
-    kernel: str | None = None
-    spell_missing: bool = False
-    cache_bytes: int = CACHE_BYTES
-    max_configurations: int = 20_000
-    max_work: int | None = MAX_WORK
-    deadline: float | None = None
-    cancelled: Callable[[], bool] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cache_bytes", _bound(self.cache_bytes, "cache_bytes", 0))
-        object.__setattr__(self, "max_configurations", _bound(self.max_configurations, "max_configurations", 1))
-        if self.max_work is not None:
-            object.__setattr__(self, "max_work", _bound(self.max_work, "max_work", 0))
-        if self.deadline is not None and (
-            isinstance(self.deadline, bool)
-            or not isinstance(self.deadline, (int, float))
-            or self.deadline != self.deadline
-        ):
-            raise ConstrainedError(
-                "deadline is a number of seconds",
-                because=f"it is {shown(self.deadline)}",
-                instead="for instance 0.5, or None",
-            )
-        if self.cancelled is not None and not callable(self.cancelled):
-            raise ConstrainedError(
-                "cancelled is a function without arguments",
-                because=f"it is {shown(self.cancelled)}",
-                instead="threading.Event().is_set",
-            )
-
-    def budget(self) -> Budget:
-        refill = 0 if self.max_work is None else self.max_work // REFILL
-        return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, refill=refill)
-
 
 def compile(
     grammar: Any,
@@ -123,11 +71,8 @@ def compile(
         grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
-    found = Constraint(
-        grammar,
-        vocabulary,
-        Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled),
-    )
+    options = Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled)
+    found = Constraint(grammar, vocabulary, options)
     if getattr(grammar, "heavy", False):
         importlib.import_module("constrained.engine.rehearsal").rehearse(found)
     return found
@@ -223,10 +168,9 @@ class Constraint:
         from constrained.engine.matcher import Matcher
 
         if soft_close:
+            instead = "matcher(budget=…, soft_close=…)"
             raise ConstrainedError(
-                "soft_close needs a budget",
-                because="nothing ends before the word does",
-                instead="matcher(budget=…, soft_close=…)",
+                "soft_close needs a budget", because="nothing ends before the word does", instead=instead
             )
         return Matcher(self)
 
@@ -244,9 +188,8 @@ class Constraint:
         known = self._completions
         if known is None or known.is_full():
             bound = self.options.max_configurations
-            known = self._completions = Completions(
-                self.vocabulary, self._root, nullable=self._nullable, max_configurations=bound
-            )
+            made = Completions(self.vocabulary, self._root, nullable=self._nullable, max_configurations=bound)
+            known = self._completions = made
         return known
 
     def logits_processor(
@@ -289,17 +232,12 @@ class Constraint:
         if not given or any(
             isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0 for value in given
         ):
-            raise ConstrainedError(
-                "warm takes seconds or states",
-                because=f"got {shown(seconds)} and {shown(states)}",
-                instead="warm(0.05), warm(states=100)",
-            )
+            got = f"got {shown(seconds)} and {shown(states)}"
+            raise ConstrainedError("warm takes seconds or states", because=got, instead="warm(0.05), warm(states=100)")
         return self._explored().explore(seconds, states, cancelled)
 
     def visited(self) -> list[tuple[int, int]]:
-        """Return the places that `warm` has found: (the number of the place before it, or -1, and the token
-        between).
-        """
+        """Return the places that `warm` has found: the number of the place before, or -1, and the token between."""
         return [] if self._explorer is None else self._explorer.places
 
     def visit(self, places: Sequence[Any]) -> int:
@@ -325,12 +263,8 @@ class Constraint:
 
     @classmethod
     def load(
-        cls,
-        path: str | os.PathLike[str],
-        vocabulary: Any,
-        *,
-        formats: Mapping[str, ChatFormat] | None = None,
-        **options: Any,
+        cls, path: str | os.PathLike[str], vocabulary: Any, *,
+        formats: Mapping[str, ChatFormat] | None = None, **options: Any,
     ) -> Constraint:
         """Return the constraint that `save` wrote; the file may come from a stranger, as it holds no code and no masks.
 
@@ -340,10 +274,8 @@ class Constraint:
         Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
         ConstrainedError: no such file.
         """
-        found: Constraint = importlib.import_module("constrained.integrations.stored").load(
-            path, vocabulary, formats=formats, options=options
-        )
-        return found
+        stored = importlib.import_module("constrained.integrations.stored")
+        return cast("Constraint", stored.load(path, vocabulary, formats=formats, options=options))
 
     # -- to study it: `constrained.research`, which loads with the first call ------------------------------------------
 

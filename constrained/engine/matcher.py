@@ -9,9 +9,8 @@ One list, extended or cut by one instruction that nothing can interrupt: where a
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -288,7 +287,7 @@ class Matcher:
         states = MUCH * kernel.count_states()
         return len(self._path) // 2 >= states and len(set(self._path[::2])) >= states
 
-    def _entry(self) -> tuple[Any, int, Any]:
+    def entry(self) -> tuple[Any, int, Any]:
         """Return what a batch needs to know: the kernel, the state, negative where nothing may follow, what work is
         counted against.
         """
@@ -377,46 +376,3 @@ def _read_again(constraint: Constraint, tokens: Sequence[int]) -> Matcher:
     for token in tokens:
         matcher.advance(token)
     return matcher
-
-
-def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
-    """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
-
-    New masks are computed one by one; then all rows are copied without the GIL.
-    Raises: LimitExceeded: some masks take too much work; its `rows` names them.  All other rows are filled, these allow
-    nothing.
-    ConstrainedError: not a list of matchers.
-    """
-    listed = list(matchers) if isinstance(matchers, Iterable) else [matchers, None]
-    strangers = [entry for entry in listed if not isinstance(entry, Matcher)]
-    if strangers:
-        raise ConstrainedError(
-            "fill_masks takes a list of matchers",
-            because=f"got {shown(matchers)}",
-            instead="[matcher, …], one for each row",
-        )
-    array = as_array(bitmask)
-    batch, failed = _compiled_batch(), dict[int, LimitExceeded]()
-    todo: Sequence[int] = range(len(listed))
-    if batch is not None and all(batch.fits(matcher._kernel) for matcher in listed):
-        todo = batch.fill_rows([matcher._entry() for matcher in listed], array)
-        # with a budget
-        todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]
-    for row in todo:
-        try:
-            listed[row].fill_mask(array, row)
-        except LimitExceeded as error:
-            failed[row] = error
-            array[row] = 0
-    if failed:
-        first = next(iter(failed.values()))
-        first.rows = tuple(failed)
-        raise first
-
-
-@lru_cache(maxsize=1)
-def _compiled_batch() -> Any:
-    try:
-        return importlib.import_module("constrained.engine.kernel._batch")
-    except Exception:  # then no matcher has such a kernel either, see `kernel_class`
-        return None

@@ -24,7 +24,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..engine.constraint import Constraint, Options
+from ..engine.constraint import Constraint
+from ..engine.options import Options
 from ..engine.tokens.vocabulary import Vocabulary
 from ..errors import ConstrainedError, GrammarError, VocabularyError, shown
 from ..formats import ChatFormat

@@ -29,7 +29,6 @@ import copy
 import sys
 import threading
 import warnings
-import weakref
 from collections.abc import Collection, Sequence
 from types import FrameType
 from typing import Any, Literal, TypeAlias
@@ -37,14 +36,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList, StoppingCriteria
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 from transformers.generation import CandidateGenerator
 
+from ..engine.batch import fill_masks
 from ..engine.constraint import Constraint
-from ..engine.matcher import Matcher, fill_masks
-from ..errors import ConstrainedError, NothingAllowed, VocabularyError
+from ..engine.matcher import Matcher
+from ..errors import ConstrainedError, VocabularyError
 from .sequences.calls import callers, generation_config, stopping_criteria
-from .sequences.rows import Ids, Row, Rows, budgets_of
+from .sequences.generation import Emptiness, Generation, WordEnd, filled
+from .sequences.rows import Ids, Row, budgets_of
 from .servers.masks import masked
 
 _PADDED = 1024  # ids by which models' logits may be wider than their tokenizers, or an eighth
@@ -120,7 +121,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         if free:
             chosen = torch.tensor(free, device=scores.device)
             found[chosen], best[chosen] = scores[chosen], 0.0
-        emptiness = _Emptiness(best, rows)
+        emptiness = Emptiness(best, rows)
         if scores.device.type == "cpu":
             emptiness.check()
         else:
@@ -139,13 +140,13 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         """Return the matcher after one sequence of the generation of `processors`; None where it is not in the
         language.
         """
-        generation: _Generation = processors.__dict__[_SLOT][id(self)]
+        generation: Generation = processors.__dict__[_SLOT][id(self)]
         (row,) = generation.rows(input_ids.detach().cpu().numpy())
         return None if row.left else row.matcher
 
     def rows_of(self, input_ids: torch.Tensor) -> list[Row]:
         """Return the rows of this thread's generation; empty before its first step."""
-        latest: _Generation | None = getattr(self._thread, "latest", None)
+        latest: Generation | None = getattr(self._thread, "latest", None)
         return [] if latest is None else latest.rows(input_ids.detach().cpu().numpy())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -153,12 +154,12 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     # -- which generation ----------------------------------------------------------------------------------------------
 
-    def _generation(self, ids: Ids, frame: FrameType | None) -> _Generation:
+    def _generation(self, ids: Ids, frame: FrameType | None) -> Generation:
         """Return the generation that a call belongs to, by the rule at the head of this module."""
         processors, depth = callers(frame)
-        latest: _Generation | None = getattr(self._thread, "latest", None)
+        latest: Generation | None = getattr(self._thread, "latest", None)
         if processors is not None:
-            known: _Generation | None = processors.__dict__.get(_SLOT, {}).get(id(self))
+            known: Generation | None = processors.__dict__.get(_SLOT, {}).get(id(self))
             if known is not None:
                 return known
         nested = processors is not None and depth > 1 and latest is not None and latest.is_running()
@@ -168,15 +169,15 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         self._register(processors, generation)
         return generation
 
-    def _started(self, ids: Ids, processors: LogitsProcessorList | None, frame: FrameType | None) -> _Generation:
+    def _started(self, ids: Ids, processors: LogitsProcessorList | None, frame: FrameType | None) -> Generation:
         """Return a new generation, with the tokens that its words may have."""
         length, budgets = ids.shape[1] if self.prompt_length is None else self.prompt_length, self._budgets
         limit = getattr(generation_config(frame), "max_length", None)
         if self.max_new_tokens == "generate" and isinstance(limit, int):
             budgets = budgets_of(self.constraints, max(0, limit - length))
-        return _Generation(self.constraints, budgets, ids, length, processors)
+        return Generation(self.constraints, budgets, ids, length, processors)
 
-    def _look_at_ends(self, generation: _Generation, frame: FrameType | None) -> None:
+    def _look_at_ends(self, generation: Generation, frame: FrameType | None) -> None:
         """Note what `generate` writes behind an end; where it does not know all ends, end rows in its place and warn
         once.
         """
@@ -201,7 +202,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
                 stacklevel=5,
             )
 
-    def _register(self, processors: LogitsProcessorList | None, generation: _Generation) -> None:
+    def _register(self, processors: LogitsProcessorList | None, generation: Generation) -> None:
         self._thread.latest = generation
         if processors is not None:
             processors.__dict__.setdefault(_SLOT, {})[id(self)] = generation
@@ -242,54 +243,11 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         if len(active) == len(rows):
             fill_masks(matchers, bitmask)
         else:
-            bitmask[active] = _filled(matchers, vocabulary.words)
+            bitmask[active] = filled(matchers, vocabulary.words)
             for row, bits in zip(rows, bitmask):
                 if row.ended:
                     _allow(bits, {token for token in behind if token < vocabulary.size})
         return torch.from_numpy(bitmask)
-
-
-class _Emptiness:
-    """Which rows have no token left, looked at when it costs nothing."""
-
-    def __init__(self, best: torch.Tensor, rows: list[Row]) -> None:
-        self._best = best  # (rows,) the highest score left
-        self._seen = [(row.matcher, row.read) for row in rows]
-
-    def check(self) -> None:
-        """Raise NothingAllowed for the first row that has none, unless it is one that the grammar does not rule."""
-        for at, best in enumerate(self._best.tolist()):
-            matcher, read = self._seen[at]
-            if best == float("-inf") and matcher is not None and not matcher.is_finished():
-                raise _nothing_allowed(at, matcher, read)
-
-
-def _nothing_allowed(row: int, matcher: Matcher, read: int) -> NothingAllowed:
-    matcher = matcher.copy()
-    matcher.rollback(len(matcher.tokens) - read)
-    count = int(np.bitwise_count(_filled([matcher], matcher.constraint.vocabulary.words).view(np.uint32)).sum())
-    if count:
-        because = f"the grammar allows {count} tokens here, and the logits of all of them are -inf"
-        instead = (
-            "look for what forbids them: bad_words_ids, suppress_tokens, min_length, forced tokens, another processor"
-        )
-    elif matcher.is_accepting():
-        because, instead = (
-            "the text is complete, and the vocabulary has no stop token",
-            "Vocabulary.from_tokenizer(…, stop=[…])",
-        )
-    else:
-        because = "no token of the vocabulary spells what the grammar wants here"
-        instead = "a tokenizer with a token for every byte and for the grammar's special tokens"
-    where = f"row {row}, after {read} generated tokens"
-    return NothingAllowed("no token is left to generate", where=where, because=because, instead=instead)
-
-
-def _filled(matchers: list[Matcher], words: int) -> npt.NDArray[np.int32]:
-    bitmask = np.zeros((len(matchers), words), np.int32)
-    if matchers:
-        fill_masks(matchers, bitmask)
-    return bitmask
 
 
 def _allow(bits: npt.NDArray[np.int32], tokens: Collection[int]) -> None:
@@ -330,58 +288,6 @@ def _ids_of(value: object) -> tuple[int, ...]:
     if isinstance(value, torch.Tensor):
         value = value.flatten().tolist()
     return tuple(value) if isinstance(value, (list, tuple)) else (value,) if isinstance(value, int) else ()
-
-
-class _Generation:
-    """What is known about one call of `generate`: where the prompts end, and the matchers of its rows."""
-
-    def __init__(
-        self, constraints: Sequence[Constraint | None], budgets: Sequence[int | None], prompts: Ids, length: int,
-        processors: LogitsProcessorList | None,
-    ) -> None:
-        self.length = length
-        self.prompts = {row.tobytes() for row in prompts[:, : self.length]}
-        self.stop = frozenset(
-            token for constraint in constraints if constraint is not None for token in constraint.stop
-        )
-        self.behind: Collection[int] = self.stop  # ids that may come behind the end
-        self.unchecked: _Emptiness | None = None
-        self._list = None if processors is None else weakref.ref(processors)
-        self._rows = Rows(constraints, budgets)
-
-    def is_running(self) -> bool:
-        """Say whether the list of processors that started this generation still exists."""
-        return self._list is not None and self._list() is not None
-
-    def continues(self, ids: Ids) -> bool:
-        """Say whether every row is one that was asked about, or such a row and one token."""
-        if ids.shape[1] < self.length or any(row[: self.length].tobytes() not in self.prompts for row in ids):
-            return False
-        return self._rows.continues(ids[:, self.length :])
-
-    def rows(self, ids: Ids) -> list[Row]:
-        """Return the state of every row."""
-        if ids.shape[1] < self.length:
-            raise ConstrainedError(
-                f"a sequence of {ids.shape[1]} tokens is shorter than its prompt",
-                because=f"prompt_length is {self.length}",
-                instead="count padding, leave out what comes after the prompt",
-            )
-        return self._rows.see(ids[:, self.length :])
-
-
-class WordEnd(StoppingCriteria):  # type: ignore[misc]  # a host's class
-    """Says which rows have ended, for a `generate` that does not know all stop tokens of a vocabulary and a grammar."""
-
-    def __init__(self, generation: _Generation) -> None:
-        self._generation = generation
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        ids: Ids = input_ids.detach().cpu().numpy()
-        ended = np.zeros(len(ids), np.bool_)
-        if np.isin(ids[:, -1], [*self._generation.stop, *self._generation.behind]).any():
-            ended[:] = [row.ended for row in self._generation.rows(ids)]
-        return torch.from_numpy(ended).to(input_ids.device)
 
 
 # attribute of a LogitsProcessorList: identity of a processor → the generation that the list is for

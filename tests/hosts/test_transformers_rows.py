@@ -18,7 +18,7 @@ from transformers import LogitsProcessor
 import constrained as c
 from benchmarks import ends
 from benchmarks.always_finished import cases
-from constrained.integrations import transformers as integration
+from constrained.integrations.sequences.rows import Rows
 from constrained.integrations.transformers import grammar_candidates
 
 from .conftest import MODES, PATTERN
@@ -119,7 +119,7 @@ def test_host_without_generate_resets(free, tiny_vocabulary):
     assert re.fullmatch(rb"[a-z ]{12}", tiny_vocabulary.decode(again[0, 4:-1].tolist()))
 
 
-ROW = integration.Rows
+ROW = Rows
 
 
 def test_rows_agree_with_fresh_matchers(constraint, free):

@@ -38,12 +38,13 @@ def masked(scores: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, t
     of each row.
 
     Shapes: scores (rows, width) of any floating type, on any device; what lies beyond the masks is not allowed.
-    PERF: on the host, the least of each score and +inf or -inf, which a table holds for eight tokens at once: 0.04 ms
+    PERF: on the host, the least of each score and +inf or -inf, which a table holds for eight tokens at once: 0.05 ms
     for 128,000 tokens, whatever the mask; to choose by a mask of booleans takes 0.06-0.4 ms, as processors guess such
-    choices, and guess wrong.
+    choices, and guess wrong.  Row by row, so that +inf and -inf stay in the cache.
     """
     if scores.device.type == "cpu" and scores.dtype == torch.float32:
-        found = torch.minimum(scores, _limits(allowed, scores.shape[-1]))
+        found = torch.empty_like(scores)
+        _limit(scores, allowed.numpy().view(np.uint8), found)
         best = found.amax(dim=-1)
         if all(value == value for value in best.tolist()):  # no NaN, which would hide what is forbidden
             return found, best
@@ -66,13 +67,17 @@ _EIGHT = np.where(
 )
 
 
-def _limits(allowed: torch.Tensor, width: int) -> torch.Tensor:
-    """Return (rows, width) float32: +inf for what is allowed, else -inf."""
-    packed = allowed.numpy().view(np.uint8)
-    found = _EIGHT.take(packed, axis=0).reshape(len(packed), -1)
-    if width > found.shape[1]:
-        found = np.pad(found, ((0, 0), (0, width - found.shape[1])), constant_values=-np.inf)
-    return torch.from_numpy(found[:, :width])
+def _limit(scores: torch.Tensor, allowed: np.ndarray[Any, Any], found: torch.Tensor) -> None:
+    """Write scores, and -inf for what is not allowed, into `found`; allowed: (rows, bytes) uint8."""
+    room = np.empty((allowed.shape[1], 8), np.float32)
+    limits = torch.from_numpy(room.reshape(-1)[: scores.shape[1]])  # +inf for what is allowed, else -inf
+    told = len(limits)
+    if told < scores.shape[1]:
+        found[:, told:] = float("-inf")
+        scores, found = scores[:, :told], found[:, :told]
+    for score, bits, out in zip(scores, allowed, found):
+        _EIGHT.take(bits, axis=0, out=room, mode="clip")
+        torch.minimum(score, limits, out=out)
 
 
 def constrain(logits: torch.Tensor, rows: Sequence[tuple[int, Cursor]], words: int) -> None:

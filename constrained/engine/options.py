@@ -1,0 +1,63 @@
+"""How a constraint is compiled: kernel, bounds of memory and of work, what may end a call early.
+
+Tests: test_engine.py (what is no bound), test_work.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from constrained.engine.tokens.bitmask import number
+from constrained.errors import ConstrainedError, shown
+from constrained.work import MAX_WORK, Budget
+
+CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
+REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
+
+
+def _bound(value: object, name: str, least: int) -> int:
+    """Return a bound that a caller gave; one that nothing reaches counts as the largest that fits."""
+    if (found := number(value)) < least:
+        raise ConstrainedError(
+            f"{name} is no bound", because=f"it is {shown(value)}", instead=f"an int, {least} or more"
+        )
+    return min(found, 1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a constraint is compiled; the parameters of `compile`."""
+
+    kernel: str | None = None
+    spell_missing: bool = False
+    cache_bytes: int = CACHE_BYTES
+    max_configurations: int = 20_000
+    max_work: int | None = MAX_WORK
+    deadline: float | None = None
+    cancelled: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cache_bytes", _bound(self.cache_bytes, "cache_bytes", 0))
+        object.__setattr__(self, "max_configurations", _bound(self.max_configurations, "max_configurations", 1))
+        if self.max_work is not None:
+            object.__setattr__(self, "max_work", _bound(self.max_work, "max_work", 0))
+        seconds = self.deadline
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds != seconds
+        ):
+            raise ConstrainedError(
+                "deadline is a number of seconds",
+                because=f"it is {shown(self.deadline)}",
+                instead="for instance 0.5, or None",
+            )
+        if self.cancelled is not None and not callable(self.cancelled):
+            raise ConstrainedError(
+                "cancelled is a function without arguments",
+                because=f"it is {shown(self.cancelled)}",
+                instead="threading.Event().is_set",
+            )
+
+    def budget(self) -> Budget:
+        refill = 0 if self.max_work is None else self.max_work // REFILL
+        return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, refill=refill)
