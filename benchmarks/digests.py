@@ -9,7 +9,7 @@ mask, whether the text may end there, and the token that was drawn.  Schemas, al
 turns until there are enough positions.
 
 Reports the first position of each case at which the versions part; exit code 1 if there is one.
-Cost: 20,000 positions on the vocabulary of Llama 3, two minutes of one core.
+Cost: 20,000 positions on the vocabulary of Llama 3, half a minute of one core.
 """
 
 from __future__ import annotations

@@ -7,14 +7,14 @@ state share one configuration, so an ambiguous grammar costs as many configurati
 *Rows*: every automaton state has 256 successors, filled on demand; rows share the blocks that are empty.
 *Shared masks*: what tokens do inside a text is kept with the vocabulary; of finished masks that are equal one is kept.
 
-It is put together of parts, each a class with fields of its own and references to the parts that it uses:
+It is put together of parts, each a class with fields of its own and references to the parts that it uses; none inherits
+from another.  What stands behind an arrow uses what the arrow points to:
 
-    Languages ◄─ Positions ◄─ Objects ─► Machines     texts/, automaton/: what machine states are
-                    ▲           ▲ └─ Expansion ◄─ Dispatches ─► Stacks
-                    └───────────┴──────── Closure ◄─ Automaton ─► Trie
-    Builder ─► Automaton ◄─ Walk              masks/: which tokens lead on
-       ▲                     ▲
-    IndependentMasks ◄─ FiniteTexts ◄─ Composer
+    texts/      Languages <- Positions
+    automaton/  Positions, Machines <- Objects <- Expansion <- Dispatches <- Closure <- Automaton
+                Stacks <- Dispatches, Closure, Automaton          Trie <- Automaton
+    masks/      Automaton <- Builder <- IndependentMasks <- FiniteTexts <- Composer
+                Automaton <- Walk <- FiniteTexts, Composer
 
 Owns: the parts, the lock, the roots.  Borrows: the vocabulary's store of context-independent masks.
 Invariants: mask(state) bit i = (step_token(state, i) != DEAD), checked bit by bit in tests/laws.  Whatever raises
