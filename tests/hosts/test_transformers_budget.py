@@ -19,8 +19,8 @@ def test_every_row_ends_within_its_budget(name, mode, tiny_model, tiny_tokenizer
 
 
 def test_a_slice_of_the_matrix():
-    """Four of the constraints of ``python -m constrained.benchmarks.always_finished``, every budget, every way to decode."""
-    assert always_finished.main(["--formats", "mistral-v11", "--schemas", "array,condition"]) == 0
+    """Two constraints of ``python -m constrained.benchmarks.always_finished``: every budget, in one of them every way to decode."""
+    assert always_finished.main(["--formats", "", "--schemas", "array"]) == 0
     assert always_finished.main(["--inside", "--formats", "gemma-4", "--schemas", "counted members", "--without-model"]) == 0
 
 
