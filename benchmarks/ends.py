@@ -3,9 +3,10 @@
 `generate` of transformers with a model that throws dice (`dice`), which likes stop tokens, so that most texts end,
 writes under schemas and under every format's grammar, with the tokenizer's own `eos_token_id`, which is the stop token
 of few formats.  After the first stop token that completes a word nothing may come but padding, and no bytes of text.
-On the way two laws are checked at every step: a matcher `is_accepting` exactly where some stop token is allowed, and nothing
-is allowed where it `is_finished`.  Texts that are cut after 200 tokens count as texts, not as ended.  Each row of a
-batch is a seed of its own.
+
+On the way two laws are checked at every step: a matcher `is_accepting` exactly where some stop token is allowed, and
+nothing is allowed where it `is_finished`.  Texts that are cut after 200 tokens count as texts, not as ended.  Each row
+of a batch is a seed of its own.
 
     python -m constrained.benchmarks.ends [--seeds 200] [--formats hermes,chatglm3] [--schemas integer] [--rows 50]
 """
