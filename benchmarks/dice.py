@@ -47,7 +47,11 @@ class Dice(PreTrainedModel, GenerationMixin):  # type: ignore[misc]  # a host's 
 
 
 def dice(width: int, favoured: Sequence[int] = ()) -> Dice:
-    """Return a model for so many ids, which likes some of them, as trained models like ends of turns."""
+    """Return a model for so many ids, which likes some of them, as trained models like ends of turns.
+
+    PERF: torch works on one thread from then on; batches of dice are so small that several would wait for each other.
+    """
+    torch.set_num_threads(1)
     model = Dice(DiceConfig(width))
     model.favoured = list(favoured)
     return model
