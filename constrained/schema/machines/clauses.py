@@ -102,6 +102,7 @@ class Clauses:
         self.touched = 0  # named keys that some clause speaks of
         self.denied = 0  # … and by whose absence one can be met; to write any other key never hurts
         self._absences = [0] * len(self._clauses)  # by clause: the named keys by whose absence it can be met
+        self._presences = [0] * len(self._clauses)  # … by whose presence, whatever the value
         self._present: dict[int, int] = {}
         self._named: dict[int, dict[int, list[Conj]]] = {}
         for number, clause in enumerate(self._clauses):
@@ -116,6 +117,7 @@ class Clauses:
                     self._absences[number] |= 1 << bit
                 elif isinstance(part, Present):
                     self._present[bit] = self._present.get(bit, 0) | 1 << number
+                    self._presences[number] |= 1 << bit
                 elif isinstance(part, HasNamed):
                     self._named.setdefault(bit, {}).setdefault(1 << number, []).append(part.value)
 
@@ -235,19 +237,28 @@ class Clauses:
     def _critical(self, at: Position, needed: int) -> int | None:
         """Return the keys each of which is the last by whose absence some clause can be met; None if absence does not
         do for all of them.
+
+        Where there is no greatest number of keys, a key that is to come meets the clauses that want it, so that these
+        ask for no absence: a thousand keys that require each other are looked at one by one.
         """
-        free, shape = ~(at.written | needed), self._machine.shape
+        shape = self._machine.shape
         if at.size + needed.bit_count() < shape.min and not self._machine.cells:
             return None
         spend(2 + len(self._clauses) // 16)
-        found = 0
-        for number, absences in enumerate(self._absences):
-            if at.clauses >> number & 1:
-                absences &= free
-                if not absences:
-                    return None
-                if not absences & (absences - 1):
-                    found |= absences
+        ahead = self._machine.ahead(at) if shape.max is None else 0
+        coming, others = 0, []
+        for number in bits(at.clauses):
+            presences = self._presences[number] & ahead
+            coming |= presences & -presences
+            if not presences:
+                others.append(self._absences[number])
+        free, found = ~(at.written | needed | coming), 0
+        for absences in others:
+            absences &= free
+            if not absences:
+                return None
+            if not absences & (absences - 1):
+                found |= absences
         return found
 
     def can_be_met(self, at: Position, ahead: int, needed: int) -> bool:
@@ -319,3 +330,13 @@ class Clauses:
             joined = both(cell.value, part.value)
             if not empty(machine.values, joined):
                 yield ahead, present, values, (*others, (number, joined))
+
+
+def bits(mask: int) -> list[int]:
+    """Return the numbers of the bits that are set."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found

@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, MarkerSafe, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
-from constrained.schema.machines.clauses import Clauses, Reading
+from constrained.schema.machines.clauses import Clauses, Reading, bits
 from constrained.schema.machines.punctuation import Punctuation
 from constrained.schema.machines.texts import never_runs_dry, scarce_from, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
@@ -407,13 +407,3 @@ class ObjectMachine:
 
     def _counted(self, count: int) -> int:
         return count + 1 if count < self._counts_to else count
-
-
-def bits(mask: int) -> list[int]:
-    """Return the numbers of the bits that are set."""
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found

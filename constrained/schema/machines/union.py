@@ -22,7 +22,8 @@ from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, State, Surface, Text
 from constrained.regex import NEVER, Expr, matches
 from constrained.schema.drafts.constants import of_conj
-from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, Position, bits
+from constrained.schema.machines.clauses import bits
+from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, Position
 from constrained.schema.machines.recorded_values import number_key
 from constrained.schema.numeric.language import canonical_text, number_language
 from constrained.schema.numeric.ranges import constant, exact
