@@ -4,6 +4,9 @@ from libc.stdint cimport int32_t, uint8_t, uint64_t
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel._tables cimport Ints, Map
 
+cdef enum:
+    MOST_SPELLINGS = 16
+
 # places inside a text; see _positions.pyx
 cdef enum Place:
     BODY, UTF8, UTF8_ANY, ESCAPE, HEX, HEX_ANY, PAIR, PAIR_U, HEX_LOW, PAIR_ANY, PAIR_U_ANY, HEX_LOW_ANY, OCTAL, DONE

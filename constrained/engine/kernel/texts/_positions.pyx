@@ -12,15 +12,13 @@ Plain twin: `engine.twin.text.TextAt`, place by place.
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
+from libc.string cimport memset
 from constrained.engine.memory._memory cimport cleared, enlarged
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
 
 from constrained.regex.guarded import ESCAPED
-
-cdef enum:
-    MOST_SPELLINGS = 16
 
 
 cdef inline int hex_value(int byte, bint upper) noexcept:
@@ -119,7 +117,7 @@ cdef class Positions:
         return left < last and self.table_low.at[left] <= point
 
     cdef int probe(self, int language, int low, int high, int table, int more) except -3:
-        """As language_range, for the code points of [low, high] that the table allows, `more` added; one target only if
+        """As `Languages.after`, for the code points of [low, high] that the table allows, `more` added; one target only if
         it allows all of them."""
         cdef int at = self.table_first.at[table], last = self.table_first.at[table + 1], a, b, found
         if low > high:
@@ -229,10 +227,10 @@ cdef class Positions:
 
     cdef int step_body(self, Position p, int byte) except -2:
         cdef Spelling* s = &self.spellings[p.spelling]
-        cdef bint accepts
         if byte == s.closing:
-            accepts = self.languages.at[p.language].accepts
-            return self.intern(p.spelling, DONE, p.language, 0, 0, 0, 0) if accepts else NONE
+            if not self.languages.at[p.language].accepts:
+                return NONE
+            return self.intern(p.spelling, DONE, p.language, 0, 0, 0, 0)
         if byte == 0x5C and s.escapes:
             return self.escape(p)
         if byte < 0x80:
@@ -347,19 +345,15 @@ cdef class Positions:
                 return NONE
         return self.intern(p.spelling, OCTAL, p.language, left, value, 0, 0)
 
-    # -- candidates ----------------------------------------------------------------------------------------------------
-
     cdef int mark(self, int position, int32_t* row) except -1:
         """Set row[byte] = -1 (to be computed) for every byte that may continue; a superset."""
         cdef Position p = self.at[position]
         cdef Spelling* s = &self.spellings[p.spelling]
-        cdef int byte, at
+        cdef int at
         if p.place in (UTF8, UTF8_ANY):
-            for byte in range(0x80, 0xC0):
-                row[byte] = -1
+            memset(row + 0x80, 0xFF, 4 * 0x40)
         elif p.place != BODY:
-            for byte in range(256 if p.place == OCTAL else 128):
-                row[byte] = -1
+            memset(row, 0xFF, 4 * (256 if p.place == OCTAL else 128))
         else:
             if s.closing >= 0:
                 row[s.closing] = -1
