@@ -117,8 +117,8 @@ cdef class Positions:
         return left < last and self.table_low.at[left] <= point
 
     cdef int probe(self, int language, int low, int high, int table, int more) except -3:
-        """As `Languages.after`, for the code points of [low, high] that the table allows, `more` added; one target only if
-        it allows all of them."""
+        """As `Languages.after`, for the code points of [low, high] that the table allows, `more` added; one target only
+        if it allows all of them."""
         cdef int at = self.table_first.at[table], last = self.table_first.at[table + 1], a, b, found
         if low > high:
             return NONE
