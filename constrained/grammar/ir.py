@@ -218,6 +218,8 @@ class Grammar:
         formats: str | None = None,
         numbers: str | None = None,
         max_whitespace: int | None = None,
+        separators: tuple[str, str] | None = None,
+        indent: int | None = None,
         strict: bool = False,
         documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
@@ -237,6 +239,8 @@ class Grammar:
             "formats": formats,
             "numbers": numbers,
             "max_whitespace": max_whitespace,
+            "separators": separators,
+            "indent": indent,
         }
         given = {name: value for name, value in switches.items() if value is not None}
         machine = operations["machine_of"](schema, profile, {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json as json_module
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
@@ -20,7 +20,7 @@ from constrained.machine import State, Widened
 from constrained.schema.by_content import Recent, content, values_of
 from constrained.schema.heavy import heavy_parts, is_heavy
 from constrained.schema.limits import needs_survey, survey, widen
-from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation
+from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation, Whitespace, layout
 from constrained.schema.machines.value import Values, common_values
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.practical import bounded_numbers, loadable_formats
@@ -40,7 +40,7 @@ from constrained.schema.values import Conj
 from constrained.work import Budget, metered, place
 
 # of whitespace, spelling, the longest run of blanks, what to avoid
-Surface: TypeAlias = Callable[[str, str, int, tuple[str, ...]], Punctuation]
+Surface: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
 
 
@@ -72,7 +72,7 @@ class Options:
     """How a schema is written and read; the parameters of `embed`."""
 
     surface: str = "json"
-    whitespace: str = "flexible"
+    whitespace: Whitespace = "flexible"
     spelling: str = "any"
     property_order: str = "any"
     unsupported: str = "raise"
@@ -87,7 +87,7 @@ class Options:
     def __post_init__(self) -> None:
         allowed = {
             "surface": tuple(SURFACES),
-            "whitespace": WHITESPACES,
+            "whitespace": (*WHITESPACES, self.whitespace) if isinstance(self.whitespace, tuple) else WHITESPACES,
             "spelling": SPELLINGS,
             "property_order": ("any", "schema"),
             "unsupported": ("raise", "widen"),
@@ -124,7 +124,7 @@ def embed(
     schema: Any,
     *,
     surface: str = "json",
-    whitespace: str = "flexible",
+    whitespace: Whitespace = "flexible",
     spelling: str = "any",
     property_order: str = "any",
     unsupported: str = "raise",
@@ -135,6 +135,8 @@ def embed(
     quote: str | None = None,
     numbers: str = "any",
     max_whitespace: int = LONGEST_GAP,
+    separators: Sequence[str] | None = None,
+    indent: int | None = None,
     strict: bool = False,
     avoid: tuple[str, ...] = (),
 ) -> EmbeddedSchema:
@@ -142,7 +144,8 @@ def embed(
 
     surface: "json"; "python", literals as `ast.literal_eval` reads them; "arguments", an object as Python keyword
     arguments in parentheses; "tagged", an object as raw text between `tags`; "quoted", bare keys and strings between
-    the special token `quote`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact".
+    the special token `quote`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact"; in its place
+    separators, a comma and a colon with blanks around them, and indent, blanks a level, as `json.dumps` takes them.
     spelling: "any" or "canonical", see the surfaces; avoid: texts that no canonical string spells.  property_order:
     "any", or "schema" for the order of ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and
     list it in `widened`.  closed: objects have no keys but those that are mentioned.  formats: "assert" all known ones,
@@ -163,6 +166,10 @@ def embed(
             because="it maps URIs to schemas",
             instead='documents={"https://…": {…}}',
         )
+    if separators is not None or indent is not None:
+        whitespace = layout(separators, indent)
+    elif isinstance(whitespace, (tuple, list)):  # as `options` holds it
+        whitespace = layout(whitespace[:2], whitespace[2])
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
     key = content(schema, documents, *written, None if tags is None else tuple(tags), *further)

@@ -46,6 +46,13 @@ def machine_of(schema: Any, profile: str | None, switches: dict[str, Any]) -> Em
     if not isinstance(profile, str) or profile not in PROFILES:
         raise SchemaError(f"unknown profile {shown(profile)}", instead="one of: " + ", ".join(map(repr, PROFILES)))
     chosen = {**PROFILES[profile], **switches}
+    laid_out = [name for name in ("separators", "indent") if name in switches]
+    if laid_out and "whitespace" in switches:
+        raise SchemaError(
+            f"{laid_out[0]} beside whitespace",
+            because="both say what stands between values",
+            instead=f"one of them, whitespace={shown(switches['whitespace'])} or {laid_out[0]}",
+        )
     if "max_whitespace" in switches and "whitespace" not in switches:
         chosen["whitespace"] = "flexible"
     if typed:

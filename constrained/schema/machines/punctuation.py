@@ -11,13 +11,13 @@ Whitespace: a run is bounded, because a model that may pad forever will.  The bo
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from constrained.errors import SchemaError
+from constrained.errors import SchemaError, shown
 from constrained.machine import END, Bytes, Edges, MarkerSafe, State, Surface, Text
-from constrained.regex import Expr, char_class, repeat
+from constrained.regex import EPSILON, Expr, char_class, concat, literal, repeat
 from constrained.schema.numeric.exponents import Spelling
 
 LONGEST_GAP = 1024  # characters of whitespace in a row
@@ -56,6 +56,15 @@ class Token(NamedTuple):
 
     def expand(self) -> Edges:
         return Edges(tokens=((self.name, self.then),))
+
+
+class Called(NamedTuple):
+    """Just a callee, where a state is wanted that has its own edges."""
+
+    callee: State
+
+    def expand(self) -> Edges:
+        return Edges(calls=((self.callee, END),))
 
 
 class Followed(NamedTuple):
@@ -119,14 +128,59 @@ class Separators:
     gap: State | None
 
 
+# A style by name; or what a caller asked for in figures: a comma and a colon as `json.dumps` takes them, and an indent.
+Whitespace: TypeAlias = "str | tuple[str, str, int | None]"
+
+
+def layout(given: Sequence[str] | None, indent: int | None) -> Whitespace:
+    """Return the style of two separators and an indent, as `json.dumps` takes them; its defaults for what is None.
+
+    Raises: SchemaError: these are none.
+    """
+    if indent is not None and (type(indent) is not int or not 0 <= indent <= 16):
+        raise SchemaError(f"indent is {shown(indent)}", because="it is blanks a level", instead="from 0 to 16, or None")
+    if given is None:
+        given = (", " if indent is None else ",", ": ")
+    pair = tuple(given) if isinstance(given, (tuple, list)) else ()
+    if len(pair) != 2 or not all(isinstance(text, str) and set(text) <= set(" \t\n\r,:") for text in pair):
+        pair = ("", "")
+    if (pair[0].strip(), pair[1].strip()) != (",", ":") or max(map(len, pair)) > LONGEST_GAP:
+        raise SchemaError(
+            f"separators is {shown(given)}",
+            because="it is a comma and a colon, each with blanks around it",
+            instead='(", ", ": ")',
+        )
+    return pair[0], pair[1], indent
+
+
+def _laid_out(comma: str, colon: bytes, indent: int | None, longest: int) -> Separators:
+    """Return separators in figures: between entries and within brackets a line break and whole levels of `indent`.
+
+    How deep a value lies is not followed, so any number of levels is taken: `json.dumps` writes one of these texts.
+    """
+    if indent is None:
+        return Separators(Bytes(comma.encode(), END), Bytes(colon, END), None)
+    levels = repeat(literal(" " * indent), 0, max(longest - 1, 0) // indent) if indent else EPSILON
+    gap = Text(Surface.RAW, concat(char_class(((0x0A, 0x0A),)), levels))
+    return Separators(Bytes(comma.encode(), Called(gap)), Bytes(colon, END), gap)
+
+
 def separators(
-    whitespace: str, ranges: tuple[tuple[int, int], ...], colon: bytes, spaced_colon: bytes, longest: int = LONGEST_GAP
+    whitespace: Whitespace,
+    ranges: tuple[tuple[int, int], ...],
+    colon: bytes,
+    spaced_colon: bytes,
+    longest: int = LONGEST_GAP,
 ) -> Separators:
     """Return the separators of a whitespace style; `ranges` are the characters of a gap, and `longest` is how many may
     stand in a row.
 
     spaced_colon: how the canonical style writes a colon.
     """
+    if not isinstance(whitespace, str):
+        comma, written, indent = whitespace
+        colon = spaced_colon if written == ": " else written.encode().replace(b":", colon)
+        return _laid_out(comma, colon, indent, longest)
     if whitespace == "canonical":
         return Separators(Bytes(b", ", END), Bytes(spaced_colon, END), None)
     if whitespace == "compact":

@@ -5,14 +5,22 @@ from __future__ import annotations
 from functools import lru_cache
 
 from constrained.machine import MarkerSafe, Surface
-from constrained.schema.machines.punctuation import LONGEST_GAP, Brackets, Keys, Punctuation, check_spelling, separators
+from constrained.schema.machines.punctuation import (
+    LONGEST_GAP,
+    Brackets,
+    Keys,
+    Punctuation,
+    Whitespace,
+    check_spelling,
+    separators,
+)
 from constrained.schema.numeric.language import CANONICAL_NUMBERS, JSON_NUMBERS
 
 _WHITESPACE = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))  # RFC 8259 §2
 
 
 @lru_cache(maxsize=64)
-def json(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
+def json(whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
     """Return JSON's punctuation.
 
     spelling: "any"; "canonical", as json.dumps(ensure_ascii=False) writes strings and numbers.  longest: characters of

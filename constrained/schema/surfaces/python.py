@@ -14,7 +14,15 @@ from functools import lru_cache
 
 from constrained.errors import SchemaError
 from constrained.machine import MarkerSafe, Surface
-from constrained.schema.machines.punctuation import LONGEST_GAP, Brackets, Keys, Punctuation, check_spelling, separators
+from constrained.schema.machines.punctuation import (
+    LONGEST_GAP,
+    Brackets,
+    Keys,
+    Punctuation,
+    Whitespace,
+    check_spelling,
+    separators,
+)
 from constrained.schema.machines.texts import identifiers
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.numeric.language import CANONICAL_NUMBERS, PYTHON_NUMBERS
@@ -24,7 +32,9 @@ _WHITESPACE = ((0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20))
 
 
 @lru_cache(maxsize=64)
-def python(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
+def python(
+    whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()
+) -> Punctuation:
     """Return Python's punctuation; spelling "canonical" is that of repr(), which writes every array as a list; avoid:
     as in `json`.
     """
@@ -51,7 +61,9 @@ def python(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tu
 
 
 @lru_cache(maxsize=64)
-def arguments(whitespace: str, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()) -> Punctuation:
+def arguments(
+    whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoid: tuple[str, ...] = ()
+) -> Punctuation:
     """Return the punctuation of an object written as keyword arguments; only its own entries are written so, not nested
     objects.
     """
