@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from ...work import spend
@@ -29,7 +30,7 @@ from .patterns import Ranges
 from .threads import MOST_STEPS, Frame, Set, Step, Thread, Trail, known_of, starts, step_of
 
 TOKEN = "<token>"  # the mark of a special token that was read
-_WINDOW = 1_000  # characters that patterns beside a native reader look ahead: it may end anywhere
+_WINDOW = 1_000  # characters that threads beside a native reader look ahead: it may end anywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,43 +224,51 @@ class Machine:
         self._made = {}
 
     def _native_run(self, text: str, at: int, end: int) -> int:
-        """Let the only native reader read, beside patterns that stay as they are; return how much, 0 where the next
-        character is to be looked at by all.
+        """Let the only native reader read, and beside it all threads that are not native; return how much, 0 where the
+        next character is to be looked at by all.
         """
         if self._slowly or self._slow is None:
             return 0
-        reader, patterns = None, []
-        for node, state, frame, _ in self._slow:
-            if node.kind is Kind.NATIVE and (reader is None or reader is state):
-                reader = state
-            elif node.kind is Kind.PATTERN:
-                patterns.append((node, state, frame))
-            else:
-                return 0
-        if patterns:
-            run = self._known.set_of(tuple(patterns), self._first).run
-            found = run.match(text, at, min(end, at + _WINDOW)) if run is not None else None
-            if found is None:
-                return 0
-            end = found.end()
-        assert reader is not None
-        width, ended = self._read_native(reader, text, at, end)
+        before = self._slow
+        groups = [(native, list(group)) for native, group in groupby(before, _is_native)]
+        readers = {id(thread.state) for native, group in groups if native for thread in group}
+        if len(readers) != 1:
+            return 0
+        others = [group for native, group in groups if not native]
+        stop = min(end, at + _WINDOW) if others else end
+        for group in others:
+            stop = self._beside(group, text, at, stop)[1]
+        if stop == at:
+            return 0
+        reader = next(thread.state for native, group in groups if native for thread in group)
+        width, ended = self._read_native(reader, text, at, stop)
         spend(1 + (width >> 5))
-        if ended is False:
+        if ended is False and not others:
             self.place += width
             return width
         if width == 0:
             return 0
-        before = self._slow
-        found_threads: list[Thread] = []
+        found: list[Thread] = []
         seen: set[Any] = set()
-        for thread in before:
-            if thread.state is not reader:
-                found_threads.append(thread)
-            elif ended:
-                self._returned(thread, self.place + width, found_threads, seen)
-        self._advance(found_threads, before, width)
+        for native, group in groups:
+            for thread in group if native else self._beside(group, text, at, at + width)[0]:
+                if not native or ended is False:
+                    _add(thread, thread.state, found, seen)
+                elif ended:
+                    self._returned(thread, self.place + width, found, seen)
+        self._advance(found, before, width)
         return width
+
+    def _beside(self, threads: list[Thread], text: str, at: int, end: int) -> tuple[list[Thread], int]:
+        """Return what threads that are not native become, as far as steps are known or can be learned, and how far that
+        is; nothing else is read.
+        """
+        slow, place = self._slow, self.place
+        self.threads = threads
+        reached = self._look_up(text, at, end)
+        after = self.threads
+        self._slow, self._set, self.place = slow, None, place
+        return after, reached
 
     def _read_native(self, reader: Reader, text: str, at: int, end: int) -> tuple[int, bool | None]:
         """Return how far a reader got, and whether its value has ended; None: it met a fault."""
@@ -401,6 +410,10 @@ class Machine:
                     found += self._first(thread.node.then[0], thread.frame)
             self._known.firsts[key] = tuple(sorted(set(found)))
         return self._known.firsts[key]
+
+
+def _is_native(thread: Thread) -> bool:
+    return thread.node.kind is Kind.NATIVE
 
 
 def _has(ranges: Ranges, code: int) -> bool:
