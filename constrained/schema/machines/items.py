@@ -18,6 +18,7 @@ distinct.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +28,7 @@ from constrained.regex import Expr, matches
 from constrained.schema.machines.recorded_values import Built, Whole, number_key
 from constrained.schema.machines.texts import cut, without_dead_ends
 from constrained.schema.numeric.language import NumberTexts, number_language
-from constrained.schema.numeric.ranges import contains
+from constrained.schema.numeric.ranges import constant, contains
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -116,21 +117,37 @@ class Item:
         for callee, after, returns in here.texts:
             if callee == gap:
                 calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
-            elif (call := self._recorded(callee, after, returns)) is not None:
-                calls.append(call)
+            else:
+                calls += self._recorded(callee, after, returns)
         return Edges(
             ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]),
             calls=tuple(calls),
         )
 
-    def _recorded(self, callee: Text, after: State | Dispatch, returns: Return | None) -> tuple[State, Dispatch] | None:
-        """Return the call that reads a text, without those texts that lead nowhere; None if all do."""
+    def _recorded(
+        self, callee: Text, after: State | Dispatch, returns: Return | None
+    ) -> Iterator[tuple[State, Dispatch]]:
+        """Yield the calls that read a text, without those texts that lead nowhere.
+
+        PERF: numbers that no earlier value has are read apart from the others, whose spellings no set of texts lists:
+        together, what follows is asked for behind each of a thousand tokens of three digits.
+        """
         recorded = Recorded(self, callee, after, returns)
         dead = frozenset(text for text in recorded.rivals() if recorded.after_text(text) is None)
-        if not dead:
-            return callee, recorded
-        language = recorded.without(dead)
-        return None if language is None else (Text(callee.surface, language), recorded)
+        numbers = callee.language
+        if isinstance(numbers, NumberTexts) and recorded.rivals() and not isinstance(after, Dispatch):
+            rivals = frozenset(map(Fraction, recorded.rivals()))
+            others = number_language(numbers.ranges, numbers.spelling, rivals)
+            if others.edges():
+                yield Text(callee.surface, others), Recorded(self, Text(callee.surface, others), after, returns, ())
+            shared = sorted(map(Fraction, filter(recorded.reads, recorded.rivals() - dead)))
+            if shared:
+                taken = Text(callee.surface, number_language(tuple(map(constant, shared)), numbers.spelling))
+                yield taken, Recorded(self, taken, after, returns)
+        elif not dead:
+            yield callee, recorded
+        elif (language := recorded.without(dead)) is not None:
+            yield Text(callee.surface, language), recorded
 
 
 class Inlined(NamedTuple):
@@ -173,12 +190,19 @@ class Recorded(Dispatch):
 
     records = True
 
-    def __init__(self, item: Item, callee: Text, then: State | Dispatch, returns: Return | None) -> None:
+    def __init__(
+        self,
+        item: Item,
+        callee: Text,
+        then: State | Dispatch,
+        returns: Return | None,
+        rivals: Collection[str] | None = None,
+    ) -> None:
         self._item, self._callee, self._then, self._returns = item, callee, then, returns
         self._number = callee.surface is Surface.RAW
         self._texts = callee.language.texts if isinstance(callee.language, LiteralSet) else None
         special = then.special if isinstance(then, Dispatch) else frozenset()
-        self._rivals: frozenset[str] | None = None
+        self._rivals = None if rivals is None else frozenset(rivals)
         if self._texts is not None and isinstance(then, Dispatch):
             special = frozenset(self._texts)
         self.special = special | self.rivals()
