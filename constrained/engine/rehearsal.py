@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WALKS = 2
 STEPS = 12
-ENOUGH = 4  # one part in so many of the budget, after which no other walk begins
+ENOUGH = 3  # one part in so many of the budget, after which no other walk begins
 SOME, MUCH = 32, 16  # one part in so many of it: for some steps together, and for one; see `_is_even`
 _SOON = b"}])\"',:0123456789"  # what a walk prefers that is to end
 
