@@ -100,15 +100,17 @@ class Constraint:
         outer = thread.budget
         try:
             begin(self.budget)
-            self._root, self._nullable = self._start()
+            bound = self.bound_grammar
+            self._root, self._nullable = bound.start_state(), bound.nullable
             self._place = self._entered()
         except LimitExceeded as error:
             raise self.budget.placed(error) from None
         finally:
             thread.budget = outer
 
-    def _start(self) -> tuple[Any, bool]:
-        """Return the grammar's start over the vocabulary's special tokens, and whether the empty text is a word."""
+    @cached_property
+    def bound_grammar(self) -> Grammar:
+        """The grammar as it is read: literals that this vocabulary has as special tokens are these."""
         grammar, special = self.grammar, self.vocabulary.special
         missing = sorted(name for name in grammar.specials if name not in special)
         if missing and not self.options.spell_missing:
@@ -118,8 +120,7 @@ class Constraint:
                 instead="use the model's own tokenizer, or compile(..., spell_missing=True) to write them as text",
             )
         grammar = grammar.without_specials(missing) if missing else grammar
-        grammar = grammar.with_specials(special) if getattr(grammar, "adopts", False) else grammar
-        return grammar.start_state(), grammar.nullable
+        return grammar.with_specials(special) if getattr(grammar, "adopts", False) else grammar
 
     @property
     def widened(self) -> tuple[Any, ...]:
@@ -229,9 +230,8 @@ class Constraint:
         Raises: ConstrainedError: no bound is given, or one that is none.
         """
         given = [value for value in (seconds, states) if value is not None]
-        if not given or any(
-            isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0 for value in given
-        ):
+        number = (int, float)
+        if not given or any(type(value) is bool or not isinstance(value, number) or not value >= 0 for value in given):
             got = f"got {shown(seconds)} and {shown(states)}"
             raise ConstrainedError("warm takes seconds or states", because=got, instead="warm(0.05), warm(states=100)")
         return self._explored().explore(seconds, states, cancelled)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from constrained.work import Preempted, begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
+    from constrained.formats.captures import Captures
 
 Found = TypeVar("Found")
 
@@ -219,6 +221,14 @@ class Matcher:
     def text(self) -> bytes:
         """Return the bytes read so far, special tokens by name."""
         return self.constraint.vocabulary.decode(self._path[1::2])
+
+    def captures(self) -> Captures:
+        """Return what the named rules of the grammar derived in the finished text; see `formats.captures`.
+
+        Raises: Rejected: the text is not a word yet.
+        """
+        found: Captures = import_module("constrained.formats.captures").captures(self.constraint, self.tokens)
+        return found
 
     # -- internals -----------------------------------------------------------------------------------------------------
 
