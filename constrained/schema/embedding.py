@@ -168,7 +168,7 @@ def embed(
         )
     if separators is not None or indent is not None:
         whitespace = layout(separators, indent)
-    elif isinstance(whitespace, (tuple, list)):  # as `options` holds it
+    elif isinstance(whitespace, (tuple, list)) and len(whitespace) == 3:  # as `options` holds it
         whitespace = layout(whitespace[:2], whitespace[2])
     written = surface, whitespace, spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
