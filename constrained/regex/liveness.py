@@ -16,7 +16,7 @@ from ..work import current, metered, place, spend
 from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
-from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts, single
+from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts, single, step
 from .lasting import lasting
 from .saturate import has_length
 from .show import short_text
@@ -134,6 +134,17 @@ def is_empty(expr: Expr) -> bool:
         raise _placed(error, expr) from None
     expr._live = bool(found)
     return not found
+
+
+def witnessed(expr: Expr, text: str) -> bool:
+    """Return whether a text is in the language, and if so remember that there is one: no search is needed then."""
+    passed = [expr]
+    for char in text:
+        passed.append(step(passed[-1], ord(char)))
+    if passed[-1].accepts:
+        for at in passed:
+            at._live = True
+    return passed[-1].accepts
 
 
 def _without_least(expr: Expr) -> Expr | None:

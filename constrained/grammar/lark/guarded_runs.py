@@ -13,13 +13,13 @@ Tested against the general reading on generated patterns (`tests/test_guarded_ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from constrained.regex import ANY_TEXT, NEVER, Expr, complement, concat, intersect, repeat, union
 from constrained.regex.syntax.assertions import Node, Piece
-from constrained.regex.syntax.python_tree import Items, op
+from constrained.regex.syntax.python_tree import Items, flattened, op
 
 CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)
 Read = Callable[[Items], Node]
@@ -65,27 +65,18 @@ def _of(tree: Node) -> Expr:
 def guarded_run(items: Items) -> GuardedRun | None:
     """Return a pattern as a run, None if it has another shape."""
     found = GuardedRun()
-    flat = list(_flat(items))
+    flat = list(flattened(items))
     while flat and _is_guard(*flat[0]):
         found.first.append(flat.pop(0)[1][1])
     if len(flat) != 1 or flat[0][0] is not op.MAX_REPEAT:
         return None
     least, most, body = flat[0][1]
     found.least, found.most = int(least), None if most is op.MAXREPEAT else int(most)
-    *guards, last = list(_flat(body)) or [(None, None)]
+    *guards, last = list(flattened(body)) or [(None, None)]
     if last[0] not in CHARACTERS or not all(_is_guard(*guard) for guard in guards):
         return None
     found.guards, found.character = [guard[1][1] for guard in guards], [last]
     return found
-
-
-def _flat(items: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield items, those of groups without flags in their place."""
-    for operator, argument in items:
-        if operator is op.SUBPATTERN and not argument[1] and not argument[2]:
-            yield from _flat(argument[3])
-        else:
-            yield operator, argument
 
 
 def _is_guard(operator: Any, argument: Any) -> bool:

@@ -57,8 +57,11 @@ from constrained.regex.syntax.assertions import (
     has_ahead,
     seq,
 )
+from constrained.regex.syntax.closed_runs import closed_run
 from constrained.regex.syntax.python import Reader
+from constrained.regex.syntax.quoted_runs import quoted_run
 from constrained.regex.syntax.python_tree import op, parsed
+from constrained.work import spend
 
 MARK_POINT = 0xFDD0  # a noncharacter, which Unicode reserves for uses like this one
 MARK = literal(chr(MARK_POINT))
@@ -76,13 +79,14 @@ class Demanding:
     """A terminal whose texts depend on the rest of the input: `pairs` holds text·MARK·rest.
 
     `longest`: it ends only where no longer match is possible, as a lexer reads it, because its demands are too many to
-    follow.
+    follow.  `closed`: it may be any text of a language, wherever a certain text follows.
     """
 
     pairs: Expr
     source: str
     longest: bool = False
     name: str = ""
+    closed: tuple[Expr, str] | None = None
 
     def __repr__(self) -> str:
         return f"Demanding(pairs=<…>, source={self.source!r})"
@@ -99,8 +103,11 @@ def terminal(pattern: str) -> Expr | Demanding:
     >>> terminal("(?!b)[a-c]")
     <[ac]>
     """
+    spend(2 * len(pattern))
     if not _ASSERTIONS.search(pattern):
         return preferred(pattern)
+    if (found := _bounded(pattern)) is not None:
+        return found
     reading = _Reading(pattern)
     if asks_left(reading.tree):
         reading.check_left()
@@ -112,6 +119,20 @@ def terminal(pattern: str) -> Expr | Demanding:
     return reading.demanding(cut_off(longest, longer, reading.alphabet), longest)
 
 
+def _bounded(pattern: str) -> Expr | Demanding | None:
+    """Return a terminal whose look-ahead ends where it does, None for one of another shape."""
+    items, flags = parsed(pattern)
+    reader = Reader(pattern, flags)
+    if (string := quoted_run(items, flags, reader)) is not None:
+        return string
+    if (closed := closed_run(items, flags, reader)) is None:
+        return None
+    run, closing, ahead = closed
+    if not ahead:
+        return concat(run, literal(closing))
+    return Demanding(concat(intersect(run, REST), MARK, literal(closing), REST), pattern, closed=(run, closing))
+
+
 @cached(1024)
 def ignored(pattern: str) -> Expr | Demanding:
     r"""Return the texts of an ignored terminal: the longest possible at its place.
@@ -119,6 +140,7 @@ def ignored(pattern: str) -> Expr | Demanding:
     >>> ignored(" "), ignored(" +")
     (< >, Demanding(pairs=<…>, source=' +'))
     """
+    spend(2 * len(pattern))
     reading = _Reading(pattern)
     if asks_left(reading.tree):
         reading.check_left()

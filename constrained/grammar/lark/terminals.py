@@ -107,7 +107,6 @@ class Terminals:
         place = find_definition(self._files, name) if name else find(self._files, pattern.raw or "")
         try:
             with working_on(f"terminal {name or _shortened(pattern.raw or source)}" + (f" ({place})" if place else "")):
-                spend(5 * len(source))
                 found = ignored(source) if longest else terminal(source)
         except (GrammarError, LimitExceeded) as error:
             if error.what == "too much work":

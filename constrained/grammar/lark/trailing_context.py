@@ -43,6 +43,7 @@ def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]]
 
     Raises: LimitExceeded: demands that multiply the rules.
     """
+    rules = {name: tuple(map(_with_closings, sequences)) for name, sequences in rules.items()}
     resolver = _Resolver(rules)
     for name in rules:
         resolver.ends(Ref(name), REST)  # of rules that are not used as well: they keep their names
@@ -55,6 +56,22 @@ def resolved(rules: _Rules, start: str) -> tuple[dict[str, tuple[Sequence, ...]]
         resolver.write()
         if not resolver.identify():
             return resolver.written, found
+
+
+def _with_closings(sequence: tuple[Symbol | Demanding, ...]) -> tuple[Symbol | Demanding, ...]:
+    """Return a sequence in which terminals that demand what closes them, and stand before it, demand nothing."""
+    found = list(sequence)
+    for at, symbol in enumerate(sequence):
+        if isinstance(symbol, Demanding) and symbol.closed is not None:
+            language, closing = symbol.closed
+            behind = ""
+            for after in sequence[at + 1 :]:
+                if not isinstance(after, (Literal, Special)) or len(behind) >= len(closing):
+                    break
+                behind += after.text if isinstance(after, Literal) else after.name
+            if behind.startswith(closing):
+                found[at] = Pattern(language, symbol.source)
+    return tuple(found)
 
 
 class _Resolver:

@@ -25,7 +25,7 @@ from constrained.errors import LimitExceeded
 from constrained.regex.algebra import concat, repeat, union
 from constrained.regex.boolean import complement, intersect
 from constrained.regex.derive import joined, raw_edges
-from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, INFINITE, NEVER, REPEAT, STEP, Expr, RawEdges, node
+from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, INFINITE, NEVER, REPEAT, STEP, Expr, RawEdges, node, single
 from constrained.regex.liveness import pruned
 from constrained.work import place, spend
 
@@ -156,10 +156,30 @@ def build(tree: Node, *, search: bool = False) -> Expr:
     """
     if isinstance(tree, Piece):
         return concat(ANY_TEXT, tree.expr, ANY_TEXT) if search else tree.expr
+    if isinstance(tree, Loop) and not search and (run := _guarded_run(tree)) is not None:
+        return run
     program = _Program()
     done = _Cont(EMPTY, None, 0, 0, anything=search)
     start = program.then(seq(Piece(ANY_TEXT), tree) if search else tree, done)
     return pruned(program.resolve(start, program.context()))
+
+
+def _guarded_run(tree: Loop) -> Expr | None:
+    """Return the texts of ``(?:(?!guard)c)*``, which nothing follows: those of c without a guard in them.
+
+    PERF: masks of a complement are shared between its states, those of a look-ahead in a loop are not.
+    """
+    *guards, char = tree.body.items if isinstance(tree.body, Seq) else (tree.body,)
+    if not isinstance(char, Piece) or single(char.expr) is None:
+        return None
+    found = [repeat(char.expr, tree.least, None if tree.most == INFINITE else tree.most)]
+    for guard in guards:
+        if not isinstance(guard, Ahead) or guard.positive or not isinstance(guard.body, Piece):
+            return None
+        if guard.body.expr.accepts:
+            return None
+        found.append(complement(concat(ANY_TEXT, guard.body.expr, ANY_TEXT)))
+    return intersect(*found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from re import _constants as op
 from re import _parser
 from typing import Any, TypeAlias
@@ -45,4 +46,13 @@ def parsed(pattern: str, flags: int = 0) -> tuple[Items, int]:
     return list(tree), tree.state.flags & INLINE
 
 
-__all__ = ["INLINE", "TESTED", "Items", "op", "parsed"]
+def flattened(items: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield items, those of groups without flags in their place."""
+    for operator, argument in items:
+        if operator is op.SUBPATTERN and not argument[1] and not argument[2]:
+            yield from flattened(argument[3])
+        else:
+            yield operator, argument
+
+
+__all__ = ["INLINE", "TESTED", "Items", "flattened", "op", "parsed"]

@@ -69,6 +69,11 @@ def _char(point: int) -> str:
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
+def quoted(text: str) -> str:
+    """Return a pattern of one text without characters that Lark reads itself."""
+    return "".join(_char(ord(char)) for char in text)
+
+
 def hexadecimal(low: int, high: int, digits: int, *, upper: bool) -> str:
     """Return a pattern of the numbers low..high in a fixed number of hexadecimal digits.
 

@@ -22,13 +22,15 @@ from json.encoder import encode_basestring
 from typing import TypeAlias
 
 from constrained.errors import GrammarError
-from constrained.machine import END, Bytes, Dispatch, Language, LiteralSet, MarkerSafe, State, Surface, Text
+from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, MarkerSafe, State, Surface, Text
 from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, markers_of, matches
 from constrained.regex.charset import intersect as meet
 from constrained.regex.guarded import ESCAPED, Guarded
+from constrained.regex.syntax.closed_runs import ClosedRun
 from constrained.schema.machines.texts import cut
 from constrained.schema.numeric.language import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.printing.lark_characters import Ranges, Way, char_class, fixed, ways
+from constrained.schema.printing.lark_strings import closed, strings
 from constrained.schema.values import NumberRange
 from constrained.work import spend
 
@@ -113,6 +115,9 @@ class Rules:
         found = [self._reading(target, bytes([low])) for low, _, target in edges.ranges]
         for callee, after in edges.calls:
             if not isinstance(after, Dispatch):
+                if (run := self._closed(callee, after)) is not None:
+                    found.append(run)
+                    continue
                 found.append((*self._reading(callee), *self._reading(after)))
                 continue
             assert isinstance(callee, Text)
@@ -178,10 +183,41 @@ class Rules:
         if isinstance(language, LiteralSet):
             members = [member for label, member in enumerate(language.texts) if not language.excluded >> label & 1]
             return (self._name(text, lambda: [(self._literal(text.surface, member),) for member in members]),)
+        patterns = self._guarded(text.surface, language)
+        if patterns is not None:
+            return (patterns[0],) if len(patterns) == 1 else (self._name(text, lambda: [(part,) for part in patterns]),)
         options = _variants(text.surface, language)
         if len(options) == 1 and (symbols := self._counted(*options[0])) is not None:
             return symbols
         return (self._name(text, lambda: [self._way(way, part) for way, part in options]),)
+
+    def _guarded(self, surface: Surface | MarkerSafe, language: Language) -> list[str] | None:
+        """Return terminals that read a counted class of characters, between quotes and without markers."""
+        if not isinstance(language, Expr) or language.counted is None:
+            return None
+        if not isinstance(surface, MarkerSafe) and surface is not Surface.PYTHON_CANONICAL:
+            return None
+        char, least, most = language.counted
+        patterns = strings(surface, tuple((low, high) for low, high, _ in char.edges()), least, most)
+        return None if patterns is None else [self._pattern(pattern) for pattern in patterns]
+
+    def _closed(self, text: State, after: State) -> _Sequence | None:
+        """Return a run of a character without markers and what closes it, which is one terminal; None where it is not."""
+        if not isinstance(text, Text) or text.surface is not Surface.RAW or not isinstance(text.language, Expr):
+            return None
+        before, then = "", after
+        while isinstance(then, Bytes):
+            before, then = before + then.data.decode(), then.then
+        options = [(before, False, (), then)]
+        edges = Edges() if isinstance(then, Text) else then.expand()
+        if len(edges.tokens) == 1 and edges == Edges(tokens=edges.tokens):  # of which no terminal can be a part
+            token, target = edges.tokens[0]
+            options.append((before + token, True, (*([_Fixed.of(before)] if before else ()), _quoted(token)), target))
+        for closing, ahead, symbols, target in options:
+            run = ClosedRun.of_language(text.language, closing) if closing else None
+            if run is not None and (pattern := closed(run, ahead=ahead)) is not None:
+                return (self._pattern(pattern), *symbols, *self._reading(target))
+        return None
 
     def _way(self, way: Way, language: Language) -> _Sequence:
         symbols = self._counted(way, language)
