@@ -232,7 +232,7 @@ class Quotes:
         """A name of the content."""
         return repr(("quotes", self.source))
 
-    def to_lark(self, prefix: str) -> list[str]:
+    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
         """Refuse: a suffix automaton as rules would take one for each character.
 
         Raises: GrammarError: always.

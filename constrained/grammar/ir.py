@@ -47,10 +47,11 @@ class Machine(Protocol):
         """Return the start state, which never accepts the empty word; called when a generation first gets there."""
         ...
 
-    def to_lark(self, prefix: str) -> list[str]:
+    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
         """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and
         "_".
 
+        lookahead: whether terminals may look ahead, which shortens much.
         Lines ``// wider: reason`` and ``// narrower: reason`` say where they differ from the machine's language.
         """
         ...

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 
 from ..errors import GrammarError
 from ..grammar import Grammar, Literal, Pattern, Ref, Special, Symbol
+from ..grammar.lark.printer import write
 from ..machine import Language
 from ..work import metered, spend
 
@@ -53,7 +54,7 @@ def export(grammar: Grammar, to: str) -> Exported:
     if to not in TARGETS:
         raise GrammarError(f"unknown target {to!r:.50}", instead="one of: " + ", ".join(map(repr, TARGETS)))
     with metered():
-        printed = grammar.to_lark()
+        printed = write(grammar, lookahead=False)  # what each state reads is written out in any case
         flat = Grammar.from_lark(str(printed), specials=grammar.specials)
         writer = _Writer(flat, to)
         found = Exported("\n".join(writer.lines()) + "\n")

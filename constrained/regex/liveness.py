@@ -5,6 +5,7 @@ Exact: an intersection or complement is explored until an accepting node turns u
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
 from operator import is_
@@ -12,11 +13,31 @@ from typing import TYPE_CHECKING
 
 from ..caches import cached
 from ..errors import LimitExceeded
+from ..machine import LiteralSet
 from ..work import current, metered, place, spend
 from .algebra import concat, repeat, union
 from .boolean import intersect
 from .derive import joined, raw_edges
-from .expr import CONCAT, INFINITE, INTERSECT, NEVER, REPEAT, STEP, UNION, Expr, RawEdges, node, parts, single, step
+from .expr import (
+    ANY_TEXT,
+    CLASS,
+    CONCAT,
+    INFINITE,
+    INTERSECT,
+    LAZY,
+    LITERAL,
+    NEVER,
+    REPEAT,
+    SET,
+    STEP,
+    UNION,
+    Expr,
+    RawEdges,
+    matches,
+    node,
+    parts,
+    single,
+)
 from .lasting import lasting
 from .saturate import has_length
 from .show import short_text
@@ -28,6 +49,7 @@ _QUICK_LIMIT = 200  # states before a question is first asked without upper boun
 _STATE = 5  # units for a state that a search meets, beside those for its edges
 _RELAXED_LIMIT = 2_000  # states before that search is given up
 MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
+_GUESSED = 100  # characters of a text that is guessed
 _MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
 
 
@@ -97,7 +119,7 @@ def pruned(expr: Expr) -> Expr:
 def is_empty(expr: Expr) -> bool:
     """Return whether the language holds no text, exactly.
 
-    Best first by a guess of the remaining length; every node on the way to an accepting one is remembered as live,
+    Best first by a guess of the length, as A* has it; every node on the way to an accepting one is remembered as live,
     every node of a fruitless search as dead.
 
     Raises: LimitExceeded: the thread's budget is spent, or, without one, a budget of its own.
@@ -115,7 +137,7 @@ def is_empty(expr: Expr) -> bool:
     if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and lasting(expr) is not None:
+    if expr.kind == INTERSECT and (lasting(expr) is not None or _guessed(expr)):
         expr._live = True
         return False
     if _unbounded(expr)._live is False:
@@ -136,15 +158,51 @@ def is_empty(expr: Expr) -> bool:
     return not found
 
 
-def witnessed(expr: Expr, text: str) -> bool:
-    """Return whether a text is in the language, and if so remember that there is one: no search is needed then."""
-    passed = [expr]
-    for char in text:
-        passed.append(step(passed[-1], ord(char)))
-    if passed[-1].accepts:
-        for at in passed:
-            at._live = True
-    return passed[-1].accepts
+def _guessed(expr: Expr) -> bool:
+    """Return True if a text of an intersection is found by putting together what its members ask for: the shortest
+    texts of those that leave the end open, and of one that does not.  False says nothing.
+
+    PERF: strings with conditions (`syntax.quoted_runs`) ask in every state; a search takes 20 ms there.
+    """
+    asked, ends = "", [""]
+    for member in expr.args:
+        if member.plain:
+            text = _shortest(member)
+            if text is None:
+                return False
+            if parts(member)[-1] is ANY_TEXT:
+                asked += text
+            elif text not in ends:
+                ends.append(text)
+    spend(8 * len(expr.args))
+    return any(all(matches(member, asked + end) for member in expr.args) for end in ends)
+
+
+@cached(4096)
+def _shortest(expr: Expr) -> str | None:
+    """Return a shortest text of a plain expression; None if it is long, or written down lazily."""
+    if expr.short > _GUESSED or expr.kind == LAZY:
+        return None
+    if expr.accepts:
+        return ""
+    if expr.kind == LITERAL:
+        return str(expr.args[0])
+    if expr.kind == CLASS:
+        return chr(expr.args[0][0][0])
+    if expr.kind == SET:
+        texts = expr.args[0]
+        return min((texts.texts[at][texts.depth :] for at in _left(texts)), key=len)
+    if expr.kind == REPEAT:
+        body = _shortest(expr.args[0])
+        return None if body is None else body * int(expr.args[1])
+    found = [_shortest(part) for part in (parts(expr) if expr.kind == CONCAT else expr.args)]
+    if expr.kind == UNION:
+        return min((text for text in found if text is not None), key=len, default=None)
+    return None if None in found else "".join(text for text in found if text is not None)
+
+
+def _left(texts: LiteralSet) -> Iterator[int]:
+    return (at for at in range(texts.low, texts.high) if not texts.excluded >> at & 1)
 
 
 def _without_least(expr: Expr) -> Expr | None:
@@ -213,9 +271,9 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
     """
     start = _unbounded(start) if relaxed else start
     parents: dict[Expr, Expr | None] = {start: None}
-    heap: list[tuple[int, int, Expr]] = [(0, start.serial, start)]
+    heap: list[tuple[int, int, int, int, Expr]] = [(0, 0, start.serial, 0, start)]
     while heap:
-        _, _, expr = heappop(heap)
+        *_, read, expr = heappop(heap)
         for _, _, target in raw_edges(expr):
             target = _unbounded(target) if relaxed else target
             if target in parents or target._live is False:
@@ -230,7 +288,8 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
                 return True
             if len(parents) > limit:
                 return None
-            heappush(heap, (_hint(target), target.serial, target))
+            hint = _hint(target)
+            heappush(heap, (read + 1 + hint, hint, target.serial, read + 1, target))
     for expr in parents:
         expr._live = False
     return False

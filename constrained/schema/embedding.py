@@ -322,24 +322,25 @@ class EmbeddedSchema:
             [describe(self._conj), *(["not enforced, to be checked after generation:", *left_out] if left_out else [])]
         )
 
-    def to_lark(self, prefix: str) -> list[str]:
+    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
         """Return the machine as Lark definitions; the first one defines the rule `prefix`, the others' names start with
         it and "_".
 
-        Strings may spell markers where it would take too many rules that they do not; a comment says so.
+        Strings may spell markers where it would take too many rules that they do not; a comment says so.  lookahead:
+        whether terminals may look ahead.
 
         Raises: GrammarError: it would take too many all the same.
         """
         kept = tuple(text for text in self.options.avoid if text in ("</", self.options.quote))
         tags = self.options.tags and self.options.tags._replace(avoid=(), ends=())
         if (kept, tags) == (self.options.avoid, self.options.tags):
-            return Rules(prefix).write(self.state())
+            return Rules(prefix, lookahead=lookahead).write(self.state())
         try:
             with metered(Budget(LARK_WORK)):
-                return Rules(prefix).write(self.state())
+                return Rules(prefix, lookahead=lookahead).write(self.state())
         except (GrammarError, LimitExceeded):
             unguarded = self._with(avoid=kept, tags=tags)
-        return [*Rules(prefix).write(unguarded.state()), MARKERS]
+        return [*Rules(prefix, lookahead=lookahead).write(unguarded.state()), MARKERS]
 
     def _with(self, **options: Any) -> EmbeddedSchema:
         """Return the same schema with other options."""

@@ -86,8 +86,8 @@ class Arguments:
     def state(self) -> State:
         return self.machine.state()
 
-    def to_lark(self, prefix: str) -> list[str]:
-        return self.machine.to_lark(prefix)
+    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
+        return self.machine.to_lark(prefix, lookahead=lookahead)
 
 
 def carried(

@@ -79,10 +79,10 @@ class Calls:
     def state(self) -> State:
         return Place(self, 0, self.first, 0, frozenset(), -1)
 
-    def to_lark(self, prefix: str) -> list[str]:
+    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
         free = replace(self, ids=FREE, first=None)
         return [
-            *Rules(prefix).write(free.state()),
+            *Rules(prefix, lookahead=lookahead).write(free.state()),
             "// wider: that call ids count, and that none comes twice, is left out",
         ]
 

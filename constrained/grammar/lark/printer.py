@@ -50,8 +50,11 @@ class PrintedLark(str):
     narrowed: tuple[Any, ...]
 
 
-def write(grammar: Grammar, *, exact: bool = False) -> PrintedLark:
+def write(grammar: Grammar, *, exact: bool = False, lookahead: bool = True) -> PrintedLark:
     r"""Return the text of a Lark file.
+
+    lookahead: whether terminals of schemas may look ahead; without, there are more rules, and strings of bounded length
+    may spell markers.
 
     Raises: GrammarError: the grammar has no word, or a pattern that Lark cannot express; with `exact`, anything that it
     cannot.
@@ -63,7 +66,7 @@ def write(grammar: Grammar, *, exact: bool = False) -> PrintedLark:
     T1: /x+/
     """
     with metered(), working_on("to_lark"):
-        writer = _Writer(grammar)
+        writer = _Writer(grammar, lookahead=lookahead)
         text = PrintedLark("\n".join([*writer.rules(), *writer.lines]) + "\n")
     if exact and writer.differs:
         rule, kind, because = next(iter(writer.differs))
@@ -85,7 +88,8 @@ def write(grammar: Grammar, *, exact: bool = False) -> PrintedLark:
 class _Writer:
     """Names everything once; `lines` are the definitions that rules turned out to need."""
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, grammar: Grammar, *, lookahead: bool) -> None:
+        self._lookahead = lookahead
         self._rules = Facts(grammar).rules
         self._tokens = sorted(grammar.specials)
         # texts that hold the text of a special token
@@ -139,7 +143,7 @@ class _Writer:
 
     def _embedded(self, symbol: Embedded) -> str:
         name = self._fresh(symbol.name)
-        lines = symbol.machine.to_lark(name)
+        lines = symbol.machine.to_lark(name, lookahead=self._lookahead)
         self.lines += lines
         self.differs |= {(name, found[1], found[2]): None for line in lines if (found := _DIFFERS.fullmatch(line))}
         return name

@@ -114,6 +114,8 @@ class ClosedRun:
                 char, least, most = member.args
             else:
                 inside.append(member)
+        guards = [guard for guard in guards if not any(guard.startswith(other) for other in {*guards} - {guard})]
+        ends = [end for end in ends if not any(guard in end for guard in guards)]
         found = cls(
             char, least, None if most == INFINITE else most,
             tuple(sorted({*guards, *(end + closing for end in ends)})), closing, tuple(inside), tuple(outside),

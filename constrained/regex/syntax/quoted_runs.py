@@ -15,8 +15,7 @@ import re
 
 from constrained.regex.algebra import concat, literal, repeat
 from constrained.regex.boolean import complement, intersect
-from constrained.regex.expr import ANY_TEXT, EPSILON, Expr
-from constrained.regex.liveness import example, witnessed
+from constrained.regex.expr import ANY_TEXT, Expr
 from constrained.regex.syntax.assertions import Piece
 from constrained.regex.syntax.python import Reader
 from constrained.regex.syntax.python_tree import Items, flattened, op
@@ -37,20 +36,15 @@ def quoted_run(items: Items, flags: int, reader: Reader) -> Expr | None:
     string = _string(loop, quote, flags, reader)
     if string is None:
         return None
-    found, asks = [concat(string, literal(quote))], list[Expr]()
+    found = [concat(string, literal(quote))]
     for operator, argument in heads:
         if operator not in (op.ASSERT, op.ASSERT_NOT) or argument[0] < 0:
             return None
         head = _head(list(flattened(argument[1])), quote, flags, reader)
         if head is None:
             return None
-        body, tail = head
-        found.append(body if operator is op.ASSERT else complement(body))
-        asks += [tail] if operator is op.ASSERT else []
-    run = intersect(*found)
-    asked = "".join(example(tail) or "" for tail in asks)
-    witnessed(run, asked + quote)  # what the conditions ask for in a row: mostly a string, found without a search
-    return concat(literal(chr(flat[0][1])), run)
+        found.append(head if operator is op.ASSERT else complement(head))
+    return concat(literal(chr(flat[0][1])), intersect(*found))
 
 
 def _string(item: tuple[object, object], quote: str, flags: int, reader: Reader) -> Expr | None:
@@ -64,20 +58,18 @@ def _string(item: tuple[object, object], quote: str, flags: int, reader: Reader)
     return repeat(tree.expr, int(least), None if most is op.MAXREPEAT else int(most))
 
 
-def _head(items: Items, quote: str, flags: int, reader: Reader) -> tuple[Expr, Expr] | None:
-    """Return the strings, closing quote included, that begin with a condition, and what this asks for behind anything;
-    None where it could see more.
-    """
+def _head(items: Items, quote: str, flags: int, reader: Reader) -> Expr | None:
+    """Return the strings, closing quote included, that begin with a condition; None where it could see more."""
     string = _string(items[0], quote, flags, reader) if items else None
     tree = reader.sequence(items[1:], flags)
     if string is None or not isinstance(tree, Piece):
         return None
     closing = literal(quote)
     if tree.expr is closing:
-        return concat(string, closing), EPSILON
+        return concat(string, closing)
     if not tree.expr.plain or not _within(tree.expr, quote):
         return None
-    return concat(string, tree.expr, ANY_TEXT), tree.expr
+    return concat(string, tree.expr, ANY_TEXT)
 
 
 def _within(expr: Expr, quote: str) -> bool:

@@ -69,8 +69,8 @@ _Sequence: TypeAlias = tuple[str, ...]  # symbols: texts, patterns and names
 class Rules:
     """The rules of one schema."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    def __init__(self, prefix: str, *, lookahead: bool = True) -> None:
+        self._prefix, self._lookahead = prefix, lookahead
         self._names: dict[object, str] = {}
         self._queue: list[tuple[str, Callable[[], list[_Sequence]]]] = []
         self._terminals: dict[str, str] = {}  # long patterns -> their names
@@ -193,7 +193,7 @@ class Rules:
 
     def _guarded(self, surface: Surface | MarkerSafe, language: Language) -> list[str] | None:
         """Return terminals that read a counted class of characters, between quotes and without markers."""
-        if not isinstance(language, Expr) or language.counted is None:
+        if not self._lookahead or not isinstance(language, Expr) or language.counted is None:
             return None
         if not isinstance(surface, MarkerSafe) and surface is not Surface.PYTHON_CANONICAL:
             return None
@@ -203,7 +203,7 @@ class Rules:
 
     def _closed(self, text: State, after: State) -> _Sequence | None:
         """Return a run of a character without markers and what closes it, which is one terminal; None where it is not."""
-        if not isinstance(text, Text) or text.surface is not Surface.RAW or not isinstance(text.language, Expr):
+        if not self._lookahead or not isinstance(text, Text) or text.surface is not Surface.RAW or not isinstance(text.language, Expr):
             return None
         before, then = "", after
         while isinstance(then, Bytes):
