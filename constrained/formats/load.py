@@ -18,7 +18,7 @@ import numpy as np
 from constrained.formats.binding.bind import Writing, bind, shape
 from constrained.formats.binding.names import check_names_of
 from constrained.formats.binding.request import Request, generating, make_request
-from constrained.formats.binding.rules import alternatives_of
+from constrained.formats.binding.rules import alternatives_of, with_empty_terminals
 from constrained.formats.defining.aliases import known, nearest
 from constrained.formats.defining.definition import ENTRY, Change, Definition, read_definition
 from constrained.schema.by_content import Recent, content
@@ -422,7 +422,9 @@ def _read(path: Path) -> ChatFormat:
     read = Grammar.from_lark_file(
         definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[shipped_folder()]
     )
-    check_names_of(definition, alternatives_of(read.rules), path.name)
+    rules = with_empty_terminals(alternatives_of(read.rules))
+    read = replace(read, rules={name: Rule(name, alternatives) for name, alternatives in rules.items()})
+    check_names_of(definition, rules, path.name)
     generic = replace(_varied(read, definition.variant), adopts=True)
     return ChatFormat(
         path.stem, definition, _respelled(generic, {old: new for old, new in definition.tokens.items() if old != new})

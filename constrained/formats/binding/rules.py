@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from constrained.grammar import Literal, Ref, Rule, Symbol
+from constrained.grammar import Literal, Pattern, Ref, Rule, Symbol
+from constrained.regex import Expr, optional
 
 Sequence = tuple[Symbol, ...]
 Alternatives = dict[str, tuple[Sequence, ...]]
@@ -19,6 +20,21 @@ _WRITTEN_OUT = 16  # repeats up to here
 def alternatives_of(rules: Mapping[str, Rule]) -> Alternatives:
     """Return rules as a dict of their alternatives."""
     return {name: rule.alternatives for name, rule in rules.items()}
+
+
+def with_empty_terminals(rules: Alternatives) -> Alternatives:
+    """Return rules in which one that is a terminal, or nothing, is a terminal that may be empty.
+
+    Lark has no such terminals, so a file says ``thought: THOUGHT?``.
+    """
+    found = dict(rules)
+    for name, sequences in rules.items():
+        match sequences:
+            case ((Ref(helper),),) if helper in rules:
+                match sorted(rules[helper], key=len):
+                    case [(), (Pattern(Expr() as language, source),)]:
+                        found[name] = ((Pattern(optional(language), f"(?:{source})?"),),)
+    return found
 
 
 def right_recursive(rules: Alternatives) -> Alternatives:

@@ -169,6 +169,8 @@ def _guarded_run(tree: Loop) -> Expr | None:
 
     PERF: masks of a complement are shared between its states, those of a look-ahead in a loop are not.
     """
+    if (tree.least, tree.most) == (0, 1) and isinstance(tree.body, Loop) and tree.body.least == 1:
+        tree = Loop(tree.body.body, 0, tree.body.most)  # "(…+)?", as "…*"
     *guards, char = tree.body.items if isinstance(tree.body, Seq) else (tree.body,)
     if not isinstance(char, Piece) or single(char.expr) is None:
         return None

@@ -111,15 +111,17 @@ class Reader:
         negated = bool(items) and items[0][0] is op.NEGATE
         spend(1 + len(items))
         found: list[tuple[int, int]] = []
+        categories: list[tuple[int, int]] = []  # which case does not touch
         for operator, argument in items[1:] if negated else items:
             if operator is op.CATEGORY:
-                found += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
+                categories += charset.matched_by_re(_CATEGORIES[argument], flags & re.ASCII)
             else:
                 low, high = argument if operator is op.RANGE else (argument, argument)
                 found.append((low, high))
         exact = charset.normal(found)
         if flags & re.IGNORECASE:
             exact = charset.ignoring_case(exact, flags & (re.IGNORECASE | re.ASCII))
+        exact = charset.union(exact, charset.normal(categories)) if categories else exact
         return Piece(char_class(charset.negate(exact) if negated else exact))
 
     def anchor(self, code: Any, flags: int) -> Node:
