@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 
+import lark
 import pytest
+from oracles import Acceptor, mutated
 
+from constrained import Grammar
 from constrained.grammar.lark.guarded_runs import guarded_run
 from constrained.grammar.lark.lookahead import MARK, UNMARKED, _Marked, _Reading
 from constrained.grammar.lark.small_alphabet import automaton, cut_off
 from constrained.regex.syntax.python_tree import parsed
+from constrained.work import Budget, metered
 
 GUARDS = ["a", "b", "ab", "[ab]", "a+b", "(?:a|bb)", "a{2}", "ba?", "c", "a?", "", "(?i:A)", "a*b"]
 CHARACTERS = ["[ab]", ".", "[^a]", "a", "[abc]", "(?:b)", "(a)"]
@@ -35,3 +39,44 @@ def test_both_readings_are_one(seed):
 @pytest.mark.parametrize("pattern", ["a", "(?=b)a+", "(?:a(?!b))+", "(?:(?!b)a)+?", "(?:(?!b)(?:a|bc))+", "(?:(?!b)ab)+", "((?!b)a)+c", "(?:(?<!b)a)+", ""])
 def test_other_shapes_are_left_to_the_general_reading(pattern):
     assert guarded_run(parsed(pattern)[0]) is None
+
+
+CLOSED = [  # terminal, what follows it, texts
+    (r"(?:(?!<\/v>|<s>)[\s\S]){1,3}<\/v>", "", ["a</v>", "</v>", "abc</v>", "abcd</v>", "a<s></v>", "<s</v>", "a</v></v>", "</</v>", "a</v"]),
+    (r"(?:(?!b)[ab])*ba", "", ["ba", "aba", "bba", "aaba", "ab", "baba"]),
+    (r"(?:(?!<e>|x<e>)[a-z<]){0,4}<e>", "", ["a<e>", "x<e>", "ax<e>", "<e>", "<<e>", "<e><e>"]),
+    (r"(?:(?!ab)[abc])*cabc", "", ["cabc", "ccabc", "acabc", "abcabc", "bcabc", "cabcabc"]),
+    (r"(?=(?:a|b+)<e>)(?!b<e>)(?:(?!<e>)[\s\S]){1,5}<e>", "", ["a<e>", "b<e>", "bb<e>", "ab<e>", "bbbbbb<e>"]),
+    (r"(?:(?!<e>)[a-z<]){1,3}(?=<e>)", '"<e>"', ["a<e>", "<e>", "ab<<e>", "abcd<e>", "a", "a<e"]),
+    (r"(?:(?!<e>)[a-z<]){1,3}(?=<e>)", '"<" "e>"', ["a<e>", "abc<e>", "<<e>"]),
+    (r"(?:(?!<e>)[a-z<]){1,3}(?=<e>)", "/<e>|b/", ["a<e>", "ab", "b<e>"]),
+    (r"(?:(?!<e>)[a-z<]){1,3}(?=<e>)", "x", ["a<e>", "a<d>", "abc<e>"]),
+    (r'"(?=(?:[^"\\]|\\.){0,2}")(?:[a-c<>]|\\["n])*"', "", ['""', '"a"', '"ab"', '"abc"', '"a\\""', r'"\n\"a"', '"a" "', '"a', r'"\"']),
+    (r'"(?!(?:[^"\\]|\\.)*<s>)(?:[a-s<>]|\\n|<s\\>)*"', "", ['"<s>"', r'"<s\>"', r'"a<s\>b"', r'"\>"', '"<s"', '"<s" <s>"', r'"\n<s>"']),
+    (r"""'(?=(?:[^'\\]|\\.)*")(?=(?:[^'\\]|\\.)*\\')(?:[ab"]|\\')*'""", "", ["'a'", "'\"'", "'\\'\"'", "'\"a\\''", "'\\'' \"'"]),
+    (r'"(?=[^"]*;)[a-z;"]*"', "", ['"a;"', '"a";"', '"a"']),  # of another shape: a quote may stand within
+]
+
+
+@pytest.mark.parametrize(("pattern", "behind", "texts"), CLOSED, ids=lambda part: str(part)[:40])
+def test_what_closes_itself_is_read_as_lark_reads_it(pattern, behind, texts):
+    source = f'start: T {behind}\nT: /{pattern}/\nx: "<" /[de]/ ">"'
+    library = lark.Lark(source, parser="earley", lexer="dynamic_complete")
+    acceptor = Acceptor(Grammar.from_lark(source).start_state())
+    chance = random.Random(pattern)
+    for text in [*texts, *(mutated(text, chance, "ab<>;\"'\\es/v") for text in texts * 8)]:
+        try:
+            library.parse(text)
+            expected = True
+        except lark.exceptions.LarkError:
+            expected = False
+        assert acceptor.accepts(text) is expected, text
+
+
+@pytest.mark.parametrize("pattern", [
+    r"(?:(?!<\/v>|<s>|<t>|<end>)[\s\S]){1,9999}<\/v>",
+    r'"(?=(?:[^"\\]|\\.){0,9999}")(?!(?:[^"\\]|\\.)*(?:<s>|<end>))(?:[^"\\]|\\n)*"',
+])
+def test_counts_cost_nothing_where_a_text_closes_itself(pattern):
+    with metered(Budget(20_000)):
+        Grammar.from_lark(f"start: T\nT: /{pattern}/")

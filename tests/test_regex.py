@@ -409,3 +409,20 @@ def test_properties_agree_with_the_running_unicode_data():
     assert properties.unicode_property("gc=Lu") == properties.unicode_property("Uppercase_Letter")
     assert properties.unicode_property("Script=Lu") is None
     assert properties.unicode_property("gc=Greek") is None
+
+
+CASED = [
+    r"\w", r"\W", r"\d", r"\s", r"\S", "[a-z]", "[^a-z]", "ſ", "[^ſ]", "K", "[^k]", "[ıi]", "İ", "ß", "[^ß]", "µ", "[Α-Ω]", "[^Α-Ω]", "ς", r"[\wſ]", r"[^\w]", r"[^\W]", r"[\W\d]",
+    r"[\Wa]", "\u0345", "[^ι]", "Å", "Ω", "ϴ", "ﬅ", "[Ꭰ-Ᏼ]", "[𐐀-𐐧]", "[!-~]", r"(?a:\w)", "(?a:ſ)", "(?a:[^k])", "[_-k]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_case_is_ignored_as_re_ignores_it(number):
+    """Every character below U+20000 by a slice of the classes; above, no character has case (`test_finite_facts`)."""
+    points = [*range(0xD800), *range(0xE000, 0x20000)]
+    for pattern in CASED[number::4]:
+        matches_it = re.compile(pattern, re.IGNORECASE).fullmatch
+        expected = [point for point in points if matches_it(chr(point))]
+        found = [point for low, high, _ in parse_python(pattern, "i").edges() for point in range(low, min(high, 0x1FFFF) + 1) if not 0xD800 <= point <= 0xDFFF]
+        assert found == expected, pattern

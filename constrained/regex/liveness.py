@@ -191,7 +191,7 @@ def _shortest(expr: Expr) -> str | None:
         return chr(expr.args[0][0][0])
     if expr.kind == SET:
         texts = expr.args[0]
-        return min((texts.texts[at][texts.depth :] for at in _left(texts)), key=len)
+        return str(min((texts.texts[at][texts.depth :] for at in _left(texts)), key=len))
     if expr.kind == REPEAT:
         body = _shortest(expr.args[0])
         return None if body is None else body * int(expr.args[1])

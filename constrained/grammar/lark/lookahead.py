@@ -59,8 +59,8 @@ from constrained.regex.syntax.assertions import (
 )
 from constrained.regex.syntax.closed_runs import closed_run
 from constrained.regex.syntax.python import Reader
-from constrained.regex.syntax.quoted_runs import quoted_run
 from constrained.regex.syntax.python_tree import op, parsed
+from constrained.regex.syntax.quoted_runs import quoted_run
 from constrained.work import spend
 
 MARK_POINT = 0xFDD0  # a noncharacter, which Unicode reserves for uses like this one

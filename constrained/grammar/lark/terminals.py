@@ -27,7 +27,7 @@ from constrained.grammar.lark.lookahead import Demanding, ignored, terminal
 from constrained.grammar.lark.sources import Given
 from constrained.grammar.lark.text import LarkText
 from constrained.regex import NEVER, is_empty
-from constrained.work import spend, working_on
+from constrained.work import working_on
 
 MAX_LENGTH = 1_000_000  # characters of a terminal's pattern, references resolved
 

@@ -96,7 +96,7 @@ class ClosedRun:
 
     @classmethod
     def of_language(cls, language: Expr, closing: str) -> ClosedRun | None:
-        """Return a language, which the closing text follows, as a run; None if it is none, or none that is `decided`."""
+        """Return a language, which the closing text follows, as a run; None if it is none that is `decided`."""
         char, least, most = ANY, 0, INFINITE
         inside, outside, guards, ends = list[Expr](), list[Expr](), list[str](), list[str]()
         for member in language.args if language.kind == INTERSECT else (language,):
@@ -124,7 +124,8 @@ class ClosedRun:
             any(begun.endswith(end) for end in ends) or any(guard in begun for guard in guards)
             for begun in found._begun()
         )
-        return found if guards and same and found.decided() else None
+        plain = char is ANY and inside  # no run, but another language, which happens to hold no marker
+        return found if guards and same and not plain and found.decided() else None
 
 
 def closed_run(items: Items, flags: int, reader: Reader) -> tuple[Expr, str, bool] | None:
@@ -168,7 +169,7 @@ def _closing(items: Items) -> tuple[str, Items]:
 
 
 def _guards(items: Items, flags: int, reader: Reader) -> list[str]:
-    """Return the texts that some negative look-aheads forbid; none if these are no look-aheads or forbid other texts."""
+    """Return the texts that negative look-aheads forbid; none where these are something else or forbid more."""
     found: list[str] = []
     for operator, argument in items:
         if operator is not op.ASSERT_NOT or argument[0] < 0:

@@ -1,4 +1,4 @@
-r"""Strings in quotes with conditions, ``"(?=(?:[^"\\]|\\.){0,9}")(?!(?:[^"\\]|\\.)*<s>)(?:[^"\\]|\\n)*"``, as languages.
+r"""Strings in quotes with conditions, ``"(?=(?:[^"\\]|\\.){0,9}")(?!(?:[^"\\]|\\.)*<s>)(?:[^"\\]|\\n)*"``.
 
 That is how strings are printed that spell no marker and are of bounded length (`schema.printing`).  A look-ahead sees,
 in general, what stands behind the whole match.  Here it cannot: what is repeated reads the closing quote behind a
@@ -12,6 +12,7 @@ Source: ours.  Tested against `re` and the general reading (`tests/test_guarded_
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from constrained.regex.algebra import concat, literal, repeat
 from constrained.regex.boolean import complement, intersect
@@ -47,11 +48,11 @@ def quoted_run(items: Items, flags: int, reader: Reader) -> Expr | None:
     return concat(literal(chr(flat[0][1])), intersect(*found))
 
 
-def _string(item: tuple[object, object], quote: str, flags: int, reader: Reader) -> Expr | None:
+def _string(item: tuple[Any, Any], quote: str, flags: int, reader: Reader) -> Expr | None:
     """Return a repeat of what holds the quote behind a backslash only, None for anything else."""
     if item[0] is not op.MAX_REPEAT:
         return None
-    least, most, body = item[1]  # type: ignore[misc]
+    least, most, body = item[1]
     tree = reader.sequence(body, flags)
     if not isinstance(tree, Piece) or tree.expr.accepts or not _within(tree.expr, quote):
         return None

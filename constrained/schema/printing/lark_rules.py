@@ -202,8 +202,10 @@ class Rules:
         return None if patterns is None else [self._pattern(pattern) for pattern in patterns]
 
     def _closed(self, text: State, after: State) -> _Sequence | None:
-        """Return a run of a character without markers and what closes it, which is one terminal; None where it is not."""
-        if not self._lookahead or not isinstance(text, Text) or text.surface is not Surface.RAW or not isinstance(text.language, Expr):
+        """Return a run of a character without markers and what closes it, as one terminal; None for other texts."""
+        if not self._lookahead or not isinstance(text, Text) or text.surface is not Surface.RAW:
+            return None
+        if not isinstance(text.language, Expr):
             return None
         before, then = "", after
         while isinstance(then, Bytes):

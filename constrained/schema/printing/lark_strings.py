@@ -24,9 +24,9 @@ _IN_ESCAPES = set("'\"\\/")  # and all letters and digits
 
 def closed(run: ClosedRun, *, ahead: bool) -> str | None:
     """Return a pattern of a run and its closing text, or if `ahead` of the run before that text; None for a run with
-    conditions that are no patterns.
+    conditions that are no patterns, or that can be empty where Lark has no terminal for it.
     """
-    if not all(head.plain for head in (*run.inside, *run.outside)):
+    if (ahead and not run.least) or not all(head.plain for head in (*run.inside, *run.outside)):
         return None
     closing = quoted(run.closing)
     heads = [
@@ -85,7 +85,7 @@ def _string(way: Way, ranges: Ranges, least: int, most: int | None, conditions: 
 
 
 def _unit(way: Way) -> str:
-    """Return a pattern of one character or escape, of which strings are made that the rest of a pattern knows better."""
+    """Return a pattern of one character or escape, whichever; the rest of a pattern says which there are."""
     forms = [rf"{letter}[0-9a-f]{{{digits}}}" for letter, digits, _, _ in way.hexes]
     letters = "".join(letter for letter, *_ in way.hexes)
     return rf"(?:[^{way.quote}\\]|\\(?:{'|'.join([*forms, f'[^{letters}]'])}))"
