@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks import vocabularies
 from fuzz import logic, schemas
 
+from benchmarks import vocabularies
 from constrained import Grammar, LimitExceeded, UnsupportedSchema, compile
 from constrained.work import Budget, metered
 
