@@ -180,6 +180,38 @@ def test_a_small_cache_changes_nothing(kernel):
     assert all((row_of(copy) == row).all() for copy, row in copies)
 
 
+def test_short_words_for_long_things():
+    """What a notebook shows of grammars, constraints, cursors and formats fits on a line or two."""
+    grammar = c.Grammar.from_lark(LARK)
+    constraint = c.compile(grammar, VOCABULARY)
+    matcher, limited = constraint.matcher(), constraint.matcher(budget=9)
+    assert repr(grammar) == "<Grammar by lark, 7 rules: start, value, pair, …>" and repr(grammar) in repr(constraint)
+    assert repr(matcher) == "<Matcher after 0 tokens, goes on: b''>"
+    for each in (matcher, limited):
+        for token in VOCABULARY.tokenize(b"1"):
+            each.advance(token)
+    assert repr(limited) == "<BudgetedMatcher after 1 tokens, may end here: b'1'>"
+    matcher.advance(VOCABULARY.stop[0])
+    assert "finished" in repr(matcher)
+    assert repr(c.ChatFormat.load("hermes")) == "<ChatFormat 'hermes': Hermes, Qwen2.5, Qwen3>"
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("budget", [None, 12])
+def test_matchers_pickle_in_the_middle(kernel, budget):
+    matcher = c.compile(c.Grammar.from_lark(LARK), VOCABULARY, kernel=kernel).matcher(budget=budget)
+    for token in VOCABULARY.tokenize(b"[1,"):
+        matcher.advance(token)
+    twin = pickle.loads(pickle.dumps(matcher))
+    assert (twin.tokens, twin.text(), type(twin)) == (matcher.tokens, matcher.text(), type(matcher))
+    rows = np.zeros((2, VOCABULARY.words), np.int32)
+    matcher.fill_mask(rows, 0)
+    twin.fill_mask(rows, 1)
+    assert rows[0].any() and (rows[0] == rows[1]).all()
+    twin.rollback(1)
+    assert matcher.text() == b"[1,"
+
+
 @pytest.mark.parametrize("count", [1, 8])
 def test_sequences_that_need_more_than_the_bound_are_not_read_again_at_each_token(kernel, count):
     """Alone, a sequence is not read again at all; several together as often as what they need has doubled."""

@@ -363,6 +363,11 @@ class Matcher:
     def __reduce__(self) -> tuple[Any, ...]:
         return _read_again, (self.constraint, self.tokens)
 
+    def __repr__(self) -> str:
+        text, count = self.text(), len(self.tokens)
+        end = "finished" if self.is_finished() else "may end here" if self.is_accepting() else "goes on"
+        return f"<{type(self).__name__} after {count} tokens, {end}: {'…' if len(text) > 60 else ''}{text[-60:]!r}>"
+
     def _extends(self, rest: bytes) -> bool:
         """Say whether some token starts with `rest` and is longer."""
         trie, at, stop = self.constraint.vocabulary.trie, 0, len(self.constraint.vocabulary.trie.byte)

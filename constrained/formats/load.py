@@ -55,6 +55,9 @@ class ChatFormat:
     definition: Definition
     generic: Grammar
 
+    def __repr__(self) -> str:
+        return f"<ChatFormat {self.name!r}: {self.definition.title}>"
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the formats that come with the package."""

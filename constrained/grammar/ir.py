@@ -327,6 +327,12 @@ class Grammar:
                 )
         return replace(self, specials=self.specials - set(names), stops=self.stops - set(names))
 
+    def __repr__(self) -> str:
+        made = "" if self.recipe is None else f" by {self.recipe[0]}"
+        names = ", ".join([name for name in self.rules if not name.startswith("_")][:6])
+        rules = f"{len(self.rules)} rule{'s' * (len(self.rules) > 1)}"
+        return f"<Grammar{made}, {rules}: {names}{', …' * (len(self.rules) > 6)}>"
+
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def symbols(self) -> Iterator[Symbol]:
