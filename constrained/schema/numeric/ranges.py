@@ -143,8 +143,10 @@ def intersection(left: Numbers, right: Numbers) -> Numbers:
         return left
     if left == ALL_NUMBERS:
         return right
-    left_points, left_ranges = _split(left)
     spend(4 + (len(left) + len(right)) // 2)
+    if len(left) == len(right) == 1 and _is_constant(left[0]) and _is_constant(right[0]):  # PERF: tags of unions
+        return left if left[0].low == right[0].low else ()
+    left_points, left_ranges = _split(left)
     right_points, right_ranges = _split(right)
     near_right = _Near(right_ranges)
     found = _points_within(left_points, set(right_points), near_right)
