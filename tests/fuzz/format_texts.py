@@ -5,7 +5,7 @@ r"""Two parsers agree: what the shipped grammars take is what the `lark` library
 Each `.lark` file is read here and by the library's Earley parser with the complete dynamic lexer, without tools, special tokens as their texts, from
 each of its four entries.  Half of the texts are words of the file, or short texts of the vectors of its formats; the other half are damaged.
 
-Terminals that can be empty, which the library refuses, are handed to it as others that may be left out.  Left out: texts of more than `LONGEST` characters, for which the library takes minutes.
+Left out: texts of more than `LONGEST` characters, for which the library takes minutes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import gzip
 import json
 import random
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,7 +31,6 @@ from constrained.grammar import Grammar
 
 ENTRIES = ("assistant_turn", "any_assistant_turn", "conversation", "any_conversation")
 LONGEST = 90
-_STARRED = re.compile(r"^([A-Z_]+): /(.*)\*/$", re.MULTILINE)
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 
 
@@ -48,20 +46,12 @@ def check(path: Path, entry: str, count: int, seed: int, samples: list[str] = []
     """
     chance, outcomes = random.Random(f"{seed} {path.stem} {entry}"), Counter[bool]()
     grammar = Grammar.from_lark_file(path, start=entry)
-    takes, library = _taker(grammar), LarkOracle(_filled(path.read_text(encoding="utf-8")), start=entry, source_path=str(path))
+    takes, library = _taker(grammar), LarkOracle(path.read_text(encoding="utf-8"), start=entry, source_path=str(path))
     for text in _texts(grammar, chance, count, samples):
         taken = takes(text)
         assert taken is _taken(library, text), f"{path.stem}, {entry}: on {text!r}: {taken}, lark says otherwise"
         outcomes[taken] += 1
     return outcomes
-
-
-def _filled(source: str) -> str:
-    """Return a file whose terminals cannot be empty, which the library wants: those that can may be left out instead."""
-    for name, pattern in _STARRED.findall(source):
-        if re.fullmatch(f"{pattern}*", ""):
-            source = re.sub(rf"\b{name}\b(?!:)", f"{name}?", source.replace(f"{name}: /{pattern}*/", f"{name}: /{pattern}+/"))
-    return source
 
 
 def _texts(grammar: Grammar, chance: random.Random, count: int, samples: list[str]) -> Iterator[str]:
