@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import lark
@@ -12,6 +13,8 @@ from oracles import Acceptor, LarkOracle, all_texts
 from constrained import ChatFormat, Vocabulary, compile
 from constrained.errors import GrammarError, LimitExceeded, Rejected
 from constrained.grammar import Grammar
+from constrained.grammar.lark.text import LarkText
+from constrained.work import Budget, metered
 
 SAME = {  # grammar: alphabet; what the library takes of all texts of up to five characters is what is taken
     'start: "a" "x"\n%ignore /#(?!x)/': "a#x",
@@ -106,3 +109,21 @@ def test_the_librarys_grammar_of_python_is_read() -> None:
     taken = ["x = 1\n", "def f(a, *b):  # note\n    →return a\n←", "f(x for x in [1, 2])\n"]
     assert [text for text in taken if not accepts(text)] == []
     assert [text for text in ("x = \n", "def f(:\n", "1 = = 2\n", "return )\n") if accepts(text)] == []
+
+
+def test_a_text_that_is_too_much_work_is_refused_where_the_work_ended():
+    text = 'start: a\n  | b "x"\n// ' + "c" * 5_000 + "\nlong: /" + "d" * 5_000 + "/\n"
+    whole = LarkText(text)
+    known = {(token.line, token.column) for token in whole.tokens} | {(1, 6), (2, 3), (4, 5), (3, 1)}
+    ended: dict[int, tuple[int, int]] = {}
+    for units in range(len(text) // 10 + 1, len(text) // 10 + 800, 20):
+        try:
+            with metered(Budget(units)):
+                assert LarkText(text).tokens
+        except LimitExceeded as error:
+            place = re.search(r"line (\d+) column (\d+)$", error.where)
+            ended[units] = int(place[1]), int(place[2])
+    assert set(ended.values()) <= known
+    assert list(ended.values()) == sorted(ended.values())
+    assert ended[max(ended)] == (4, 7), "the long pattern costs most of it, the comment next to nothing"
+    assert len(set(ended.values())) > 4
