@@ -40,7 +40,7 @@ def _first_difference(left: Grammar, right: Grammar, chance: random.Random, walk
     tokens = {name: 256 + at for at, name in enumerate(sorted(left.specials))}
     stop = 256 + len(tokens)
     vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special={**tokens, "<stop>": stop}, stop=[stop], size=stop + 1)
-    constraints = [compile(grammar, vocabulary, spell_missing=True) for grammar in (left, right)]
+    constraints = [compile(grammar, vocabulary, spell_missing=True, max_work=100 * UNITS) for grammar in (left, right)]
     for _ in range(walks):
         text: list[object] = []
         matchers = [constraint.matcher() for constraint in constraints]
@@ -68,7 +68,9 @@ def _check_format(name: str, walks: int, steps: int) -> None:
     with metered(Budget(UNITS)):
         again = dataclasses.replace(Grammar.from_lark(printed, specials=grammar.specials), stops=grammar.stops)
     assert again.widened == (*grammar.widened, *printed.widened[len(grammar.widened) :])
-    assert printed.narrowed == again.narrowed == grammar.narrowed
+    assert printed.narrowed == grammar.narrowed
+    further = again.narrowed[len(printed.narrowed) :]
+    assert again.narrowed == (*printed.narrowed, *further) and {entry.keyword for entry in further} <= {"look-ahead"}  # as a lexer reads what looks too far
     assert _first_difference(grammar, again, random.Random(name), walks, steps, wider=bool(printed.widened)) is None
 
 
