@@ -14,9 +14,12 @@ import importlib
 import random
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from constrained import ChatFormat, ConstrainedError, Grammar, Rejected, Vocabulary, compile
+from constrained.grammar import Literal, Rule, Special, Symbol
 from constrained.integrations.exports import export
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
@@ -125,8 +128,44 @@ def texts_of(grammar: Grammar, count: int, picks: random.Random) -> list[str]:
 
 
 def without_specials(grammar: Grammar) -> Grammar:
-    """Return a grammar with its special tokens as text, so that a vocabulary of bytes can judge it."""
-    return grammar.without_specials(sorted(grammar.specials))
+    """Return a grammar with its special tokens as text, those that it only declares too, so that bytes can judge it.
+
+    Raises: GrammarError: an embedded schema writes such a token.
+    """
+    rules = {
+        name: Rule(name, tuple(tuple(map(_spelled, sequence)) for sequence in rule.alternatives))
+        for name, rule in grammar.rules.items()
+    }
+    return replace(grammar, rules=rules).without_specials(sorted(grammar.specials))
+
+
+def _spelled(symbol: Symbol) -> Symbol:
+    return Literal(symbol.name) if isinstance(symbol, Special) else symbol
+
+
+def row(name: str, grammar: Grammar, count: int, picks: random.Random) -> tuple[str, int]:
+    """Return the line of a grammar, and how many verdicts differ."""
+    said, texts, wrong = [f"{name:20}"], texts_of(grammar, count, picks), 0
+    ours = [accepts(grammar, text) for text in texts]
+    for target, engine in ENGINES.items():
+        load = engine()
+        try:
+            theirs = None if load is None else list(map(load(export(grammar, target)), texts))
+        except (ConstrainedError, AssertionError, RuntimeError) as error:
+            said.append(f"{target}: refused, {str(error).splitlines()[0][:70]}")
+            continue
+        differ = 0 if theirs is None else sum(a is not b for a, b in zip(ours, theirs, strict=True))
+        wrong += differ
+        agree = "not installed" if theirs is None else f"{len(texts) - differ} of {len(texts)} agree"
+        said.append(f"{target}: {agree}")
+    return "  ".join(said), wrong
+
+
+def of_format(name: str) -> Grammar:
+    """Return a format's grammar in which the tool must be called."""
+    chat = ChatFormat.load(name)
+    tools, choice = (TOOLS, "required") if chat.definition.payload is not None else (None, "auto")
+    return without_specials(chat.grammar(tools, tool_choice=choice))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,29 +173,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--formats", default=",".join(ChatFormat.names()))
     parser.add_argument("--texts", type=int, default=20)
     options = parser.parse_args(arguments)
-    grammars = {name: Grammar.from_json_schema(schema, profile="practical") for name, schema in SCHEMAS.items()}
-    for name in filter(None, options.formats.split(",")):
-        chat = ChatFormat.load(name)
-        grammars[name] = without_specials(
-            chat.grammar(None if chat.definition.payload is None else TOOLS, tool_choice="required")
-        )
+    made: dict[str, Callable[[], Grammar]] = {
+        name: partial(Grammar.from_json_schema, schema, profile="practical") for name, schema in SCHEMAS.items()
+    }
+    made |= {name: partial(of_format, name) for name in filter(None, options.formats.split(","))}
     wrong, picks = 0, random.Random(0)
-    for name, grammar in grammars.items():
-        said, texts = [f"{name:20}"], texts_of(grammar, options.texts, picks)
-        ours = [accepts(grammar, text) for text in texts]
-        for target, engine in ENGINES.items():
-            load = engine()
-            try:
-                theirs = None if load is None else list(map(load(export(grammar, target)), texts))
-            except (ConstrainedError, AssertionError, RuntimeError) as error:
-                said.append(f"{target}: refused, {str(error).splitlines()[0][:70]}")
-                continue
-            differ = 0 if theirs is None else sum(a is not b for a, b in zip(ours, theirs, strict=True))
-            wrong += differ
-            said.append(
-                f"{target}: " + ("not installed" if theirs is None else f"{len(texts) - differ} of {len(texts)} agree")
-            )
-        print("  ".join(said), flush=True)
+    for name, make in made.items():
+        try:
+            line, differ = row(name, make(), options.texts, picks)
+        except ConstrainedError as error:
+            line, differ = f"{name:20}  not compared: {str(error).splitlines()[0][:90]}", 0
+        wrong += differ
+        print(line, flush=True)
     print(f"{wrong} verdicts differ")
     return bool(wrong)
 
