@@ -136,6 +136,14 @@ def test_validate_says_whether_a_text_is_one(capsys, tmp_path, tools):
     assert (error["layer"], error["line"], error["call"]) == ("schema", 2, 1)
 
 
+def test_validate_says_what_else_a_text_is(capsys, tmp_path, tools):
+    turn = _written(tmp_path / "turn.txt", TURN + "\n")
+    assert run(["validate", turn, "--format", "hermes", "--tools", tools]) == 1
+    assert capsys.readouterr().err.endswith("it is valid with --kind assistant_turn, without the line break at its end\n")
+    assert run(["parse", turn, "--format", "hermes", "--tools", tools]) == 1
+    assert capsys.readouterr().err.endswith("it is valid without the line break at its end\n")
+
+
 def test_validate_lists_all_that_is_wrong(capsys, tmp_path, tools):
     turn = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n" + TURN + "\n"
     path = _written(tmp_path / "wrong.txt", turn.replace("city", "town") + turn + turn.replace('"Oslo"', "7"))

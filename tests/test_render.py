@@ -168,3 +168,38 @@ def test_a_result_has_an_id_only_where_the_format_writes_one():
             '<|im_start|>tool\n<|function_output|>\n{"name": "ping", "content": 1}\n<|im_end|>')
     result = chat.parse(text, kind="conversation")[-1]
     assert (result.name, result.content, result.call_id) == ("ping", "1", None)
+
+
+@pytest.mark.parametrize("name, token", [("deepseek-r1", "<｜tool▁calls▁begin｜>"), ("command-r7b", "<|START_THINKING|>"), ("gemma-4", "<|think|>"), ("phi-4-mini", "<|tool|>")])
+def test_tokens_that_a_system_message_quotes_stay_tokens(name, token):
+    chat = ChatFormat.load(name)
+    vocabulary = _vocabulary(chat)
+    plain = [Message("Use X now.", role="system"), Message("Hi", role="user"), Message("Hello")]
+    text = chat.render_text(plain).replace("X", token)
+    read = chat.parse(text, kind="conversation")
+    assert read[0].content == f"Use {token} now."
+    assert chat.render_text(read) == text
+    ids = chat.render(read, vocabulary)
+    assert ids.count(vocabulary.special[token]) == text.count(token)
+    assert chat.render(chat.parse(ids, None, vocabulary, kind="conversation"), vocabulary) == ids
+    with pytest.raises(ConstrainedError, match="spells"):  # the same text, by somebody else
+        chat.render_text([Message(f"Use {token} now.", role="user"), Message("Hello")])
+
+
+def test_a_preamble_is_written_before_its_call():
+    chat = ChatFormat.load("gpt-oss")
+    message = Message("I will look.", [ToolCall("f", {"a": 1})], thoughts={"reasoning": "Hm."})
+    text = chat.write(message)
+    assert "<|channel|>commentary<|message|>I will look.<|end|>" in text
+    read = chat.parse(text)
+    assert (read.content, read.thoughts, read.tool_calls) == (message.content, message.thoughts, message.tool_calls)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "glm-4.7", "mistral-v11", "deepseek-v3.2", "minimax-m2", "hermes", "phi-4-mini", "cohere-xml"])
+@pytest.mark.parametrize("text", [" ", "\n", "a\n", " a ", "\n\n", "a\n\n\n"])
+def test_blanks_beside_a_call_are_kept(name, text):
+    chat = ChatFormat.load(name)
+    written = chat.write(Message(text, [ToolCall("f", {})]))
+    read = chat.parse(written)
+    assert (read.content, [call.name for call in read.tool_calls]) == (text, ["f"])
+    assert chat.write(read) == written

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.formats.binding.bind import Writing, bind, shape
-from constrained.formats.binding.names import check_names_of
-from constrained.formats.binding.request import Request, generating, make_request
-from constrained.formats.binding.rules import alternatives_of, with_empty_terminals
+from constrained.formats.binding.request import generating, make_request, request_of
 from constrained.formats.defining.aliases import known, nearest
-from constrained.formats.defining.definition import ENTRY, Change, Definition, read_definition
+from constrained.formats.defining.definition import Definition
+from constrained.formats.pairs import read_pair, respelled, shipped_folder
 from constrained.schema.by_content import Recent, content
 
 from ..errors import GrammarError, shown
-from ..grammar import Grammar, Literal, Rule, Symbol
+from ..grammar import Grammar
 from ..work import metered
 from .message import Message, ToolCall
 
@@ -36,12 +35,6 @@ if TYPE_CHECKING:
 
     from .read.asked import Asked
     from .read.question import Question
-
-
-def shipped_folder() -> Path:
-    """Return the folder of the formats: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).parent.parent
-    return package / "grammars" if (package / "grammars").is_dir() else package.parent / "grammars"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +131,7 @@ class ChatFormat:
         old = self.tokens
         definition = replace(self.definition, tokens={**old, **spellings})
         return ChatFormat(
-            self.name, definition, _respelled(self.generic, {old[name]: text for name, text in spellings.items()})
+            self.name, definition, respelled(self.generic, {old[name]: text for name, text in spellings.items()})
         )
 
     def grammar(
@@ -204,39 +197,6 @@ class ChatFormat:
     @cached_property
     def _recent(self) -> Recent[Grammar]:
         return Recent(most=32, most_bytes=1 << 20)
-
-    def _request(
-        self,
-        tools: object,
-        *,
-        tool_choice: object = "auto",
-        parallel_tool_calls: bool | None = None,
-        max_calls: int | None = None,
-        whitespace: str = "",
-        property_order: str = "",
-        closed: bool = True,
-        unsupported: str = "",
-        reasoning: str | None = None,
-        prompt: str = "",
-        calls_before: int | None = None,
-        marker_safe: bool = True,
-        preface: bool | None = True,
-        **options: object,
-    ) -> Request:
-        """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
-        return make_request(
-            self.definition,
-            tools,
-            tool_choice,
-            parallel_tool_calls,
-            max_calls,
-            options,
-            reasoning=reasoning,
-            prompt=prompt,
-            calls_before=calls_before,
-            marker_safe=marker_safe,
-            preface=preface,
-        )
 
     def parse(
         self,
@@ -406,7 +366,7 @@ class ChatFormat:
 
         if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has
-        request = self._request(tools, **options)
+        request = request_of(self.definition, tools, **options)
         with metered():
             return write_turn(shape(self.generic, self.definition, request), self.definition, message, request.tools)
 
@@ -421,41 +381,4 @@ def _shipped(name: str) -> ChatFormat:
 
 
 def _read(path: Path) -> ChatFormat:
-    definition = read_definition(path, shipped_folder())
-    read = Grammar.from_lark_file(
-        definition.grammar, start=ENTRY, specials=definition.tokens.keys(), import_paths=[shipped_folder()]
-    )
-    rules = with_empty_terminals(alternatives_of(read.rules))
-    read = replace(read, rules={name: Rule(name, alternatives) for name, alternatives in rules.items()})
-    check_names_of(definition, rules, path.name)
-    generic = replace(_varied(read, definition.variant), adopts=True)
-    return ChatFormat(
-        path.stem, definition, _respelled(generic, {old: new for old, new in definition.tokens.items() if old != new})
-    )
-
-
-def _varied(grammar: Grammar, change: Change) -> Grammar:
-    """Return the grammar of a format that differs from its relative's in some rules."""
-    if not (change.drop or change.replace):
-        return grammar
-    rules = dict(grammar.rules)
-    for target, source in change.replace:
-        rules[target] = Rule(target, rules[source].alternatives)
-    for name in change.drop:
-        rules[name] = Rule(name, ())
-    return replace(grammar, rules=rules)
-
-
-def _respelled(grammar: Grammar, spellings: Mapping[str, str]) -> Grammar:
-    """Return the grammar with other names for its special tokens."""
-    if not spellings:
-        return grammar
-    changes: dict[Symbol, Symbol] = {Literal(old): Literal(new) for old, new in spellings.items()}
-    rules = {
-        name: Rule(
-            name, tuple(tuple(changes.get(symbol, symbol) for symbol in sequence) for sequence in rule.alternatives)
-        )
-        for name, rule in grammar.rules.items()
-    }
-    specials = frozenset(spellings.get(name, name) for name in grammar.specials)
-    return replace(grammar, rules=rules, specials=specials)
+    return ChatFormat(path.stem, *read_pair(path))

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from constrained.errors import ConstrainedError, Rejected
-from constrained.formats.load import ChatFormat, shipped_folder
+from constrained.formats.load import ChatFormat
+from constrained.formats.pairs import shipped_folder
 
 CANONICAL, ACCEPTED, REFUSED = "canonical", "accepted", "refused"  # forms: which grammar takes an example
 

@@ -26,7 +26,7 @@ from oracles import LarkOracle, derived, mutated
 
 from constrained import ChatFormat, Vocabulary, compile
 from constrained.errors import GrammarError
-from constrained.formats.load import shipped_folder
+from constrained.formats.pairs import shipped_folder
 from constrained.grammar import Grammar
 
 ENTRIES = ("assistant_turn", "any_assistant_turn", "conversation", "any_conversation")

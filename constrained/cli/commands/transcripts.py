@@ -74,10 +74,8 @@ def validate(
         if as_json:
             others = {"others": [_described(other) for other in errors[1:]]} if every else {}
             typer.echo(compact({"valid": False, "error": _described(errors[0]), **others}))
-        elif not errors[1:]:
-            raise
         else:
-            typer.echo("\n\n".join(map(str, errors)), err=True)
+            typer.echo("\n\n".join([*map(str, errors), *_hints(chat, text, kind, listed, options)]), err=True)
         raise typer.Exit(1) from error
     typer.echo(compact({"valid": True, "error": None}) if as_json else "valid")
 
@@ -94,7 +92,12 @@ def parse(
 ) -> None:
     """Print what a text says, as JSON: a message, a list of messages, or a call."""
     options = {"prompt": prompt, "strict": strict, "partial": partial, **options_of(option)}
-    typer.echo(compact(_plain(_read(chat_of(format), _text(file), kind.value, read_tools(tools), options))))
+    chat, text, listed = chat_of(format), _text(file), read_tools(tools)
+    try:
+        typer.echo(compact(_plain(_read(chat, text, kind.value, listed, options))))
+    except Rejected as error:
+        typer.echo("\n\n".join([str(error), *_hints(chat, text, kind, listed, options)]), err=True)
+        raise typer.Exit(1) from error
 
 
 def chat_of(name: str | None) -> ChatFormat:
@@ -127,6 +130,22 @@ def options_of(words: list[str] | None) -> dict[str, Any]:
         except ValueError:
             found[name] = value
     return found
+
+
+def _hints(chat: ChatFormat, text: str, kind: Kind, tools: Any, options: dict[str, Any]) -> Iterator[str]:
+    """Yield under what a refused text would be valid: another kind, or without the line break that an editor added."""
+    for other in Kind:
+        for shorter in (text, text.removesuffix("\n")):
+            if (other, shorter) == (kind, text) or shorter is not text and shorter == text:
+                continue
+            try:
+                _read(chat, shorter, other.value, tools, options)
+            except ConstrainedError:
+                continue
+            ways = [f"with --kind {other.value}"] if other is not kind else []
+            ways += ["without the line break at its end"] if shorter != text else []
+            yield f"it is valid {', '.join(ways)}"
+            return
 
 
 def _others(chat: ChatFormat, text: str, kind: str, tools: Any, options: dict[str, Any]) -> tuple[Rejected, ...]:

@@ -81,6 +81,40 @@ def make_request(
         calls_before, marker_safe, preface, response)
 
 
+def request_of(
+    definition: Definition,
+    tools: object,
+    *,
+    tool_choice: object = "auto",
+    parallel_tool_calls: bool | None = None,
+    max_calls: int | None = None,
+    whitespace: str = "",
+    property_order: str = "",
+    closed: bool = True,
+    unsupported: str = "",
+    reasoning: str | None = None,
+    prompt: str = "",
+    calls_before: int | None = None,
+    marker_safe: bool = True,
+    preface: bool | None = True,
+    **options: object,
+) -> Request:
+    """Return what a call of `grammar` with these arguments asks for; how arguments are spelled plays no part."""
+    return make_request(
+        definition,
+        tools,
+        tool_choice,
+        parallel_tool_calls,
+        max_calls,
+        options,
+        reasoning=reasoning,
+        prompt=prompt,
+        calls_before=calls_before,
+        marker_safe=marker_safe,
+        preface=preface,
+    )
+
+
 def generating(
     definition: Definition, tools: object, choice: object, options: Mapping[str, object]
 ) -> tuple[object, dict[str, object]]:

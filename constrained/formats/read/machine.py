@@ -26,8 +26,8 @@ from typing import Any
 from ...work import spend
 from ..payload import Fault, Reader
 from .network import Kind, Mark, Network, Node
-from .patterns import Ranges
-from .threads import MOST_STEPS, Frame, Set, Step, Thread, Trail, known_of, starts, step_of
+from .patterns import Ranges, has
+from .threads import MOST_STEPS, Frame, Set, Step, Thread, Trail, agreed, known_of, starts, step_of
 
 TOKEN = "<token>"  # the mark of a special token that was read
 _WINDOW = 1_000  # characters that threads beside a native reader look ahead: it may end anywhere
@@ -35,9 +35,7 @@ _WINDOW = 1_000  # characters that threads beside a native reader look ahead: it
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Where no thread could go on: the place, what could have come, by which rule, and the fault of a native reader if
-    there was one.
-    """
+    """Where no thread could go on: the place, what could have come, and the fault of a native reader, if any."""
 
     place: int
     threads: tuple[Thread, ...]
@@ -333,31 +331,14 @@ class Machine:
                 continue
             left.add(key)
             work.append(thread)
-            if char is None or _has(self._first(thread.node.then[0], thread.frame), ord(char)):
+            if char is None or has(self._first(thread.node.then[0], thread.frame), ord(char)):
                 exits: list[Thread] = []
                 self._close(thread.node.then[0], thread.frame, thread.trail, self.place, exits, seen)
                 work.extend(exits[::-1])
 
     def agreed(self) -> tuple[Trail | None, int]:
-        """Return the marks that all readings share, and how far they agree on what is open there: the place, or their
-        next mark.
-        """
-        threads = self.threads
-        if not threads:
-            return None, self.place
-        least = min(thread.trail.depth if thread.trail else 0 for thread in threads)
-        place = self.place
-        heads = set()
-        for thread in threads:
-            trail = thread.trail
-            while trail is not None and trail.depth > least:
-                place = min(place, trail.place)
-                trail = trail.parent
-            heads.add(trail)
-        while len(heads) > 1:
-            place = min([place, *(trail.place for trail in heads if trail is not None)])
-            heads = {trail.parent for trail in heads if trail is not None}
-        return heads.pop(), place
+        """Return the marks that all readings share, and how far they agree on what is open there."""
+        return agreed([thread.trail for thread in self.threads], self.place)
 
     # -- going through nodes that read nothing -------------------------------------------------------------------------
 
@@ -372,13 +353,8 @@ class Machine:
         for leaf, stack, index in closure.leaves:
             if (leaf, stack) not in seen:
                 seen.add((leaf, stack))
-                state = (
-                    self._reader(leaf, place)
-                    if leaf.kind is Kind.NATIVE
-                    else leaf.value
-                    if leaf.kind is Kind.PATTERN
-                    else 0
-                )
+                native, state = leaf.kind is Kind.NATIVE, leaf.value if leaf.kind is Kind.PATTERN else 0
+                state = self._reader(leaf, place) if native else state
                 found.append(Thread(leaf, state, stack, pool[index]))
 
     def _reader(self, node: Node, place: int) -> Reader:
@@ -414,10 +390,6 @@ class Machine:
 
 def _is_native(thread: Thread) -> bool:
     return thread.node.kind is Kind.NATIVE
-
-
-def _has(ranges: Ranges, code: int) -> bool:
-    return any(low <= code <= high for low, high in ranges)
 
 
 def _add(thread: Thread, state: Any, found: list[Thread], seen: set[Any]) -> None:

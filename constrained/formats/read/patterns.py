@@ -111,5 +111,10 @@ def without(ranges: Ranges, others: Ranges) -> Ranges:
     return tuple(found)
 
 
+def has(ranges: Ranges, code: int) -> bool:
+    """Return whether a code point is in ranges."""
+    return any(low <= code <= high for low, high in ranges)
+
+
 def _class(span: tuple[int, int]) -> str:
     return f"\\U{span[0]:08x}-\\U{span[1]:08x}"

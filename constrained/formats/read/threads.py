@@ -59,6 +59,25 @@ def marks_of(trail: Trail | None, after: Trail | None = None) -> list[Trail]:
     return found[::-1]
 
 
+def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
+    """Return the marks that trails share which stand at a place, and how far they agree on what is open there: the
+    place, or their next mark.
+    """
+    if not trails:
+        return None, place
+    least = min(trail.depth if trail else 0 for trail in trails)
+    heads = set()
+    for trail in trails:
+        while trail is not None and trail.depth > least:
+            place = min(place, trail.place)
+            trail = trail.parent
+        heads.add(trail)
+    while len(heads) > 1:
+        place = min([place, *(trail.place for trail in heads if trail is not None)])
+        heads = {trail.parent for trail in heads if trail is not None}
+    return heads.pop(), place
+
+
 class Thread(NamedTuple):
     """`state`: of a TEXT how much of it was read, of a PATTERN its state, of a NATIVE its reader."""
 
