@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 CLOSING = b"}])"
 MOST_PLACES = 10_000  # of the machines of items whose edges are kept
 _UNITS = 20  # of work, to look at one state
+_LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 
 
 class Return:
@@ -135,7 +136,7 @@ class Item:
         recorded = Recorded(self, callee, after, returns)
         dead = frozenset(text for text in recorded.rivals() if recorded.after_text(text) is None)
         numbers = callee.language
-        if isinstance(numbers, NumberTexts) and recorded.rivals() and not isinstance(after, Dispatch):
+        if isinstance(numbers, NumberTexts) and recorded.has_small_rivals() and not isinstance(after, Dispatch):
             rivals = frozenset(map(Fraction, recorded.rivals()))
             others = number_language(numbers.ranges, numbers.spelling, rivals)
             if others.edges():
@@ -227,6 +228,10 @@ class Recorded(Dispatch):
                 self._rivals = frozenset(content for kind, content in candidates if kind == "string")
         return self._rivals
 
+    def has_small_rivals(self) -> bool:
+        """Say whether there are rivals, all of them numbers that are cheap as fractions."""
+        return self._number and bool(self.rivals()) and all(map(_is_small, self.rivals()))
+
     def after_text(self, text: str | None) -> State | None:
         return self.following(text, searching=False)
 
@@ -303,6 +308,12 @@ class Recorded(Dispatch):
 def _text_of(key: tuple[bool, str, int]) -> str:
     negative, digits, exponent = key
     return f"{'-' if negative else ''}{digits or '0'}e{exponent}"
+
+
+def _is_small(text: str) -> bool:
+    """Say whether a number as `_text_of` writes it is cheap as a fraction."""
+    exponent = text.rpartition("e")[2]
+    return len(text) <= _LONGEST_NUMBER and len(exponent) <= 4 and abs(int(exponent)) <= _LONGEST_NUMBER
 
 
 def _is_among(text: str, texts: frozenset[str]) -> bool:
