@@ -83,6 +83,7 @@ def test_schemas_and_special_tokens(tiny_vocabulary):
     tokens = [special, *tiny_vocabulary.tokenize(b"so"), special, *tiny_vocabulary.tokenize(text[-23:].encode())]
     assert _texts(captures(constraint, tokens)) == _texts(captures(constraint, [*tokens, tiny_vocabulary.stop[0]])) == _texts(found)
     assert repr(found).startswith("<Captures {'start': ")
+    assert "<td>answer<td>" in found._repr_html_() and "{&quot;n&quot;: -12" in found._repr_html_()
 
 
 def test_what_is_no_word_yet(hard):

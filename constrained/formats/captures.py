@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,6 +70,11 @@ class Captures(Mapping[str, "tuple[Capture, ...]"]):
     def __repr__(self) -> str:
         shown = {rule: [capture.text for capture in captures] for rule, captures in self.items() if captures}
         return f"<Captures {shown!r}>"
+
+    def _repr_html_(self) -> str:
+        rows = [capture for captures in self.values() for capture in captures]
+        cells = [f"<td>{escape(row.rule)}<td>{row.start}–{row.end}<td><pre>{escape(row.text)}</pre>" for row in rows]
+        return f"<table><tr><th>rule<th>place<th>text{''.join(f'<tr>{cell}' for cell in cells)}</table>"
 
 
 def captures(constraint: Constraint, text: str | Iterable[int]) -> Captures:
