@@ -30,7 +30,7 @@ from .patterns import Ranges, has
 from .threads import MOST_STEPS, Frame, Set, Step, Thread, Trail, agreed, known_of, starts, step_of
 
 TOKEN = "<token>"  # the mark of a special token that was read
-_WINDOW = 1_000  # characters that threads beside a native reader look ahead: it may end anywhere
+_WINDOWS = 16, 1_024  # characters that threads beside a native reader look ahead, at first and at most: it may end
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class Machine:
         self._fault: Fault | None = None
         self._native: dict[Node, Reader] = {}  # readers that begin at `_native_place`
         self._native_place = -1
+        self._reading: Reader | None = None  # the native reader that threads looked ahead of, and how far
+        self._window = 0
         self._made: dict[Any, Trail] = {}  # marks made since the last character
         self._slow: list[Thread] | None = None
         self._set: Set | None = None
@@ -233,12 +235,14 @@ class Machine:
         if len(readers) != 1:
             return 0
         others = [group for native, group in groups if not native]
-        stop = min(end, at + _WINDOW) if others else end
+        reader = next(thread.state for native, group in groups if native for thread in group)
+        self._window = min(self._window * 2, _WINDOWS[1]) if self._reading is reader else _WINDOWS[0]
+        self._reading = reader
+        stop = min(end, at + self._window) if others else end
         for group in others:
             stop = self._beside(group, text, at, stop)[1]
         if stop == at:
             return 0
-        reader = next(thread.state for native, group in groups if native for thread in group)
         width, ended = self._read_native(reader, text, at, stop)
         spend(1 + (width >> 5))
         if ended is False and not others:
