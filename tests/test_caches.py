@@ -43,20 +43,21 @@ def test_shared_masks_stay_below_their_bound_and_are_counted_while_they_live():
     vocabulary = c.Vocabulary([*VOCABULARY.tokens[:133], b"long" * 20], {"<end>": 140}, [140])
     store, row = vocabulary.kernels.masks, np.zeros((1, vocabulary.words), np.int32)
     store.most_bytes = store._room = 50_000
+    matchers = []
     for least in range(40):
         for most in range(least + 1, 80, 9):
             schema = {"type": "string", "minLength": least, "maxLength": most}
-            matcher = c.compile(c.Grammar.from_json_schema(schema), vocabulary).matcher()
+            matchers.append(c.compile(c.Grammar.from_json_schema(schema), vocabulary).matcher())
             for token in (ord('"'), ord("x")):
-                matcher.advance(token)
-                matcher.fill_mask(row)
+                matchers[-1].advance(token)
+                matchers[-1].fill_mask(row)
             assert sum(size for _, size in store._entries.values()) <= store.most_bytes
     if store.counter is None:
         pytest.skip("the plain kernel shares no masks")
     assert store.counter.bytes > store.most_bytes
     store.clear()
     vocabulary.kernels.clear()
-    del matcher
+    del matchers
     gc.collect()
     assert store.held() == 0
 
@@ -123,3 +124,20 @@ def test_idle_kernels_give_their_memory_back_and_matchers_come_back():
     assert (row == expected).all()
     assert matcher.accepts(ord("c"))
     assert constraint.place()[0] is not kernel
+
+
+def test_a_kernel_counts_what_its_roots_keep_alive():
+    """A large document fills a kernel sooner than its states: it lives as long as the kernel does."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], stop=[], size=256)
+    small = c.Grammar.from_json_schema({"type": "integer"})
+    names = {f"name {at}": {"type": "array", "items": {"minimum": at}} for at in range(2_000)}
+    large = c.Grammar.from_json_schema({"properties": names})
+    assert large.weight > 100 * len(names) > small.weight > 0
+    kernel, _ = c.compile(small, vocabulary).place()
+    before = kernel.cached_bytes()
+    constraint = c.compile(large, vocabulary)
+    assert constraint.place()[0] is kernel and kernel.cached_bytes() - before > large.weight
+    before = kernel.cached_bytes()
+    c.compile(large, vocabulary)
+    assert kernel.cached_bytes() == before, "counted once"

@@ -101,7 +101,7 @@ class Constraint:
         try:
             begin(self.budget)
             bound = self.bound_grammar
-            self._root, self._nullable = bound.start_state(), bound.nullable
+            self._root, self._nullable, self._weight = bound.start_state(), bound.nullable, bound.weight
             self._place = self._entered()
         except LimitExceeded as error:
             raise self.budget.placed(error) from None
@@ -343,7 +343,7 @@ class Constraint:
             )
             self.budget.wanted = None if own else kernel.is_wanted
             try:
-                return kernel, kernel.start_at(self._root, self._nullable, self.budget)
+                return kernel, kernel.start_at(self._root, self._nullable, self.budget, self._weight)
             except Preempted:  # others wait for the kernel, or it was emptied meanwhile
                 if not own and not kernel.is_gone():
                     return self._entered(own=True)

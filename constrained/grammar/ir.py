@@ -385,6 +385,11 @@ class Grammar:
         """
         return any(is_heavy(symbol) for symbol in self.symbols())
 
+    @property
+    def weight(self) -> int:
+        """Estimated bytes of Python objects that the embedded machines keep alive."""
+        return sum([getattr(symbol.machine, "weight", 0) for symbol in self.symbols() if isinstance(symbol, Embedded)])
+
     @cached_property
     def _lowering(self) -> Alone | Lowering:
         lowering: Alone | Lowering = operations["lower"](self)

@@ -132,8 +132,11 @@ cdef class Kernel:
         """Say whether the operation under way has kept others waiting for long enough; see `work.Preempted`."""
         return self.meter.wanted()
 
-    def start_at(self, root, bint nullable, object budget=None):
-        """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
+    def start_at(self, root, bint nullable, object budget=None, long weight=0):
+        """Return the state at the start of the words of a root machine, and of the empty word if `nullable`.
+
+        weight: bytes of Python objects that the root keeps alive, beyond a small grammar's; counted once.
+        """
         self.check(DEAD)
         known = self.roots_known.get((root, nullable))
         if known is not None:
@@ -148,7 +151,7 @@ cdef class Kernel:
             raise
         finally:
             self.leave()
-        self.root_bytes += ROOT
+        self.root_bytes += ROOT + weight
         return known
 
     # -- steps ---------------------------------------------------------------------------------------------------------

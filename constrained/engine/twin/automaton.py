@@ -76,8 +76,11 @@ class PlainKernel:
         self._intern(frozenset(), False)
         self.start = self.start_at(root, nullable) if root is not None else DEAD
 
-    def start_at(self, root: State, nullable: bool, budget: Budget | None = None) -> int:
-        """Return the state at the start of the words of a root machine, and of the empty word if `nullable`."""
+    def start_at(self, root: State, nullable: bool, budget: Budget | None = None, weight: int = 0) -> int:
+        """Return the state at the start of the words of a root machine, and of the empty word if `nullable`.
+
+        weight: bytes of Python objects that the root keeps alive; this kernel is thrown away before they matter.
+        """
         return self._counted(budget, lambda: self._close([(root, None)], nullable))
 
     # -- reading -------------------------------------------------------------------------------------------------------

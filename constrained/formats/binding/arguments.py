@@ -44,6 +44,11 @@ class Arguments:
         return self._made
 
     @property
+    def weight(self) -> int:
+        """Bytes that the compiled schema keeps alive; what waits is small."""
+        return 0 if self._made is None else self._made.weight
+
+    @property
     def markers(self) -> frozenset[str]:
         """The parts of what stands around arguments that some tokenizers have as tokens."""
         tags = self._options.get("tags")
