@@ -67,7 +67,8 @@ def tiny_vocabulary(tiny_tokenizer):
 
 @pytest.fixture(scope="session")
 def llama3_path() -> Path:
-    """Return the Llama 3 tokenizer file inside the llama-models package; importing that package would need much more."""
+    """Return the Llama 3 tokenizer file inside the llama-models package; importing that package would need much more.
+    """
     return _data_file("llama_models", "llama3", "tokenizer.model")
 
 

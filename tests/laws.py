@@ -1,4 +1,5 @@
-"""The laws of DESIGN: what must hold of every constraint, checked along random walks; and a vocabulary made to break them.
+"""The laws of DESIGN: what must hold of every constraint, checked along random walks; and a vocabulary made to break
+them.
 
 Import these from tests; they raise AssertionError with a reproducer.
 """
@@ -15,10 +16,76 @@ import numpy as np
 from constrained import Vocabulary
 
 FRAGMENTS = (
-    '"', "a", "b", "c", "ab", "abc", "hel", "lo wor", '": ', '":', '", "', '",', '"]', "[", '{"', "\\n", "\\u", "00", "e9", "\\u00e9", "\\ud83d", "\\ude00", "é", "日本",
-    "日", "🎉", "12", "-", "0.", "}}", "},", 'a": "', '"a":', 'a": 1, "a": ', '"ab": 1, "ab', '@"abc"', '#"', '%"x-12"', '"""', "\\x41", "\\101", "\\", "'", "it's", "\\'", "<", "</", "<\\/",
+    '"',
+    "a",
+    "b",
+    "c",
+    "ab",
+    "abc",
+    "hel",
+    "lo wor",
+    '": ',
+    '":',
+    '", "',
+    '",',
+    '"]',
+    "[",
+    '{"',
+    "\\n",
+    "\\u",
+    "00",
+    "e9",
+    "\\u00e9",
+    "\\ud83d",
+    "\\ude00",
+    "é",
+    "日本",
+    "日",
+    "🎉",
+    "12",
+    "-",
+    "0.",
+    "}}",
+    "},",
+    'a": "',
+    '"a":',
+    'a": 1, "a": ',
+    '"ab": 1, "ab',
+    '@"abc"',
+    '#"',
+    '%"x-12"',
+    '"""',
+    "\\x41",
+    "\\101",
+    "\\",
+    "'",
+    "it's",
+    "\\'",
+    "<",
+    "</",
+    "<\\/",
 )
-SEPARATORS = ('"', '","', '":"', '":1,"', "a", "b", "ab", "aa", "1", '"a"', ',"a"', '":"","', '"a","b"', ",", '"]', '"}', ":", '""', ',""')
+SEPARATORS = (
+    '"',
+    '","',
+    '":"',
+    '":1,"',
+    "a",
+    "b",
+    "ab",
+    "aa",
+    "1",
+    '"a"',
+    ',"a"',
+    '":"","',
+    '"a","b"',
+    ",",
+    '"]',
+    '"}',
+    ":",
+    '""',
+    ',""',
+)
 
 
 def hard_vocabulary(seed: int = 1, pairs: int = 300) -> Vocabulary:
@@ -32,7 +99,9 @@ def hard_vocabulary(seed: int = 1, pairs: int = 300) -> Vocabulary:
 
 
 def separating_vocabulary(size: int = 1200) -> Vocabulary:
-    """Return a vocabulary whose tokens end one item or key and begin the next: where what was written tells in what may come."""
+    """Return a vocabulary whose tokens end one item or key and begin the next: where what was written tells in what may
+    come.
+    """
     picks = random.Random(1)
     texts = [bytes([byte]) for byte in range(256)]
     texts += ["".join(pieces).encode() for length in (2, 3) for pieces in itertools.product('",:ab]}1', repeat=length)]
@@ -48,7 +117,8 @@ def unpacked(mask: Any, size: int) -> Any:
 
 
 def varied(vocabulary: Vocabulary, allowed: list[int], picks: random.Random) -> int:
-    """Choose an allowed token: first a first byte, then a token, so that rare ways are taken as often as common ones."""
+    """Choose an allowed token: first a first byte, then a token, so that rare ways are taken as often as common ones.
+    """
     groups = defaultdict(list)
     for token in allowed:
         groups[(vocabulary.tokens[token] or b"special")[:1]].append(token)
@@ -56,12 +126,21 @@ def varied(vocabulary: Vocabulary, allowed: list[int], picks: random.Random) -> 
 
 
 def assert_kernels_agree(vocabulary: Vocabulary, places: list[tuple[Any, int]], steps: int, seed: int) -> bytes:
-    """Walk along allowed tokens, each kernel from its start; at every position all must have the same mask, end and successor."""
-    picks, kernels, states, read = random.Random(seed), [kernel for kernel, _ in places], [start for _, start in places], []
+    """Walk along allowed tokens, each kernel from its start; at every position all must have the same mask, end and
+    successor.
+    """
+    picks, kernels, states, read = (
+        random.Random(seed),
+        [kernel for kernel, _ in places],
+        [start for _, start in places],
+        [],
+    )
     for _ in range(steps):
         masks = [unpacked(kernel.mask(state), vocabulary.size) for kernel, state in zip(kernels, states)]
         wrong = np.flatnonzero(masks[0] != masks[-1])
-        assert not len(wrong), f"after {vocabulary.decode(read)!r}: tokens {[(int(t), vocabulary.tokens[t]) for t in wrong[:5]]} differ"
+        assert not len(wrong), (
+            f"after {vocabulary.decode(read)!r}: tokens {[(int(t), vocabulary.tokens[t]) for t in wrong[:5]]} differ"
+        )
         assert len({kernel.is_final(state) for kernel, state in zip(kernels, states)}) == 1
         allowed = [int(token) for token in np.flatnonzero(masks[0]) if token not in vocabulary.stop]
         if not allowed:

@@ -1,4 +1,5 @@
-"""Hand-made machines for engine tests: every feature of `constrained.machine` in one small language of nested values."""
+"""Hand-made machines for engine tests: every feature of `constrained.machine` in one small language of nested values.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ class Objects:
 
 
 def nested_values(surface: Surface) -> State:
-    """Return the start of: string | number | [values] | {keys: values} | @word | #counted text | %pattern | !word, then its index."""
+    """Return the start of: string | number | [values] | {keys: values} | @word | #counted text | %pattern | !word, then
+    its index.
+    """
     value, text = Table(), Text(surface, ANY_TEXT)
     item, rest, behind = Table(), Table(), Table()
     item.edges = Edges(ranges=((93, 93, END),), calls=((value, behind),))
@@ -89,8 +92,12 @@ def nested_values(surface: Surface) -> State:
     words = LiteralSet(tuple(sorted(WORD)))
     value.edges = Edges(
         ranges=(
-            (33, 33, then(Text(surface, LiteralSet(words.texts, excluded=0b10)), AfterWord())), (35, 35, then(Text(surface, repeat(ANY, 2, 20)))),
-            (37, 37, then(Text(surface, SERIAL))), (64, 64, then(Text(surface, words))), (91, 91, item), (123, 123, opened),
+            (33, 33, then(Text(surface, LiteralSet(words.texts, excluded=0b10)), AfterWord())),
+            (35, 35, then(Text(surface, repeat(ANY, 2, 20)))),
+            (37, 37, then(Text(surface, SERIAL))),
+            (64, 64, then(Text(surface, words))),
+            (91, 91, item),
+            (123, 123, opened),
         ),
         calls=((text, END), (Text(Surface.RAW, NUMBER), END)),
     )

@@ -1,6 +1,7 @@
 """Independent answers to "is this text in the language?", slow and obvious.
 
-`LarkOracle` asks the lark library.  `words` computes a small language as a least fixed point.  `Acceptor` runs machine states by the
+`LarkOracle` asks the lark library.  `words` computes a small language as a least fixed point.  `Acceptor` runs machine
+states by the
 book, without either kernel.  `derived` and `mutated` make texts worth asking about.
 """
 
@@ -19,7 +20,9 @@ from constrained.machine import Dispatch, Language, State, Surface, Text
 class LarkOracle:
     """Acceptance by lark's Earley parser with the complete dynamic lexer: the meaning of a Lark grammar."""
 
-    def __init__(self, grammar: str, start: str = "start", source_path: str | None = None, *, lexer: str = "dynamic_complete") -> None:
+    def __init__(
+        self, grammar: str, start: str = "start", source_path: str | None = None, *, lexer: str = "dynamic_complete"
+    ) -> None:
         # The forest is never turned into a tree, which takes exponential time for ambiguous grammars.
         self._parser = lark.Lark(
             grammar, parser="earley", lexer=lexer, ambiguity="forest", start=start, source_path=source_path
@@ -63,13 +66,16 @@ def words(grammar: Grammar, longest: int) -> set[str]:
 
 
 class Acceptor:
-    """Runs machine states on RAW text and special tokens: a set of (state, stack), stacks are tuples, nothing is shared."""
+    """Runs machine states on RAW text and special tokens: a set of (state, stack), stacks are tuples, nothing is
+    shared.
+    """
 
     def __init__(self, start: State) -> None:
         self.start = start
 
     def accepts(self, text: str | bytes | Iterable[bytes | str]) -> bool:
-        """Return whether a text is a word; in a list, `bytes` are bytes and each `str` is the name of a special token."""
+        """Return whether a text is a word; in a list, `bytes` are bytes and each `str` is the name of a special token.
+        """
         current = self.closed({(self.start, ())})
         for step in _steps(text):
             current = self.closed(set(self._moved(current, step)))
@@ -137,7 +143,9 @@ class _Reading:
         except UnicodeDecodeError as error:
             unfinished = error.reason == "unexpected end of data"
             return _Reading(self.language, partial) if unfinished and self._may_become(partial) else None
-        return next((_Reading(target, b"") for low, high, target in self.language.edges() if low <= point <= high), None)
+        return next(
+            (_Reading(target, b"") for low, high, target in self.language.edges() if low <= point <= high), None
+        )
 
     def _may_become(self, partial: bytes) -> bool:
         width = 2 if partial[0] < 0xE0 else 3 if partial[0] < 0xF0 else 4
@@ -177,7 +185,10 @@ def derived(grammar: Grammar, chance: random.Random, size: int = 40) -> str:
         alternatives = [s for s in grammar.rules[name].alternatives if _depth(s, cost) < 1e9]
         if left < 0:
             alternatives = [min(alternatives, key=lambda sequence: _depth(sequence, cost))]
-        return "".join(_spelled(symbol, chance) if not isinstance(symbol, Ref) else derive(symbol.rule) for symbol in chance.choice(alternatives))
+        return "".join(
+            _spelled(symbol, chance) if not isinstance(symbol, Ref) else derive(symbol.rule)
+            for symbol in chance.choice(alternatives)
+        )
 
     return derive(grammar.start)
 
@@ -191,7 +202,10 @@ def _least_depths(grammar: Grammar) -> dict[str, float]:
 
 
 def _depth(sequence: Iterable[object], cost: dict[str, float]) -> float:
-    return max((cost[symbol.rule] if isinstance(symbol, Ref) else 1e9 if _is_dead(symbol) else 0 for symbol in sequence), default=0)
+    return max(
+        (cost[symbol.rule] if isinstance(symbol, Ref) else 1e9 if _is_dead(symbol) else 0 for symbol in sequence),
+        default=0,
+    )
 
 
 def _is_dead(symbol: object) -> bool:
@@ -211,7 +225,11 @@ def spelled(language: Language, chance: random.Random, longest: int = 6) -> str:
         if len(text) > longest:
             return text + shortest(language)
         low, high, language = chance.choice(language.edges())
-        text += chr(chance.choice([low, high, chance.randint(low, high), *(point for point in b'ab01 \n"' if low <= point <= high)]))
+        text += chr(
+            chance.choice(
+                [low, high, chance.randint(low, high), *(point for point in b'ab01 \n"' if low <= point <= high)]
+            )
+        )
     return text
 
 
@@ -232,8 +250,14 @@ def mutated(text: str, chance: random.Random, alphabet: str) -> str:
     """Return the text with one to three small changes."""
     for _ in range(chance.randint(1, 3)):
         at = chance.randint(0, len(text))
-        text = chance.choice([
-            text[:at] + text[at + 1 :], text[:at] + chance.choice(alphabet) + text[at:], text[:at] + chance.choice(alphabet) + text[at + 1 :],
-            text[:at], text[:at] + text[at:] * 2, text[: at // 2] + text[at:],
-        ])
+        text = chance.choice(
+            [
+                text[:at] + text[at + 1 :],
+                text[:at] + chance.choice(alphabet) + text[at:],
+                text[:at] + chance.choice(alphabet) + text[at + 1 :],
+                text[:at],
+                text[:at] + text[at:] * 2,
+                text[: at // 2] + text[at:],
+            ]
+        )
     return text

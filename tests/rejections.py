@@ -1,8 +1,10 @@
 """Texts that are rejected, with the whole error of each: corpus/rejections/NAME.toml of the format NAME.
 
-    python -m tests.rejections            writes the errors into the files anew, for whoever has changed a message; read the difference
+    python -m tests.rejections            writes the errors into the files anew, for whoever has changed a message; read
+    the difference
 
-A row: `id`; `text`, in which ☞ stands where the fault is, as a person sees it; `error`, all that is printed, and its `layer`.  Absent keys: `kind`
+A row: `id`; `text`, in which ☞ stands where the fault is, as a person sees it; `error`, all that is printed, and its
+`layer`.  Absent keys: `kind`
 is "assistant_turn"; `tools` are those of `TOOLS`, false: any tool; `options` are keyword arguments of `parse`.
 With several ☞ the error is that of the first, and further ones are among its `others`.
 """
@@ -18,7 +20,10 @@ from constrained import ChatFormat, Rejected
 CORPUS = Path(__file__).with_name("corpus")
 FOLDER = CORPUS / "rejections"
 HERE = "☞"
-KNOWN = {tool["function"]["name"]: tool for tool in json.loads(tomllib.loads((CORPUS / "formats" / "calls.toml").read_text())["tools"])}
+KNOWN = {
+    tool["function"]["name"]: tool
+    for tool in json.loads(tomllib.loads((CORPUS / "formats" / "calls.toml").read_text())["tools"])
+}
 TOOLS = [KNOWN[name] for name in ("weather", "ping", "invite")]
 
 
@@ -33,8 +38,12 @@ def rejection(name, row):
     """Return the error of a row, with all others."""
     try:
         ChatFormat.load(name).validate(
-            row["text"].replace(HERE, ""), row.get("kind", "assistant_turn"), TOOLS if row.get("tools", True) else None, all_errors=True,
-            **row.get("options", {}))
+            row["text"].replace(HERE, ""),
+            row.get("kind", "assistant_turn"),
+            TOOLS if row.get("tools", True) else None,
+            all_errors=True,
+            **row.get("options", {}),
+        )
     except Rejected as error:
         return error
     raise AssertionError(f"{name}, {row['id']}: accepted")

@@ -1,8 +1,10 @@
-"""Builds the compiled kernel with AddressSanitizer and UndefinedBehaviorSanitizer in a scratch folder, and runs walks, faults and fuzzing on it.
+"""Builds the compiled kernel with AddressSanitizer and UndefinedBehaviorSanitizer in a scratch folder, and runs walks,
+faults and fuzzing on it.
 
     python tests/sanitize.py [--count 20000] [--folder build/sanitized]
 
-The package is copied, so the installed kernel stays as it is.  The first report ends the run: exit code 1 and the report.
+The package is copied, so the installed kernel stays as it is.  The first report ends the run: exit code 1 and the
+report.
 Needs gcc with libasan (on Debian it comes with gcc), numpy and Cython.  Cost: three minutes to build, one to run.
 """
 
@@ -34,25 +36,42 @@ print("operations", operations.done, flush=True)
 
 def build(folder: Path) -> None:
     """Copy the package and build its kernel with both sanitizers."""
-    for name, inside in (("constrained", ""), ("grammars", "constrained"), ("benchmarks", "constrained")):  # as they are installed
+    # as they are installed
+    for name, inside in (("constrained", ""), ("grammars", "constrained"), ("benchmarks", "constrained")):
         target = folder / inside / name
-        shutil.copytree(ROOT / name, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__"))
+        shutil.copytree(
+            ROOT / name, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__")
+        )
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    (folder / "setup.py").write_text(setup.replace('"-O3"', '"-O1"').replace("optional=True", "optional=False"), encoding="utf-8")
+    (folder / "setup.py").write_text(
+        setup.replace('"-O3"', '"-O1"').replace("optional=True", "optional=False"), encoding="utf-8"
+    )
     flags = {"CFLAGS": FLAGS, "LDFLAGS": "-fsanitize=address,undefined"}
-    subprocess.run([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", "--force"], cwd=folder, env={**os.environ, **flags}, check=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", "--force"],
+        cwd=folder,
+        env={**os.environ, **flags},
+        check=True,
+    )
 
 
 def run(folder: Path, count: int) -> int:
     """Run everything under the sanitizers; return the exit code."""
-    runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
+    runtime = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     script = folder / "run.py"
     script.write_text(SCRIPT.format(folder=str(folder), tests=str(ROOT / "tests"), count=count), encoding="utf-8")
     settings = {
-        "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "PYTHONMALLOC": "malloc", "PYTHONPATH": str(folder),
+        "LD_PRELOAD": runtime,
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(folder),
     }
-    return subprocess.run([sys.executable, "-P", str(script)], cwd=folder, env={**os.environ, **settings}, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-P", str(script)], cwd=folder, env={**os.environ, **settings}, check=False
+    ).returncode
 
 
 def main() -> int:

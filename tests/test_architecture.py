@@ -1,4 +1,6 @@
-"""The pages about the architecture name what is there: every folder stands in the map, every place they point to exists."""
+"""The pages about the architecture name what is there: every folder stands in the map, every place they point to
+exists.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,21 @@ def test_links_lead_somewhere(page, link):
 
 
 def test_the_map_is_the_tree():
-    mapped = set(re.findall(r"\]\(\.\./constrained/([\w/]+)\) ?[|,]", PAGES["architecture.md"].partition("## Where is")[0]))
-    folders = {str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("__init__.py")} - {".", "benchmarks", "grammars"}
+    mapped = set(
+        re.findall(r"\]\(\.\./constrained/([\w/]+)\) ?[|,]", PAGES["architecture.md"].partition("## Where is")[0])
+    )
+    folders = {str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("__init__.py")} - {
+        ".",
+        "benchmarks",
+        "grammars",
+    }
     assert mapped == folders
 
 
-@pytest.mark.parametrize("line", [line for line in PAGES["architecture.md"].partition("## The tree")[2].split("\n") if line.startswith("| [")])
+@pytest.mark.parametrize(
+    "line",
+    [line for line in PAGES["architecture.md"].partition("## The tree")[2].split("\n") if line.startswith("| [")],
+)
 def test_named_modules_are_in_their_folder(line):
     folder = PACKAGE / re.search(r"\(\.\./constrained(/[\w/]+)?\)", line)[0][len("(../constrained"):-1].lstrip("/")
     stems = {path.stem for path in folder.rglob("*.p[xy]*")} | {path.name for path in folder.iterdir() if path.is_dir()}

@@ -1,4 +1,6 @@
-"""Wrong arguments of constraints, matchers and vocabularies: always an error of the tree that says what and why, and nothing has changed."""
+"""Wrong arguments of constraints, matchers and vocabularies: always an error of the tree that says what and why, and
+nothing has changed.
+"""
 
 from __future__ import annotations
 
@@ -25,36 +27,79 @@ class Strange:
 
 
 NO_NUMBERS = {
-    "bool": True, "numpy bool": np.True_, "float": 1.0, "nan": float("nan"), "text": "1", "bytes": b"1", "none": None, "list": [1], "strange": Strange(),
-    "negative": -1, "large": 2**31, "larger": 2**70, "unprintable": 10**5000, "negative and large": -(2**70), "numpy float": np.float32(1),
-    "numpy negative": np.int64(-1), "array": np.arange(3), "class": int, "surrogate": "\ud800", "long": "x" * 100_000,
+    "bool": True,
+    "numpy bool": np.True_,
+    "float": 1.0,
+    "nan": float("nan"),
+    "text": "1",
+    "bytes": b"1",
+    "none": None,
+    "list": [1],
+    "strange": Strange(),
+    "negative": -1,
+    "large": 2**31,
+    "larger": 2**70,
+    "unprintable": 10**5000,
+    "negative and large": -(2**70),
+    "numpy float": np.float32(1),
+    "numpy negative": np.int64(-1),
+    "array": np.arange(3),
+    "class": int,
+    "surrogate": "\ud800",
+    "long": "x" * 100_000,
 }
 NO_TOKEN_CALLS = {
-    "advance": lambda m, value, row: m.advance(value), "accepts": lambda m, value, row: m.accepts(value), "explain": lambda m, value, row: m.explain(value),
-    "rollback": lambda m, value, row: m.rollback(value), "fill_mask": lambda m, value, row: m.fill_mask(row, value),
-    "bitmask": lambda m, value, row: m.fill_mask(value), "bitmasks": lambda m, value, row: c.fill_masks([m], value),
-    "matchers": lambda m, value, row: c.fill_masks(value, row), "matcher": lambda m, value, row: c.fill_masks([m, value], row),
-    "constraint": lambda m, value, row: c.Matcher(value), "kernel": lambda m, value, row: c.compile(m.constraint.grammar, VOCABULARY, kernel=value),
+    "advance": lambda m, value, row: m.advance(value),
+    "accepts": lambda m, value, row: m.accepts(value),
+    "explain": lambda m, value, row: m.explain(value),
+    "rollback": lambda m, value, row: m.rollback(value),
+    "fill_mask": lambda m, value, row: m.fill_mask(row, value),
+    "bitmask": lambda m, value, row: m.fill_mask(value),
+    "bitmasks": lambda m, value, row: c.fill_masks([m], value),
+    "matchers": lambda m, value, row: c.fill_masks(value, row),
+    "matcher": lambda m, value, row: c.fill_masks([m, value], row),
+    "constraint": lambda m, value, row: c.Matcher(value),
+    "kernel": lambda m, value, row: c.compile(m.constraint.grammar, VOCABULARY, kernel=value),
 }
 BOUNDS = {
     "cache_bytes": lambda g, value: c.compile(g, VOCABULARY, cache_bytes=value),
     "max_configurations": lambda g, value: c.compile(g, VOCABULARY, max_configurations=value),
 }
 TABLES = {
-    "size": lambda value: c.Vocabulary([b"a"], size=value), "special": lambda value: c.Vocabulary([b"a"], special={"<a>": value}),
-    "specials": lambda value: c.Vocabulary([b"a"], special=value), "name": lambda value: c.Vocabulary([b"a"], special={value if value.__hash__ else 1: 1}),
-    "stop": lambda value: c.Vocabulary([b"a"], stop=[value]), "stops": lambda value: c.Vocabulary([b"a"], stop=value),
-    "token": lambda value: c.Vocabulary([value]), "tokens": lambda value: c.Vocabulary(value), "notes": lambda value: c.Vocabulary([b"a"], notes=value),
+    "size": lambda value: c.Vocabulary([b"a"], size=value),
+    "special": lambda value: c.Vocabulary([b"a"], special={"<a>": value}),
+    "specials": lambda value: c.Vocabulary([b"a"], special=value),
+    "name": lambda value: c.Vocabulary([b"a"], special={value if value.__hash__ else 1: 1}),
+    "stop": lambda value: c.Vocabulary([b"a"], stop=[value]),
+    "stops": lambda value: c.Vocabulary([b"a"], stop=value),
+    "token": lambda value: c.Vocabulary([value]),
+    "tokens": lambda value: c.Vocabulary(value),
+    "notes": lambda value: c.Vocabulary([b"a"], notes=value),
     "encode": lambda value: c.Vocabulary([b"a"], encode=value),
-    "id": lambda value: c.Vocabulary([b"a"]).decode([value]), "ids": lambda value: c.Vocabulary([b"a"]).decode(value),
-    "data": lambda value: c.Vocabulary([b"a"]).tokenize(value), "vocabulary": lambda value: c.compile(c.Grammar.from_regex("a"), value),
+    "id": lambda value: c.Vocabulary([b"a"]).decode([value]),
+    "ids": lambda value: c.Vocabulary([b"a"]).decode(value),
+    "data": lambda value: c.Vocabulary([b"a"]).tokenize(value),
+    "vocabulary": lambda value: c.compile(c.Grammar.from_regex("a"), value),
     "grammar": lambda value: c.compile(value, VOCABULARY),
 }
-# What looks wrong and is right: names may be any text that can be written, no stop tokens, a token of any bytes, no encoder;
+# What looks wrong and is right: names may be any text that can be written, no stop tokens, a token of any bytes, no
+# encoder;
 # schemas and types are grammars.
 RIGHT = {
-    ("name", "text"), ("name", "long"), ("token", "bytes"), ("token", "none"), ("encode", "none"), ("encode", "class"), ("size", "none"), ("kernel", "none"),
-    ("notes", "bytes"), ("notes", "list"), ("notes", "array"), ("grammar", "bool"), ("grammar", "none"), ("grammar", "class"),
+    ("name", "text"),
+    ("name", "long"),
+    ("token", "bytes"),
+    ("token", "none"),
+    ("encode", "none"),
+    ("encode", "class"),
+    ("size", "none"),
+    ("kernel", "none"),
+    ("notes", "bytes"),
+    ("notes", "list"),
+    ("notes", "array"),
+    ("grammar", "bool"),
+    ("grammar", "none"),
+    ("grammar", "class"),
 }
 
 
@@ -87,7 +132,10 @@ def test_wrong_numbers_change_nothing(call, kernel):
 def test_other_peoples_ints_are_ints(kernel):
     if kernel == "compiled":
         pytest.importorskip("constrained.engine.kernel._kernel")
-    matcher, row = c.compile(c.Grammar.from_regex("[a-c]*"), VOCABULARY, kernel=kernel).matcher(), np.zeros((2, VOCABULARY.words), np.int32)
+    matcher, row = (
+        c.compile(c.Grammar.from_regex("[a-c]*"), VOCABULARY, kernel=kernel).matcher(),
+        np.zeros((2, VOCABULARY.words), np.int32),
+    )
     ints = [np.int32, np.uint8, np.int64, lambda value: np.array(value)]
     if "torch" in sys.modules:
         ints.append(sys.modules["torch"].tensor)
@@ -123,7 +171,14 @@ def test_vocabularies_of_wrong_parts(part):
         assert_said(caught.value)
 
 
-@pytest.mark.parametrize("error", [ValueError("numpy.dtype size changed"), ImportError("undefined symbol: PyFoo"), ModuleNotFoundError("no", name="numpy.core")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("numpy.dtype size changed"),
+        ImportError("undefined symbol: PyFoo"),
+        ModuleNotFoundError("no", name="numpy.core"),
+    ],
+)
 def test_a_kernel_that_does_not_load_says_why(error, monkeypatch):
     """A build for another Python or numpy is not the same as no compiler."""
 

@@ -36,7 +36,9 @@ def test_the_law_holds_on_real_vocabularies(vocabulary):
     if real is None:
         pytest.skip(f"{vocabulary} is not installed")
     chat, wanted = ChatFormat.load("internlm2"), tool_sets("internlm2")["every kind of argument"]
-    tally = laws.check(chat.grammar(wanted.tools), real, positions=10, word=vocabularies.encode(real, wanted.text(chat)))
+    tally = laws.check(
+        chat.grammar(wanted.tools), real, positions=10, word=vocabularies.encode(real, wanted.text(chat))
+    )
     assert tally.mismatches == 0, tally.example
 
 
@@ -121,11 +123,20 @@ def test_cliffs_are_measured_against_the_smallest_case():
 
 def test_walks_end_and_are_valid(tmp_path, capsys):
     schemas = [
-        {"type": "object", "properties": {"a": {"pattern": "^x{3}y*$"}, "b": {"type": "integer", "multipleOf": 7}}, "required": ["a", "b"]},
-        {"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 3}}},
+        {
+            "type": "object",
+            "properties": {"a": {"pattern": "^x{3}y*$"}, "b": {"type": "integer", "multipleOf": 7}},
+            "required": ["a", "b"],
+        },
+        {
+            "$ref": "#/$defs/tree",
+            "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 3}},
+        },
     ]
     path = tmp_path / "schemas.jsonl"
-    path.write_text("".join(json.dumps({"id": f"schema {n}", "schema": schema}) + "\n" for n, schema in enumerate(schemas)))
+    path.write_text(
+        "".join(json.dumps({"id": f"schema {n}", "schema": schema}) + "\n" for n, schema in enumerate(schemas))
+    )
     assert walks.main([str(path), "--vocabulary", "embedded", "--walks", "4", "--tokens", "20"]) == 0
     assert "walks: {'finished': 8}" in capsys.readouterr().out
 

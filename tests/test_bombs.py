@@ -1,4 +1,6 @@
-"""A slice of the bomb table: what each row comes to, where, in how many words and how much work; the whole table is a command of `benchmarks`."""
+"""A slice of the bomb table: what each row comes to, where, in how many words and how much work; the whole table is a
+command of `benchmarks`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Budgets: words end within so many tokens, masks and calls agree, ways out are the shortest, and large budgets change nothing."""
+"""Budgets: words end within so many tokens, masks and calls agree, ways out are the shortest, and large budgets change
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from benchmarks import always_finished
 FORMATS = ("chatglm3", "hermes", "internlm2", "llama3.1", "mistral-v11", "qwen3-coder")
 TEXTS = {
     "integer": {"type": "integer"},
-    "object": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "required": ["b"], "additionalProperties": False},
+    "object": {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "null"}},
+        "required": ["b"],
+        "additionalProperties": False,
+    },
     "array": {"type": "array", "items": {"enum": ["x", 12, None]}, "minItems": 2},
     "union": {"anyOf": [{"const": "hello"}, {"type": "array", "minItems": 1, "items": {"type": "boolean"}}]},
     "escapes": {"enum": ['"\\', "\u2028\n"]},
@@ -50,7 +57,9 @@ def test_words_of_schemas_end_within_their_budget(name, tiny_vocabulary):
 def test_turns_of_formats_end_within_their_budget(name, tiny_vocabulary):
     for case in _cases(tiny_vocabulary, [], [name]):
         budget = case.constraint.min_tokens + 4
-        assert case.fault(always_finished.walk(case.constraint, budget, random.Random(budget), eager=True), budget) is None
+        assert (
+            case.fault(always_finished.walk(case.constraint, budget, random.Random(budget), eager=True), budget) is None
+        )
 
 
 @pytest.mark.parametrize("soft_close", [0, 4])
@@ -114,14 +123,24 @@ def test_only_what_ends_a_python_string_or_begins_an_escape_is_not_raw(kernel):
     if kernel == "compiled":
         pytest.importorskip("constrained.engine.kernel._kernel")
     vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<stop>": 256}, stop=[256], size=257)
-    matcher = c.compile(c.Grammar.from_json_schema({"type": "string"}, surface="python"), vocabulary, kernel=kernel).matcher()
+    matcher = c.compile(
+        c.Grammar.from_json_schema({"type": "string"}, surface="python"), vocabulary, kernel=kernel
+    ).matcher()
     matcher.advance(ord("'"))
     assert [char for char in map(chr, range(128)) if not matcher.accepts(ord(char))] == ["\0", "\n", "\r"]
     matcher.advance(ord("\\"))
     assert not matcher.accepts(ord("]")) and matcher.accepts(ord("\\"))
 
 
-@pytest.mark.parametrize(("schema", "tokens"), [({"const": "日本"}, 8), ({"const": "é"}, 4), ({"enum": ["\u2028", "ab"]}, 4), ({"pattern": "^[日-日]+$", "type": "string"}, 5)])
+@pytest.mark.parametrize(
+    ("schema", "tokens"),
+    [
+        ({"const": "日本"}, 8),
+        ({"const": "é"}, 4),
+        ({"enum": ["\u2028", "ab"]}, 4),
+        ({"pattern": "^[日-日]+$", "type": "string"}, 5),
+    ],
+)
 def test_ways_spell_characters_raw_where_that_is_shortest(schema, tokens):
     vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<stop>": 256}, stop=[256], size=257)
     assert c.compile(c.Grammar.from_json_schema(schema), vocabulary).min_tokens == tokens
@@ -144,12 +163,38 @@ def _fewest_tokens(constraint) -> int:
 
 
 _BYTES = [bytes([byte]) for byte in range(128)]
-_PIECES = [b'{"', b'":', b'"}', b'", "', b"true", b"null", b"[[", b"]]", b"hel", b"lo", b'"hello', b"12", b", ", b"ab", b"ba", b"aba"]
+_PIECES = [
+    b'{"',
+    b'":',
+    b'"}',
+    b'", "',
+    b"true",
+    b"null",
+    b"[[",
+    b"]]",
+    b"hel",
+    b"lo",
+    b'"hello',
+    b"12",
+    b", ",
+    b"ab",
+    b"ba",
+    b"aba",
+]
 _WORDS = [b"hello", b"aa", b"bb" * 10]
-# pattern or schema → where brute force finds fewer tokens than `min_tokens`, which takes a shortest word in bytes: vocabulary → (ours, fewest)
+# pattern or schema → where brute force finds fewer tokens than `min_tokens`, which takes a shortest word in bytes:
+# vocabulary → (ours, fewest)
 SHORTEST = [
-    ("hello", {}), ("(ab)+a", {}), ("a{7}|b{9}", {}), ("(0|[1-9][0-9]*)", {}), ("a{5,9}|(hello){2}", {"pieces": (5, 4), "words": (3, 2)}), ("x?(aa|hello)", {}),
-    ("h(el)*lo", {"words": (3, 1)}), ("[^a]{3}", {"pieces": (3, 1)}), ("(ab|ba){5}", {"words": (10, 8)}), ("zzz|hellohello", {"words": (3, 2)}),
+    ("hello", {}),
+    ("(ab)+a", {}),
+    ("a{7}|b{9}", {}),
+    ("(0|[1-9][0-9]*)", {}),
+    ("a{5,9}|(hello){2}", {"pieces": (5, 4), "words": (3, 2)}),
+    ("x?(aa|hello)", {}),
+    ("h(el)*lo", {"words": (3, 1)}),
+    ("[^a]{3}", {"pieces": (3, 1)}),
+    ("(ab|ba){5}", {"words": (10, 8)}),
+    ("zzz|hellohello", {"words": (3, 2)}),
     *((schema, {"pieces": (3, 2), "words": (6, 3)} if name == "union" else {}) for name, schema in TEXTS.items()),
 ]
 
@@ -157,10 +202,16 @@ SHORTEST = [
 @pytest.mark.parametrize("pieces", ["bytes", "pieces", "words"])
 @pytest.mark.parametrize(("language", "longer"), SHORTEST, ids=lambda value: str(value)[:40])
 def test_min_tokens_is_that_of_brute_force(language, longer, pieces):
-    """Exact over single bytes, and wherever a shortest word in bytes has the fewest tokens too; else an upper bound that a word has."""
+    """Exact over single bytes, and wherever a shortest word in bytes has the fewest tokens too; else an upper bound
+    that a word has.
+    """
     texts = {"bytes": [], "pieces": _PIECES, "words": _WORDS}[pieces]
     vocabulary = c.Vocabulary([*_BYTES, *texts], special={"<stop>": 200}, stop=[200], size=201)
-    grammar = c.Grammar.from_regex(language) if isinstance(language, str) else c.Grammar.from_json_schema(language, whitespace="compact")
+    grammar = (
+        c.Grammar.from_regex(language)
+        if isinstance(language, str)
+        else c.Grammar.from_json_schema(language, whitespace="compact")
+    )
     constraint = c.compile(grammar, vocabulary)
     fewest = _fewest_tokens(constraint)
     assert (constraint.min_tokens, fewest) == longer.get(pieces, (fewest, fewest))
@@ -227,12 +278,26 @@ def test_a_soft_close_opens_nothing_near_the_end(tiny_vocabulary):
     assert opened == [6, 3]
 
 
-@pytest.mark.parametrize("schema", [
-    {"type": "string"}, {"type": "string", "maxLength": 3}, {"type": "string", "pattern": "^[a-zé€]*$"}, {"type": "string", "pattern": "^[^\\u0000-\\u00ff]*$"},
-    {"type": "object", "additionalProperties": {"type": "string"}}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}, True])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": "string", "maxLength": 3},
+        {"type": "string", "pattern": "^[a-zé€]*$"},
+        {"type": "string", "pattern": "^[^\\u0000-\\u00ff]*$"},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        True,
+    ],
+)
 def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
-    """What the walk leaves out, because only characters lie below that lead back, leads where each token leads by itself."""
-    constraint, picks = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), tiny_vocabulary), random.Random(1)
+    """What the walk leaves out, because only characters lie below that lead back, leads where each token leads by
+    itself.
+    """
+    constraint, picks = (
+        c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), tiny_vocabulary),
+        random.Random(1),
+    )
     known, row = constraint.completions(), np.zeros((1, tiny_vocabulary.words), np.int32)
     matcher, state = constraint.matcher(), known.start
     for _ in range(6):
@@ -242,7 +307,9 @@ def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
         flags[allowed] = True
         found = known.successors(state, lambda flags=flags: flags)
         assert {*found.used} == {*found.after.tolist()}
-        by_token = dict(zip(found.tokens.tolist(), (found.states[place] for place in found.after.tolist()), strict=True))
+        by_token = dict(
+            zip(found.tokens.tolist(), (found.states[place] for place in found.after.tolist()), strict=True)
+        )
         ways = {token: known.length(after) for token in allowed.tolist() if (after := known.after(state, token)) != 0}
         assert {token: known.length(after) for token, after in by_token.items()} == ways
         if not by_token:
@@ -252,7 +319,9 @@ def test_successors_are_those_of_every_token(tiny_vocabulary, schema):
 
 
 def test_unfinished_tokens():
-    vocabulary = c.Vocabulary([b"a", "é".encode(), b"\xc3", b"a\xe2\x82", "a€".encode(), b"\xf0\x9f\x98", b"\x80", b"\xc3a"])
+    vocabulary = c.Vocabulary(
+        [b"a", "é".encode(), b"\xc3", b"a\xe2\x82", "a€".encode(), b"\xf0\x9f\x98", b"\x80", b"\xc3a"]
+    )
     places, which, ends = vocabulary.unfinished
     found = zip(vocabulary.trie.ids[places].tolist(), which.tolist(), strict=True)
     assert {token: ends[number] for token, number in found} == {2: b"\xc3", 3: b"\xe2\x82", 5: b"\xf0\x9f\x98"}

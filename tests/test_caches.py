@@ -11,10 +11,18 @@ import constrained as c
 from constrained import caches
 from constrained.regex import expr, parse_python, repeat
 
-VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(128)] + [b'":', b'", "', b"ab", b"12"], {"<end>": 140}, [140])
+VOCABULARY = c.Vocabulary(
+    [bytes([byte]) for byte in range(128)] + [b'":', b'", "', b"ab", b"12"], {"<end>": 140}, [140]
+)
 SCHEMA = {
-    "type": "object", "required": ["a", "b"], "additionalProperties": False,
-    "properties": {"a": {"type": "string", "pattern": r"^(?!x)[a-z]+-\d{2,5}$"}, "b": {"type": "array", "items": {"multipleOf": 7}}, "c": {"type": "string"}},
+    "type": "object",
+    "required": ["a", "b"],
+    "additionalProperties": False,
+    "properties": {
+        "a": {"type": "string", "pattern": r"^(?!x)[a-z]+-\d{2,5}$"},
+        "b": {"type": "array", "items": {"multipleOf": 7}},
+        "c": {"type": "string"},
+    },
 }
 
 
@@ -39,7 +47,9 @@ def test_caches_that_are_emptied_all_the_time_change_no_mask(monkeypatch, most):
 
 
 def test_shared_masks_stay_below_their_bound_and_are_counted_while_they_live():
-    """A mask for each pair of lengths that a text may have: what goes from the store lives on in a kernel, and no longer than it."""
+    """A mask for each pair of lengths that a text may have: what goes from the store lives on in a kernel, and no
+    longer than it.
+    """
     vocabulary = c.Vocabulary([*VOCABULARY.tokens[:133], b"long" * 20], {"<end>": 140}, [140])
     store, row = vocabulary.kernels.masks, np.zeros((1, vocabulary.words), np.int32)
     store.most_bytes = store._room = 50_000

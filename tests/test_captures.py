@@ -18,10 +18,18 @@ number: /[0-9]+/ ","?
 """
 # grammar → text → rule → what is captured
 TABLE = {
-    "think": (THINK, "<think>hm hm</think>no12,3", {"thought": ["hm hm"], "answer": ["no12,3"], "number": ["12,", "3"]}),
+    "think": (
+        THINK,
+        "<think>hm hm</think>no12,3",
+        {"thought": ["hm hm"], "answer": ["no12,3"], "number": ["12,", "3"]},
+    ),
     "nothing": (THINK, "<think></think>yes", {"thought": [""], "answer": ["yes"], "number": []}),
     "nested": ('start: "(" start ")" | item\nitem: "a"', "((a))", {"start": ["((a))", "(a)", "a"], "item": ["a"]}),
-    "left recursion": ('start: start "+" term | term\nterm: /[0-9]/', "1+2+3", {"start": ["1+2+3", "1+2", "1"], "term": ["1", "2", "3"]}),
+    "left recursion": (
+        'start: start "+" term | term\nterm: /[0-9]/',
+        "1+2+3",
+        {"start": ["1+2+3", "1+2", "1"], "term": ["1", "2", "3"]},
+    ),
     "a circle": ('start: a\na: b | "x"\nb: a | "y"', "x", {"start": ["x"], "a": ["x"], "b": []}),
     "empty parts": ('start: a b a\na: "x"?\nb: "x"?', "x", {"a": ["x", ""], "b": [""]}),
     "the longest first": ("start: a b\na: /x*/\nb: /x*/", "xxx", {"a": ["xxx"], "b": [""]}),
@@ -46,14 +54,18 @@ def test_named_rules_are_captured(name, hard):
     constraint = c.compile(c.Grammar.from_lark(grammar), hard)
     found = captures(constraint, text)
     assert {rule: _texts(found)[rule] for rule in expected} == expected
-    assert all(capture.text == found.text[capture.start : capture.end] for listed in found.values() for capture in listed)
+    assert all(
+        capture.text == found.text[capture.start : capture.end] for listed in found.values() for capture in listed
+    )
     matcher = constraint.matcher()
     for token in hard.tokenize(text.encode()):
         matcher.advance(token)
     assert _texts(matcher.captures()) == _texts(found)
 
 
-@pytest.mark.parametrize("groups", [{"a": "x*", "b": "(?:xy)*", "c": "y?"}, {"a": "xy?", "b": "y?x?"}, {"a": "(?:x|y)*", "b": "x"}], ids=str)
+@pytest.mark.parametrize(
+    "groups", [{"a": "x*", "b": "(?:xy)*", "c": "y?"}, {"a": "xy?", "b": "y?x?"}, {"a": "(?:x|y)*", "b": "x"}], ids=str
+)
 def test_greedy_groups_are_those_of_re(groups, hard):
     """A grammar of a sequence of patterns captures what the backtracking of `re` does, where all of them are greedy."""
     text = f"start: {' '.join(groups)}\n" + "".join(f"{name}: /{body}/\n" for name, body in groups.items())
@@ -67,21 +79,33 @@ def test_greedy_groups_are_those_of_re(groups, hard):
             continue
         compared += 1
         found = _texts(captures(constraint, word))
-        assert {name: [value] for name, value in expected.groupdict().items()} == {name: found[name] for name in groups}, word
+        assert {name: [value] for name, value in expected.groupdict().items()} == {
+            name: found[name] for name in groups
+        }, word
     assert compared > 3
 
 
 def test_schemas_and_special_tokens(tiny_vocabulary):
     answer = c.Grammar.from_json_schema({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
-    name = next(name for name in sorted(tiny_vocabulary.special) if tiny_vocabulary.special[name] not in tiny_vocabulary.stop)
-    grammar = c.Grammar.from_lark(f'start: MARK thought MARK answer\nthought: /[^{{]*/\nMARK: "{name}"', specials=[name], define={"answer": answer})
+    name = next(
+        name for name in sorted(tiny_vocabulary.special) if tiny_vocabulary.special[name] not in tiny_vocabulary.stop
+    )
+    grammar = c.Grammar.from_lark(
+        f'start: MARK thought MARK answer\nthought: /[^{{]*/\nMARK: "{name}"',
+        specials=[name],
+        define={"answer": answer},
+    )
     constraint, text = c.compile(grammar, tiny_vocabulary), name + "so" + name + '{"n": -12, "more": [1]}'
     found = captures(constraint, text)
     assert (found["answer"][0].text, found["thought"][0].text) == ('{"n": -12, "more": [1]}', "so")
     assert found.text == text and found["answer"][0].start == len(text) - 23
     special = tiny_vocabulary.special[name]
     tokens = [special, *tiny_vocabulary.tokenize(b"so"), special, *tiny_vocabulary.tokenize(text[-23:].encode())]
-    assert _texts(captures(constraint, tokens)) == _texts(captures(constraint, [*tokens, tiny_vocabulary.stop[0]])) == _texts(found)
+    assert (
+        _texts(captures(constraint, tokens))
+        == _texts(captures(constraint, [*tokens, tiny_vocabulary.stop[0]]))
+        == _texts(found)
+    )
     assert repr(found).startswith("<Captures {'start': ")
     assert "<td>answer<td>" in found._repr_html_() and "{&quot;n&quot;: -12" in found._repr_html_()
 

@@ -1,4 +1,6 @@
-"""What a turn may hold follows the request: choices of tools in every interface's words, the interpreter, text before calls."""
+"""What a turn may hold follows the request: choices of tools in every interface's words, the interpreter, text before
+calls.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from constrained import ChatFormat, GrammarError, Rejected, Vocabulary, compile
 from constrained.formats import Message
 from constrained.formats.binding.choices import Choice, read_choice
 
-TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}} for name in ("add", "sub")]
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+    for name in ("add", "sub")
+]
 
 WORDS = [
     (None, Choice("auto")), ("auto", Choice("auto")), ("any", Choice("required")), ("required", Choice("required")), ("none", Choice("none")),
@@ -30,9 +35,22 @@ def test_choices_of_every_interface(choice, meant):
     ChatFormat.load("hermes").grammar(TOOLS, choice)
 
 
-@pytest.mark.parametrize("choice", [
-    "sum", 7, {}, {"type": "tool"}, {"type": "tool", "name": "sum"}, {"type": "allowed_tools", "mode": "auto", "tools": []}, {"type": "some"}, {"name": 3},
-    {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["sum"]}}, {"mode": "SOME"}, ["add"]])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "sum",
+        7,
+        {},
+        {"type": "tool"},
+        {"type": "tool", "name": "sum"},
+        {"type": "allowed_tools", "mode": "auto", "tools": []},
+        {"type": "some"},
+        {"name": 3},
+        {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["sum"]}},
+        {"mode": "SOME"},
+        ["add"],
+    ],
+)
 def test_other_choices_are_errors(choice):
     with pytest.raises(GrammarError, match="unknown tool_choice"):
         read_choice(choice, ["add", "sub"])
@@ -41,7 +59,9 @@ def test_other_choices_are_errors(choice):
 def takes(chat, text, tools=TOOLS, **options):
     """Return whether a text, without its stop token, begins a turn."""
     names = sorted({*chat.tokens.values()})
-    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(names)})
+    vocabulary = Vocabulary(
+        [bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(names)}
+    )
     matcher = compile(chat.grammar(tools, **options), vocabulary).matcher()
     tokens = [part for part in _split(text, names) if part]
     try:
@@ -64,14 +84,25 @@ def test_allowed_tools_and_required(name):
     chat = ChatFormat.load(name)
     for choice in ("required", "any", {"type": "tool", "name": "add"}):
         call = chat.write_call("add", {}, TOOLS)
-        assert takes(chat, call[: call.index("add") + 3], tool_choice=choice, reasoning="none" if chat.definition.reasoning else None)
+        assert takes(
+            chat,
+            call[: call.index("add") + 3],
+            tool_choice=choice,
+            reasoning="none" if chat.definition.reasoning else None,
+        )
     call = chat.write_call("sub", {}, TOOLS)
     allowed = {"type": "allowed_tools", "mode": "auto", "tools": [{"name": "add"}]}
     assert not takes(chat, call[: call.index("sub") + 3], tool_choice=allowed)
     assert takes(chat, call[: call.index("sub") + 3])
 
 
-PREFACED = [("hermes", "I will."), ("internlm2", "I will."), ("openchatml", "I will."), ("chatglm3", "\nI will."), ("mistral-v11", "I will.")]
+PREFACED = [
+    ("hermes", "I will."),
+    ("internlm2", "I will."),
+    ("openchatml", "I will."),
+    ("chatglm3", "\nI will."),
+    ("mistral-v11", "I will."),
+]
 
 
 @pytest.mark.parametrize(("name", "text"), PREFACED)
@@ -90,7 +121,8 @@ def test_every_format_has_answers(name):
 
 
 INTERPRETED = [
-    ("internlm2", "<|action_start|><|interpreter|>", TOOLS, "interpreter"), ("chatglm3", "interpreter\n", TOOLS, "interpreter"),
+    ("internlm2", "<|action_start|><|interpreter|>", TOOLS, "interpreter"),
+    ("chatglm3", "interpreter\n", TOOLS, "interpreter"),
     ("llama3.1-builtin", "<|python_tag|>print(1)", None, "code_interpreter"),
 ]
 
@@ -106,19 +138,38 @@ def test_the_interpreter_is_offered_first(name, text, tools, own):
     assert takes(chat, begins, tools, tool_choice=own)
     assert not takes(chat, begins, tools)
     assert not takes(chat, begins, [*listed, own], interpreter=False)
-    assert chat.parse(chat.write(chat.parse({
-        "internlm2": "<|action_start|><|interpreter|>\n```python\n1\n```<|action_end|><|im_end|>", "chatglm3": "interpreter\n```python\n1\n```<|observation|>",
-        "llama3.1-builtin": "<|python_tag|>1<|eom_id|>"}[name])), strict=True).tool_calls[0].name == own
+    assert (
+        chat.parse(
+            chat.write(
+                chat.parse(
+                    {
+                        "internlm2": "<|action_start|><|interpreter|>\n```python\n1\n```<|action_end|><|im_end|>",
+                        "chatglm3": "interpreter\n```python\n1\n```<|observation|>",
+                        "llama3.1-builtin": "<|python_tag|>1<|eom_id|>",
+                    }[name]
+                )
+            ),
+            strict=True,
+        )
+        .tool_calls[0]
+        .name
+        == own
+    )
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())
 def test_answers_fit_a_response_schema_beside_tools(name):
-    chat, schema = ChatFormat.load(name), {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+    chat, schema = (
+        ChatFormat.load(name),
+        {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False},
+    )
     tools = TOOLS if chat.definition.payload else None
     options = {"reasoning": "none"} if chat.definition.reasoning else {}
     answer = chat.write(Message("ANSWER"), tools, **options)
     before = answer[: answer.index("ANSWER")]
-    assert takes(chat, before + '{"n": 1}' + answer[answer.index("ANSWER") + 6 :], tools, response_schema=schema, **options)
+    assert takes(
+        chat, before + '{"n": 1}' + answer[answer.index("ANSWER") + 6 :], tools, response_schema=schema, **options
+    )
     assert not takes(chat, before + "no", tools, response_schema=schema, **options)
     assert not takes(chat, before + '{"m', tools, response_schema=schema, **options)
     if tools:
@@ -140,11 +191,21 @@ def test_thoughts_are_asked_for_and_read_apart(name):
     block, (kind, *_) = chat.definition.reasoning, reversed(chat.definition.thoughts)
     quoted = [text for text in chat.definition.call_markers if text not in chat.tokens.values() and "think" not in text]
     thought = f"Shall I {' '.join(quoted)} call?"
-    thinking, plain = chat.write(Message("ANSWER", thoughts={kind: thought}), TOOLS), chat.write(Message("ANSWER"), TOOLS, reasoning="none")
+    thinking, plain = (
+        chat.write(Message("ANSWER", thoughts={kind: thought}), TOOLS),
+        chat.write(Message("ANSWER"), TOOLS, reasoning="none"),
+    )
     assert (block.prompt in thinking, thought in thinking) == (True, True)
-    for reasoning, takes_thought, takes_none in ((None, True, True), ("optional", True, True), ("none", False, True), ("required", True, False)):
+    for reasoning, takes_thought, takes_none in (
+        (None, True, True),
+        ("optional", True, True),
+        ("none", False, True),
+        ("required", True, False),
+    ):
         assert takes(chat, thinking, reasoning=reasoning) == takes_thought, reasoning
-        assert takes(chat, plain, reasoning=reasoning) == takes_none or reasoning is None or reasoning == "optional", reasoning
+        assert takes(chat, plain, reasoning=reasoning) == takes_none or reasoning is None or reasoning == "optional", (
+            reasoning
+        )
     prompt, rest = block.prompt, thinking[thinking.index(block.prompt) + len(block.prompt) :]
     assert takes(chat, rest, reasoning="prefilled")
     assert takes(chat, rest, prompt=prompt)

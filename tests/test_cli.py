@@ -58,7 +58,10 @@ def test_formats_lists_all(capsys):
     assert run(["formats", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(ChatFormat.names())
-    assert all(row["specification"].startswith("https://") and row["stop"] and set(row["stop"]) <= set(row["tokens"]) for row in rows)
+    assert all(
+        row["specification"].startswith("https://") and row["stop"] and set(row["stop"]) <= set(row["tokens"])
+        for row in rows
+    )
 
 
 def test_formats_as_a_table_keeps_brackets(capsys):
@@ -80,7 +83,9 @@ def test_show_says_what_a_schema_enforces(capsys, schema):
 
 
 def test_show_says_what_is_not_enforced(capsys, tmp_path):
-    schema = _written(tmp_path / "wide.json", json.dumps({"type": "array", "maxItems": 5, "not": {"uniqueItems": True}}))
+    schema = _written(
+        tmp_path / "wide.json", json.dumps({"type": "array", "maxItems": 5, "not": {"uniqueItems": True}})
+    )
     assert run(["show", "--schema", schema]) == 2
     assert capsys.readouterr().err.startswith("cannot compile the complement of uniqueItems at #/not/uniqueItems")
     assert run(["show", "--schema", schema, "--unsupported", "widen"]) == 0
@@ -106,7 +111,9 @@ def test_mask_says_what_may_come_next(capsys, schema):
 
 def test_mask_reads_special_tokens_in_the_prefix(capsys, tools):
     assert run(["mask", "--format", "llama3.1-json", "--tools", tools, "--prefix", "<|python_tag|>", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["forced"].startswith('{"type": "function", "name": "get_weather", "parameters": {')
+    assert json.loads(capsys.readouterr().out)["forced"].startswith(
+        '{"type": "function", "name": "get_weather", "parameters": {'
+    )
 
 
 def test_mask_explains_a_refusal(capsys, schema):
@@ -126,7 +133,10 @@ TURN = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</t
 
 
 def test_validate_says_whether_a_text_is_one(capsys, tmp_path, tools):
-    right, wrong = _written(tmp_path / "right.txt", TURN), _written(tmp_path / "wrong.txt", TURN.replace("city", "town"))
+    right, wrong = (
+        _written(tmp_path / "right.txt", TURN),
+        _written(tmp_path / "wrong.txt", TURN.replace("city", "town")),
+    )
     assert run(["validate", right, "--format", "hermes", "--kind", "assistant_turn", "--tools", tools]) == 0
     assert capsys.readouterr().out == "valid\n"
     assert run(["validate", wrong, "--format", "hermes", "--kind", "assistant_turn", "--tools", tools]) == 1
@@ -139,7 +149,9 @@ def test_validate_says_whether_a_text_is_one(capsys, tmp_path, tools):
 def test_validate_says_what_else_a_text_is(capsys, tmp_path, tools):
     turn = _written(tmp_path / "turn.txt", TURN + "\n")
     assert run(["validate", turn, "--format", "hermes", "--tools", tools]) == 1
-    assert capsys.readouterr().err.endswith("it is valid with --kind assistant_turn, without the line break at its end\n")
+    assert capsys.readouterr().err.endswith(
+        "it is valid with --kind assistant_turn, without the line break at its end\n"
+    )
     assert run(["parse", turn, "--format", "hermes", "--tools", tools]) == 1
     assert capsys.readouterr().err.endswith("it is valid without the line break at its end\n")
 
@@ -153,7 +165,10 @@ def test_validate_lists_all_that_is_wrong(capsys, tmp_path, tools):
     assert [shown.count(f"message {number}, call 1") for number in (2, 4, 6)] == [2, 0, 1]
     assert run([*command, "--all", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
-    assert [(error["message_number"], error["pointer"]) for error in (said["error"], *said["others"])] == [(2, ""), (6, "/city")]
+    assert [(error["message_number"], error["pointer"]) for error in (said["error"], *said["others"])] == [
+        (2, ""),
+        (6, "/city"),
+    ]
 
 
 def test_validate_reads_a_file_of_texts(capsys, tmp_path):
@@ -181,7 +196,12 @@ def test_parse_prints_messages(capsys, tmp_path):
     turn = _written(tmp_path / "turn.txt", TURN)
     assert run(["parse", turn, "--format", "hermes"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said == {"role": "assistant", "content": "", "tool_calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}], "stop": "<|im_end|>"}
+    assert said == {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}],
+        "stop": "<|im_end|>",
+    }
     cut = _written(tmp_path / "cut.txt", TURN[:50])
     assert run(["parse", cut, "--format", "hermes", "--partial"]) == 0
     assert json.loads(capsys.readouterr().out)["tool_calls"] == [{"name": "get_weather", "arguments": {}}]
@@ -234,7 +254,9 @@ def test_mask_rejects_a_prefix_in_json_too(capsys, schema):
 
 def test_results_are_utf8_in_any_locale_and_a_pipe_may_close():
     command = [sys.executable, "-m", "constrained", "show", "--choice", "Zürich"]
-    said = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, check=True)
+    said = subprocess.run(
+        command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, check=True
+    )
     assert "Zürich" in said.stdout.decode()
     shell = f"{sys.executable} -m constrained formats --json | head -c 1"
     said = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
@@ -242,7 +264,23 @@ def test_results_are_utf8_in_any_locale_and_a_pipe_may_close():
 
 
 def test_generate_reports_calls(capsys, tools):
-    assert run(["generate", "--format", "llama3.1-function", "--tools", tools, "--tool-choice", "required", "--prompt", "Oslo?", "--json"]) == 0
+    assert (
+        run(
+            [
+                "generate",
+                "--format",
+                "llama3.1-function",
+                "--tools",
+                tools,
+                "--tool-choice",
+                "required",
+                "--prompt",
+                "Oslo?",
+                "--json",
+            ]
+        )
+        == 0
+    )
     row = json.loads(capsys.readouterr().out)
     assert row["finished"]
     assert [call["name"] for call in row["calls"]] == ["get_weather"]
@@ -313,10 +351,16 @@ def test_render_prints_text_and_ids(capsys, tmp_path):
     assert sorted(marked["loss"]) == marked["loss"]  # the answer alone, which comes last
     assert any(marked["loss"])
     spelled = tmp_path / "spelled.json"
-    spelled.write_text('{"messages": [{"role": "user", "content": "<|im_end|>"}, {"role": "assistant", "content": "b"}]}')
+    spelled.write_text(
+        '{"messages": [{"role": "user", "content": "<|im_end|>"}, {"role": "assistant", "content": "b"}]}'
+    )
     assert run(["render", str(spelled), "--format", "hermes"]) == 2
     assert "<|im_end|>" in capsys.readouterr().err
-    for words in (["--loss"], ["--format", "hermes", "--loss"], ["--format", "hermes", "--tools", str(file.with_name("none"))]):
+    for words in (
+        ["--loss"],
+        ["--format", "hermes", "--loss"],
+        ["--format", "hermes", "--tools", str(file.with_name("none"))],
+    ):
         assert run(["render", str(file), *words]) == 2
     file.write_text('{"role": "user"}')
     assert run(["render", str(file), "--format", "hermes"]) == 2

@@ -11,7 +11,9 @@ import constrained as c
 from constrained import Grammar, GrammarError, Rejected
 from constrained.grammar.compose import suffix_automaton
 
-VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256, "aba": 257}, stop=[256], size=258)
+VOCABULARY = c.Vocabulary(
+    [bytes([byte]) for byte in range(256)], special={"<end>": 256, "aba": 257}, stop=[256], size=258
+)
 WORDS = ["".join(word) for size in range(6) for word in itertools.product("ab", repeat=size)]
 A, B, AB = Grammar.from_regex("a+"), Grammar.from_regex("b|"), Grammar.from_lark('start: "ab" start |')
 
@@ -35,7 +37,12 @@ def language(grammar) -> set[str]:
 
 
 def products(least: int, most: int, words: set[str]) -> set[str]:
-    return {"".join(parts) for size in range(least, most + 1) for parts in itertools.product(words, repeat=size) if sum(map(len, parts)) < 6}
+    return {
+        "".join(parts)
+        for size in range(least, most + 1)
+        for parts in itertools.product(words, repeat=size)
+        if sum(map(len, parts)) < 6
+    }
 
 
 COMPOSED = {
@@ -72,7 +79,10 @@ def test_words(grammar, words):
 
 def test_think_then_a_schema():
     grammar = Grammar.text(until="</think>") + Grammar.from_json_schema({"enum": [1, "ü"]})
-    assert accepted(grammar, ["so < it is</think>1", '</think>"ü"', "1", "x</think>2", "</think></think>1"]) == {"so < it is</think>1", '</think>"ü"'}
+    assert accepted(grammar, ["so < it is</think>1", '</think>"ü"', "1", "x</think>2", "</think></think>1"]) == {
+        "so < it is</think>1",
+        '</think>"ü"',
+    }
 
 
 def test_a_marker_is_a_token_where_there_is_one_and_a_choice_never():
@@ -111,7 +121,9 @@ WRONG = {
     "a defined rule of a bad name": lambda: Grammar.from_lark('start: "a" b', define={"B": B}),
     "a defined rule that is no grammar": lambda: Grammar.from_lark('start: "a" b', define={"b": "b"}),
     "a table that is none": lambda: Grammar.from_lark('start: "a" b', define=[B]),
-    "a look ahead into a defined rule": lambda: Grammar.from_lark('start: /a(?!b)/ b', define={"b": Grammar.substring_of("ab")}),
+    "a look ahead into a defined rule": lambda: Grammar.from_lark(
+        "start: /a(?!b)/ b", define={"b": Grammar.substring_of("ab")}
+    ),
 }
 
 
@@ -124,7 +136,14 @@ def test_wrong_use(use):
 def test_what_ends_a_turn_ends_what_the_turn_is_the_last_part_of():
     turn, text = c.ChatFormat.load("hermes").grammar(tool_choice="none"), Grammar.text(until="!")
     assert turn.stops == {"<|im_end|>"}
-    for composed in (text + turn, turn | text, turn.optional(), turn.repeat(0, 1), pickle.loads(pickle.dumps(turn)), turn.with_specials(["x"])):
+    for composed in (
+        text + turn,
+        turn | text,
+        turn.optional(),
+        turn.repeat(0, 1),
+        pickle.loads(pickle.dumps(turn)),
+        turn.with_specials(["x"]),
+    ):
         assert composed.stops == turn.stops
     for composed in (turn + text, turn + turn, turn.repeat(1, 2), turn.without_specials(["<|im_end|>"])):
         assert composed.stops == frozenset()
@@ -144,11 +163,14 @@ def _reads(grammar, *tokens):
 
 
 LARK = c.Grammar.from_lark('start: "<b>"')
-# Grammars with a part that adopts special tokens and a Lark text beside it: what stands for "</think>", which is a token, and "<b>", which is text.
+# Grammars with a part that adopts special tokens and a Lark text beside it: what stands for "</think>", which is a
+# token, and "<b>", which is text.
 MIXED = {
     "sum": c.Grammar.text(until="</think>") + LARK,
     "defined": c.Grammar.from_lark('start: thought "<b>"', define={"thought": c.Grammar.text(until="</think>")}),
-    "defined in a sum": c.Grammar.from_lark("start: thought rest", define={"thought": c.Grammar.text(until="</think>"), "rest": LARK}),
+    "defined in a sum": c.Grammar.from_lark(
+        "start: thought rest", define={"thought": c.Grammar.text(until="</think>"), "rest": LARK}
+    ),
     "twice": (c.Grammar.text(until="</think>") + LARK) + c.Grammar.choice([""]),
 }
 

@@ -1,4 +1,6 @@
-"""The embedded models: the random one reproducible, complete, as awkward as real ones; the trained one right about form, always."""
+"""The embedded models: the random one reproducible, complete, as awkward as real ones; the trained one right about
+form, always.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_every_byte_is_a_token(tiny_tokenizer):
     assert sum(len(token) == 1 for token in model["vocab"]) == 256
 
 
-@pytest.mark.parametrize("text", ["", "plain text", "tabs\tand\r\nlines\n", "北京 ﷺ é é 🤷‍♀️", '{"a": [1, "}}"]}', "\x00\x7f"])
+@pytest.mark.parametrize(
+    "text", ["", "plain text", "tabs\tand\r\nlines\n", "北京 ﷺ é é 🤷‍♀️", '{"a": [1, "}}"]}', "\x00\x7f"]
+)
 def test_text_survives_a_round_trip(tiny_tokenizer, text):
     assert tiny_tokenizer.decode(tiny_tokenizer(text, add_special_tokens=False)["input_ids"]) == text
 
@@ -63,7 +67,8 @@ def test_the_tokenizer_loads_without_the_model():
     assert load_tokenizer().eos_token == "<|end_of_text|>"
 
 
-# --- the trained one ------------------------------------------------------------------------------------------------------
+# --- the trained one
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_the_weights_are_small():
@@ -77,7 +82,9 @@ def test_a_prompt_shows_format_tools_and_question(tiny_tokenizer):
         "type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}, "required": ["b"]}}}]
     assert prompt_of(load_tokenizer(chat=True), "Why?", tools, "hermes") == (
         "<|begin_of_text|><|system|>hermes\nf(a?: integer, b: x|y)\n<|user|>Why?<|assistant|>")
-    assert "brave_search(query: string)" in prompt_of(load_tokenizer(chat=True), "Why?", ["brave_search"], "llama3.1-builtin")
+    assert "brave_search(query: string)" in prompt_of(
+        load_tokenizer(chat=True), "Why?", ["brave_search"], "llama3.1-builtin"
+    )
 
 
 def test_a_seed_decides_the_questions():
@@ -106,8 +113,17 @@ def test_what_is_held_out_is_never_trained_on():
         for found, which in ((trained, False), (held, True)):
             example = questions.draw(chance, held=which)
             found |= {("tool", tool["function"]["name"]) for tool in example.tools}
-            found |= {("word", value) for value in example.arguments.values() if isinstance(value, str) and re.fullmatch(r"[^\W\d]{6,}", value)}
-    enums = {("word", value) for family in questions.tables()["family"] for kind in family["args"].values() for value in kind.split("/")}
+            found |= {
+                ("word", value)
+                for value in example.arguments.values()
+                if isinstance(value, str) and re.fullmatch(r"[^\W\d]{6,}", value)
+            }
+    enums = {
+        ("word", value)
+        for family in questions.tables()["family"]
+        for kind in family["args"].values()
+        for value in kind.split("/")
+    }
     assert not (trained & held) - enums
 
 

@@ -1,4 +1,6 @@
-"""Formats that users write: a typo is an error with file and key, never another language; a pair of files in any folder is a format."""
+"""Formats that users write: a typo is an error with file and key, never another language; a pair of files in any folder
+is a format.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_a_typo_is_an_error_with_file_and_key(lines, says, tmp_path):
         shutil.copy(FOLDER / name, tmp_path)
     (tmp_path / "mine.toml").write_text(f'extends = "hermes"\ntitle = "mine"\ngrammar = "hermes.lark"\n{lines}\n')
     if lines.startswith(("title", "extends")):
-        (tmp_path / "mine.toml").write_text('extends = "hermes"\ntitle = "mine"\n'.replace(f"{lines.split()[0]} = ", "# ") + f"{lines}\n")
+        (tmp_path / "mine.toml").write_text(
+            'extends = "hermes"\ntitle = "mine"\n'.replace(f"{lines.split()[0]} = ", "# ") + f"{lines}\n"
+        )
     with pytest.raises(GrammarError) as caught:
         ChatFormat.load(tmp_path / "mine.toml")
     assert says in str(caught.value)
@@ -54,9 +58,12 @@ def test_a_typo_is_an_error_with_file_and_key(lines, says, tmp_path):
 
 
 GRAMMARS = [  # what is replaced in hermes.lark, and what the message says
-    ("content: TEXT", "content: TEXT TEXT", "the rule 'content' is not one terminal"), ("content: TEXT", 'content: TEXT | "a"', "is not one terminal"),
-    ("name: JSON_NAME", "name: JSON_NAME JSON_NAME", "the rule 'name' is not one terminal"), ("answer: content", "anser: content", "hermes.lark"),
-    ("%import .json", "%import .jsn", "jsn"), ("arguments: json_object", "arguments: jsn_object", "jsn_object"),
+    ("content: TEXT", "content: TEXT TEXT", "the rule 'content' is not one terminal"),
+    ("content: TEXT", 'content: TEXT | "a"', "is not one terminal"),
+    ("name: JSON_NAME", "name: JSON_NAME JSON_NAME", "the rule 'name' is not one terminal"),
+    ("answer: content", "anser: content", "hermes.lark"),
+    ("%import .json", "%import .jsn", "jsn"),
+    ("arguments: json_object", "arguments: jsn_object", "jsn_object"),
 ]
 
 
@@ -74,19 +81,30 @@ def test_a_wrong_grammar_is_an_error_with_its_file(old, new, says, tmp_path):
 
 def test_a_definition_anywhere_extends_one_of_the_package(tmp_path):
     (tmp_path / "hermes.toml").write_text(
-        'extends = "hermes"\ntitle = "mine"\nspecials = ["<s>", "</s>"]\n[stops]\nanswer = ["</s>"]\ncalling = ["</s>"]\n')
-    (tmp_path / "hermes.lark").write_text((FOLDER / "hermes.lark").read_text().replace("<|im_end|>", "</s>").replace("<|im_start|>", "<s>"))
+        'extends = "hermes"\ntitle = "mine"\nspecials = ["<s>", "</s>"]\n[stops]\nanswer = ["</s>"]\ncalling = ["</s>"]\n'
+    )
+    (tmp_path / "hermes.lark").write_text(
+        (FOLDER / "hermes.lark").read_text().replace("<|im_end|>", "</s>").replace("<|im_start|>", "<s>")
+    )
     (tmp_path / "other.toml").write_text('extends = "hermes"\ntitle = "other"\n')  # of the one beside it
     (tmp_path / "third.toml").write_text('extends = "qwen3"\ntitle = "third"\n')
     turn = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
-    for name, stop in (("hermes.toml", "</s>"), ("other.toml", "</s>"), ("third.toml", "<|im_end|>"), ("hermes.lark", "</s>")):
+    for name, stop in (
+        ("hermes.toml", "</s>"),
+        ("other.toml", "</s>"),
+        ("third.toml", "<|im_end|>"),
+        ("hermes.lark", "</s>"),
+    ):
         chat = ChatFormat.load(tmp_path / name)
         assert (chat.stop[0], chat.parse(turn + stop, strict=True).tool_calls) == (stop, [ToolCall("f", {})])
 
 
 def test_the_four_steps_of_the_readme_make_a_format(tmp_path, capsys, monkeypatch):
     section = (FOLDER / "README.md").read_text().partition("## Add a format in four steps")[2]
-    blocks = {kind: re.sub("(?m)^   ", "", text) for kind, text in re.findall(r"```(json|lark|toml)\n(.*?)```", section, re.DOTALL)}
+    blocks = {
+        kind: re.sub("(?m)^   ", "", text)
+        for kind, text in re.findall(r"```(json|lark|toml)\n(.*?)```", section, re.DOTALL)
+    }
     monkeypatch.chdir(tmp_path)
     for kind, file in (("json", "turns.jsonl"), ("lark", "acme.lark"), ("toml", "acme.toml")):
         (tmp_path / file).write_text(blocks[kind])
@@ -99,7 +117,9 @@ def test_the_four_steps_of_the_readme_make_a_format(tmp_path, capsys, monkeypatc
     assert "start: answer | calling" in capsys.readouterr().out
     rows = [json.loads(line) for line in blocks["json"].splitlines() if line]
     chat, turn, tools = ChatFormat.load("acme.toml"), rows[1]["text"], rows[1]["tools"]
-    assert chat.parse(turn, tools, strict=True) == Message("I look.", [ToolCall("weather", {"city": "Oslo"})], "<|done|>")
+    assert chat.parse(turn, tools, strict=True) == Message(
+        "I look.", [ToolCall("weather", {"city": "Oslo"})], "<|done|>"
+    )
     assert chat.write(chat.parse(turn, tools), tools) == turn
     vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), None], special={"<|done|>": 256})
     matcher = compile(chat.grammar(tools, "required"), vocabulary).matcher()

@@ -1,4 +1,6 @@
-"""The pages of docs/ say what is true: their examples run, from top to bottom of a page; the site is built in CI by `make docs`."""
+"""The pages of docs/ say what is true: their examples run, from top to bottom of a page; the site is built in CI by
+`make docs`.
+"""
 
 from __future__ import annotations
 
@@ -29,5 +31,7 @@ def test_the_examples_of_a_page_run(path, capsys):
 
 
 def test_every_page_is_in_the_table_of_contents():
-    listed = re.search(r"```\{toctree\}.*?\n\n(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)[1].split()
+    listed = re.search(r"```\{toctree\}.*?\n\n(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)[
+        1
+    ].split()
     assert sorted(listed) == sorted(path.stem for path in DOCS.glob("*.md") if path.stem != "index")

@@ -28,7 +28,11 @@ pair: STRING ":" value
 STRING: /"[^"\\\n]*"/
 NUMBER: /-?[0-9]+(\.[0-9]+)?/
 """
-LISTS = {"properties": {f"k{n}": {"items": {"type": ["string", "null"], "maxLength": 5 + n, "pattern": "^[a-z]+x?"}} for n in range(30)}}
+LISTS = {
+    "properties": {
+        f"k{n}": {"items": {"type": ["string", "null"], "maxLength": 5 + n, "pattern": "^[a-z]+x?"}} for n in range(30)
+    }
+}
 GRAMMARS = {
     "nested": LARK,
     "ambiguous": 'start: e\ne: e e | e "a" e | "a" | "b" "a"?',
@@ -63,15 +67,35 @@ def test_kernels_agree_on_texts(surface, seed):
 
 def vocabulary_of_characters():
     """Return a vocabulary in which many characters begin with one byte, and words of them with one character."""
-    points = [*range(0x3000, 0x3030), *range(0x2020, 0x2030), 0xD7FF, 0xE000, *range(0x1F600, 0x1F610), *range(0xC0, 0xE0)]
+    points = [
+        *range(0x3000, 0x3030),
+        *range(0x2020, 0x2030),
+        0xD7FF,
+        0xE000,
+        *range(0x1F600, 0x1F610),
+        *range(0xC0, 0xE0),
+    ]
     texts = [bytes([byte]) for byte in range(256)] + [chr(point).encode() for point in points]
-    texts += [(chr(0x3042) + chr(point)).encode() for point in points] + [("ab" + chr(point) + "c").encode() for point in points]
+    texts += [(chr(0x3042) + chr(point)).encode() for point in points] + [
+        ("ab" + chr(point) + "c").encode() for point in points
+    ]
     texts += [text[:-1] for text in texts if len(text) > 4] + [b"abc", b"abcd", b"ab.cd", b"abc1", b'abc"', b"abc\\"]
     return c.Vocabulary(list(dict.fromkeys(texts)), special={"<eos>": 2000}, stop=[2000])
 
 
-@pytest.mark.parametrize("pattern", [
-    "", "^[^\\u3000-\\u3005]*$", "^.{0,7}$", "^[^.]*[.]md$", "^[\\u3000-\\u9fff]*$", "^[a-z]+\\u3001?[a-z\\u0080-\\uffff]*$", "^[^\\ud800-\\udfff]{2,4}$", "\\u3042"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "^[^\\u3000-\\u3005]*$",
+        "^.{0,7}$",
+        "^[^.]*[.]md$",
+        "^[\\u3000-\\u9fff]*$",
+        "^[a-z]+\\u3001?[a-z\\u0080-\\uffff]*$",
+        "^[^\\ud800-\\udfff]{2,4}$",
+        "\\u3042",
+    ],
+)
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("spelling", ["any", "canonical"])
 def test_kernels_agree_on_characters_that_change_nothing(pattern, surface, spelling):
@@ -79,7 +103,9 @@ def test_kernels_agree_on_characters_that_change_nothing(pattern, surface, spell
     vocabulary = vocabulary_of_characters()
     grammar = c.Grammar.from_json_schema({"type": "string", "pattern": pattern}, surface=surface, spelling=spelling)
     for seed in range(2):
-        assert_kernels_agree(vocabulary, [c.compile(grammar, vocabulary, kernel=kind).place() for kind in KERNELS], 7, seed)
+        assert_kernels_agree(
+            vocabulary, [c.compile(grammar, vocabulary, kernel=kind).place() for kind in KERNELS], 7, seed
+        )
 
 
 @pytest.mark.parametrize("texts", [["été", "日本", "日", "🎉", "a", "\\u2028"], ["é"], ["\u3042", "\u3043x", "ab"]])
@@ -121,7 +147,11 @@ def test_one_text_has_one_state(kernel):
     for seed in range(20):
         picks, matcher, at = random.Random(seed), constraint.matcher(), 0
         while at < len(text):
-            fits = [token for token in range(len(VOCABULARY.tokens)) if VOCABULARY.tokens[token] and text.startswith(VOCABULARY.tokens[token], at)]
+            fits = [
+                token
+                for token in range(len(VOCABULARY.tokens))
+                if VOCABULARY.tokens[token] and text.startswith(VOCABULARY.tokens[token], at)
+            ]
             token = picks.choice(fits)
             matcher.advance(token)
             at += len(VOCABULARY.tokens[token])
@@ -215,7 +245,9 @@ def test_matchers_pickle_in_the_middle(kernel, budget):
 @pytest.mark.parametrize("count", [1, 8])
 def test_sequences_that_need_more_than_the_bound_are_not_read_again_at_each_token(kernel, count):
     """Alone, a sequence is not read again at all; several together as often as what they need has doubled."""
-    grammar = c.Grammar.from_json_schema({"type": "array", "items": {"const": 1}, "minItems": 1_000, "maxItems": 2_000}, whitespace="compact")
+    grammar = c.Grammar.from_json_schema(
+        {"type": "array", "items": {"const": 1}, "minItems": 1_000, "maxItems": 2_000}, whitespace="compact"
+    )
     constraint = c.compile(grammar, VOCABULARY, kernel=kernel, cache_bytes=1)
     one, comma = VOCABULARY.tokens.index(b"1"), VOCABULARY.tokens.index(b",")
     matchers = [constraint.matcher() for _ in range(count)]
@@ -234,8 +266,15 @@ def test_sequences_that_need_more_than_the_bound_are_not_read_again_at_each_toke
 
 
 def test_a_batch_with_a_bomb_names_its_row(kernel):
-    bomb = c.compile(c.Grammar.from_regex("|".join(f"a.{{{n}}}b" for n in range(40))), VOCABULARY, kernel=kernel, max_work=None)
-    matchers = [constraint_of(LARK, kernel).matcher(), bomb.matcher(), constraint_of(LARK, kernel).matcher(), bomb.matcher()]
+    bomb = c.compile(
+        c.Grammar.from_regex("|".join(f"a.{{{n}}}b" for n in range(40))), VOCABULARY, kernel=kernel, max_work=None
+    )
+    matchers = [
+        constraint_of(LARK, kernel).matcher(),
+        bomb.matcher(),
+        constraint_of(LARK, kernel).matcher(),
+        bomb.matcher(),
+    ]
     bomb.budget.limit = bomb.budget.left = 0
     bomb.budget.refill(0)
     batch = np.full((4, VOCABULARY.words), -1, np.int32)
@@ -249,13 +288,20 @@ def test_a_batch_with_a_bomb_names_its_row(kernel):
 def test_pickle_keeps_the_language(kernel):
     constraint = constraint_of(LARK, kernel)
     twin = pickle.loads(pickle.dumps(constraint))
-    assert twin.grammar.fingerprint == constraint.grammar.fingerprint and twin.vocabulary.fingerprint == VOCABULARY.fingerprint
+    assert (
+        twin.grammar.fingerprint == constraint.grammar.fingerprint
+        and twin.vocabulary.fingerprint == VOCABULARY.fingerprint
+    )
     assert (row_of(twin.matcher()) == row_of(constraint.matcher())).all()
 
 
-@pytest.mark.parametrize("grammar", [c.Grammar.from_lark(LARK), c.Grammar.from_json_schema(LISTS)], ids=["lark", "schema"])
+@pytest.mark.parametrize(
+    "grammar", [c.Grammar.from_lark(LARK), c.Grammar.from_json_schema(LISTS)], ids=["lark", "schema"]
+)
 def test_threads_share_a_constraint(kernel, grammar):
-    """Machine states are asked for their edges in Python, where one thread may stop in the middle of a step and another go on."""
+    """Machine states are asked for their edges in Python, where one thread may stop in the middle of a step and another
+    go on.
+    """
     constraint, alone = (c.compile(grammar, VOCABULARY, kernel=kernel, cache_bytes=size) for size in (20_000, 1 << 28))
     failures: list[str] = []
 
@@ -318,7 +364,11 @@ def test_stop_tokens(kernel):
     assert plain.is_accepting() and plain.accepts(2) and plain.accepts(3) and plain.accepts(1)
     plain.advance(3)
     assert plain.is_finished() and plain.is_accepting() and not row_of(plain).any()
-    named = c.compile(c.Grammar.from_lark('start: "a" "<end>" | "b" "<halt>"', specials=["<end>", "<halt>"]), vocabulary, kernel=kernel).matcher()
+    named = c.compile(
+        c.Grammar.from_lark('start: "a" "<end>" | "b" "<halt>"', specials=["<end>", "<halt>"]),
+        vocabulary,
+        kernel=kernel,
+    ).matcher()
     named.advance(0)
     assert named.is_accepting() and named.accepts(2) and not named.accepts(3)
     named.advance(2)
@@ -343,7 +393,9 @@ def test_special_tokens_are_never_spelled(kernel):
     text = c.compile(c.Grammar.from_lark('start: "<eos>" "a"'), VOCABULARY, kernel=kernel).matcher()
     assert not text.accepts(end), "nobody gave the token to this text"
     text.advance(ord("<"))
-    matcher = c.compile(c.Grammar.from_lark('start: "<eos>" /[a-z<>]+/', specials=["<eos>"]), VOCABULARY, kernel=kernel).matcher()
+    matcher = c.compile(
+        c.Grammar.from_lark('start: "<eos>" /[a-z<>]+/', specials=["<eos>"]), VOCABULARY, kernel=kernel
+    ).matcher()
     assert np.flatnonzero(unpacked(row_of(matcher), VOCABULARY.size)).tolist() == [end]
     matcher.advance(end)
     for byte in b"<eos>":
@@ -357,7 +409,14 @@ CASES = tomllib.loads((Path(__file__).parent / "corpus" / "errors_engine.toml").
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_wrong_use(case, kernel):
     """Each wrong use has its whole message in the table; both kernels say the same."""
-    scope = {"c": c, "np": np, "V": VOCABULARY, "kernel": kernel, "constraint_of": constraint_of, "kernel_class": kernel_class}
+    scope = {
+        "c": c,
+        "np": np,
+        "V": VOCABULARY,
+        "kernel": kernel,
+        "constraint_of": constraint_of,
+        "kernel_class": kernel_class,
+    }
     scope["compiled"] = constraint_of(LARK, kernel)
     with pytest.raises(c.ConstrainedError) as caught:
         for line in case["do"].strip().splitlines():
@@ -377,7 +436,9 @@ def test_a_rejection_says_what_was_so_when_it_was_raised(kernel):
     error = caught.value
     copied = pickle.loads(pickle.dumps(error))
     assert error.position == copied.position == 1 and error.expected == copied.expected == "'b'"
-    assert str(error) == str(copied) and str(error).startswith("token 120 'x' is not allowed at byte 1, after 1 tokens\n")
+    assert str(error) == str(copied) and str(error).startswith(
+        "token 120 'x' is not allowed at byte 1, after 1 tokens\n"
+    )
     assert repr(copied) == f"Rejected({str(error)!r})" and type(error) is type(copied) is c.Rejected
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = error.colour
@@ -386,7 +447,8 @@ def test_a_rejection_says_what_was_so_when_it_was_raised(kernel):
 def test_equal_masks_are_kept_once():
     """Each item of a bounded array leads to a state of its own, but the same tokens may follow."""
     pytest.importorskip("constrained.engine.kernel._kernel")
-    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)  # its own, with no masks of other tests
+    # its own, with no masks of other tests
+    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)
     schema = {"type": "array", "items": {"type": "integer"}, "maxItems": 1000}
     matcher = c.compile(c.Grammar.from_json_schema(schema), vocabulary, kernel="compiled").matcher()
     bitmask, masks = np.zeros((1, vocabulary.words), np.int32), set()
@@ -404,15 +466,30 @@ def test_kernels_agree_on_guarded_texts(base, seed):
     """As above, with markers of one, two and three characters, of which one must be escaped wherever it stands."""
     surface = MarkerSafe(base, ("a\"", "b", "\u00e9a", "<a>"))
     compiled = pytest.importorskip("constrained.engine.kernel._kernel").Kernel
-    kernels = [kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special) for kind in (compiled, PlainKernel)]
+    kernels = [
+        kind(VOCABULARY, nested_values(surface), nullable=False, specials=VOCABULARY.special)
+        for kind in (compiled, PlainKernel)
+    ]
     for walk in range(2):
         assert_kernels_agree(VOCABULARY, [(kernel, kernel.start) for kernel in kernels], 12, 100 * seed + walk)
 
 
-@pytest.mark.parametrize(("look", "number"), [
-    ("configurations", 999_999), ("configurations", -1), ("split", 999_999), ("frames", 999_999), ("frames", -1),
-    ("behind", 999_999), ("edges", 999_999), ("edges", 999_998), ("edges", -2), ("text_mask", 999_999), ("text_mask", 2),
-])
+@pytest.mark.parametrize(
+    ("look", "number"),
+    [
+        ("configurations", 999_999),
+        ("configurations", -1),
+        ("split", 999_999),
+        ("frames", 999_999),
+        ("frames", -1),
+        ("behind", 999_999),
+        ("edges", 999_999),
+        ("edges", 999_998),
+        ("edges", -2),
+        ("text_mask", 999_999),
+        ("text_mask", 2),
+    ],
+)
 def test_looking_for_what_is_not_there(look, number):
     inspection = pytest.importorskip("constrained.engine.kernel._inspection")
     kernel, _ = c.compile(c.Grammar.from_lark('start: "a" /b+/'), VOCABULARY, kernel="compiled").place()

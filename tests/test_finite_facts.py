@@ -1,6 +1,7 @@
 r"""Small finite facts in full: the calendar, the clock, addresses, escapes, classes, against oracles that list them.
 
-A table of samples lets one wrong entry live; here every case is asked.  Where a case is the state of an automaton, all prefixes that lead
+A table of samples lets one wrong entry live; here every case is asked.  Where a case is the state of an automaton, all
+prefixes that lead
 to the state are one case.
 """
 
@@ -37,11 +38,16 @@ def test_every_year_is_a_leap_year_or_not():
         for rest in TWO:
             states.setdefault(after(century, f"{rest}-"), set()).add(int(thousands + rest))
     assert sorted(map(sorted, states.values())) == sorted(
-        [year for year in range(10_000) if (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)) is leap] for leap in (True, False)
+        [year for year in range(10_000) if (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)) is leap]
+        for leap in (True, False)
     )
     assert all(calendar.isleap(year) is (0 in years) for years in states.values() for year in years)
     for state, years in states.items():
-        days = {f"{month:02}-{day:02}" for month in range(1, 13) for day in range(1, calendar.monthrange(2000 if 0 in years else 1900, month)[1] + 1)}
+        days = {
+            f"{month:02}-{day:02}"
+            for month in range(1, 13)
+            for day in range(1, calendar.monthrange(2000 if 0 in years else 1900, month)[1] + 1)
+        }
         if 0 not in years:
             assert "02-29" not in days
         assert {text for pair in itertools.product(TWO, TWO) if matches(state, text := "-".join(pair))} == days
@@ -55,8 +61,12 @@ def test_every_time_of_day():
             assert matches(state, "00Z") is (int(hour) < 24 and int(minute) < 60), (hour, minute)
     noon = after(format_expr("time"), "12:00:")
     assert [second for second in TWO if matches(noon, f"{second}Z")] == TWO[:60]
-    assert {(hour, minute) for hour in TWO for minute in TWO if matches(noon, f"00+{hour}:{minute}")} == set(itertools.product(TWO[:24], TWO[:60]))
-    assert {(hour, minute) for hour in TWO for minute in TWO if matches(noon, f"00-{hour}:{minute}")} == set(itertools.product(TWO[:24], TWO[:60]))
+    assert {(hour, minute) for hour in TWO for minute in TWO if matches(noon, f"00+{hour}:{minute}")} == set(
+        itertools.product(TWO[:24], TWO[:60])
+    )
+    assert {(hour, minute) for hour in TWO for minute in TWO if matches(noon, f"00-{hour}:{minute}")} == set(
+        itertools.product(TWO[:24], TWO[:60])
+    )
 
 
 def texts_of(language: Expr) -> list[str]:
@@ -65,7 +75,12 @@ def texts_of(language: Expr) -> list[str]:
         text, state = todo.pop()
         if state.accepts:
             found.append(text)
-        todo += [(text + chr(point), target) for low, high, target in state.edges() if chr(low) != "." for point in range(low, high + 1)]
+        todo += [
+            (text + chr(point), target)
+            for low, high, target in state.edges()
+            if chr(low) != "."
+            for point in range(low, high + 1)
+        ]
     return found
 
 
@@ -82,7 +97,11 @@ def test_every_leap_second():
 def test_every_octet():
     for before, behind in (("", ".0.0.0"), ("1.22.", ".3"), ("255.255.255.", "")):
         state = after(format_expr("ipv4"), before)
-        numbers = [f"{number}" for number in range(1100)] + [f"0{number}" for number in range(260)] + ["", "00", "000", "+1", " 1", "1 "]
+        numbers = (
+            [f"{number}" for number in range(1100)]
+            + [f"0{number}" for number in range(260)]
+            + ["", "00", "000", "+1", " 1", "1 "]
+        )
         assert [text for text in numbers if matches(state, text + behind)] == [str(number) for number in range(256)]
     assert not matches(format_expr("ipv4"), "1.2.3")
     assert not matches(format_expr("ipv4"), "1.2.3.4.5")
@@ -100,7 +119,9 @@ def test_every_shape_of_an_ipv6_address():
         groups = before + behind + 2 * v4
         assert matches(v6, text) is (groups <= 7 if gap else groups == 8), text
     for group in ("0", "00", "000", "0000", "00000", "g", "F", "aBcD", "-1"):
-        assert matches(v6, f"1:2:3:{group}:5:6:7:8") is (0 < len(group) <= 4 and set(group) <= set("0123456789abcdefABCDEF")), group
+        assert matches(v6, f"1:2:3:{group}:5:6:7:8") is (
+            0 < len(group) <= 4 and set(group) <= set("0123456789abcdefABCDEF")
+        ), group
 
 
 def durations() -> set[str]:
@@ -150,8 +171,12 @@ def test_every_place_of_a_uuid():
 ECMA_ESCAPES = {char: ord(char) for char in map(chr, range(33, 127)) if not char.isalnum()}
 ECMA_ESCAPES |= {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "0": 0}
 CLASSES = {
-    "d": r"[0-9]", "D": r"[^0-9]", "w": r"[0-9A-Za-z_]", "W": r"[^0-9A-Za-z_]",
-    "s": "[\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]", "S": "[^\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]",
+    "d": r"[0-9]",
+    "D": r"[^0-9]",
+    "w": r"[0-9A-Za-z_]",
+    "W": r"[^0-9A-Za-z_]",
+    "s": "[\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]",
+    "S": "[^\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]",
 }
 
 
@@ -170,7 +195,11 @@ def test_every_escape_of_ecma(form):
     for letter in map(chr, (*range(65, 91), *range(97, 123))):
         assert single(parse_ecma(form.format("c" + letter))) == ((ord(letter) % 32,) * 2,)
     for point in range(256):
-        assert single(parse_ecma(form.format(f"x{point:02x}"))) == single(parse_ecma(form.format(f"u{{{point:X}}}"))) == ((point, point),)
+        assert (
+            single(parse_ecma(form.format(f"x{point:02x}")))
+            == single(parse_ecma(form.format(f"u{{{point:X}}}")))
+            == ((point, point),)
+        )
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
@@ -198,23 +227,52 @@ def test_every_escape_of_python(form, flags):
         assert [found for found in text if matches(language, found)] == oracle.findall(text), (pattern, flags)
 
 
-@pytest.mark.parametrize("text", ["[a-z]", "[^a-z]", "[K-\u0131]", "ſ", "[^ſk]", "[\u0370-\u03ff]", "[\u1c80-\u1fff]", "[\u2100-\u2130]", "[\U00010400-\U0001e943]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a-z]",
+        "[^a-z]",
+        "[K-\u0131]",
+        "ſ",
+        "[^ſk]",
+        "[\u0370-\u03ff]",
+        "[\u1c80-\u1fff]",
+        "[\u2100-\u2130]",
+        "[\U00010400-\U0001e943]",
+    ],
+)
 @pytest.mark.parametrize("flags", ["i", "ia"])
 def test_every_character_of_a_class_without_case(text, flags):
     oracle = re.compile(text, sum({"i": re.I, "a": re.A}[letter] for letter in flags))
     language = parse_python(text, flags)
-    everything = "".join(map(chr, [*range(0x3000), *range(0xA640, 0xABFF), *range(0xFF00, 0xFFFF), *range(0x10400, 0x10600), *range(0x1E900, 0x1E950)]))
+    everything = "".join(
+        map(
+            chr,
+            [
+                *range(0x3000),
+                *range(0xA640, 0xABFF),
+                *range(0xFF00, 0xFFFF),
+                *range(0x10400, 0x10600),
+                *range(0x1E900, 0x1E950),
+            ],
+        )
+    )
     assert [char for char in everything if contains(single(language), ord(char))] == oracle.findall(everything)
 
 
 def test_every_character_has_its_category():
-    """`unicodedata` and the committed table may be of different versions: what both know has one category, but for a few that moved."""
+    """`unicodedata` and the committed table may be of different versions: what both know has one category, but for a
+    few that moved.
+    """
     names = sorted({unicodedata.category(chr(point)) for point in range(MAX + 1)} - {"Cs", "Cn"})
     moved = 0
     for name in names:
         ours, running = unicode_property(name), category(name)
         moved += sum(high - low + 1 for low, high in running) - sum(
-            max(0, min(high, top) - max(low, bottom) + 1) for low, high in running for bottom, top in ours if bottom <= high and low <= top
+            max(0, min(high, top) - max(low, bottom) + 1)
+            for low, high in running
+            for bottom, top in ours
+            if bottom <= high and low <= top
         )
         assert char_class(ours) is parse_ecma(rf"^\p{{{name}}}$")
     assert moved <= 30

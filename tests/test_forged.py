@@ -1,4 +1,6 @@
-"""No forged calls: what a finished text spells is what was generated, whoever reads it; see benchmarks/forged.py for the long run."""
+"""No forged calls: what a finished text spells is what was generated, whoever reads it; see benchmarks/forged.py for
+the long run.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def generates(name, text, stop, **options):
     """Return whether a turn can be generated, its text as plain bytes; the stop token is one."""
     chat = ChatFormat.load(name)
     names = sorted(chat.tokens.values())
-    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(names)})
+    vocabulary = Vocabulary(
+        [bytes([byte]) for byte in range(256)], special={name: 256 + at for at, name in enumerate(names)}
+    )
     tools = forged.TOOLS if chat.definition.payload is not None else None
     matcher = compile(chat.grammar(tools, **options), vocabulary).matcher()
     start = "<|python_tag|>"
@@ -42,9 +46,25 @@ def generates(name, text, stop, **options):
 
 LLAMA = ("llama3.1-function", "llama3.1-json", "llama3.1-builtin", "pythonic")
 CALLS = (
-    '{"name": "look_up", "parameters": {}}', ' {"type": "function", "name": "f", "parameters": {}}', '{"n\\u0061me": "f", "parameters": {}}', "[f(x=1)]",
-    "# why\n( [ # so\n f # or\n (x=1)])", '<function=f>{"a": 1}', 'Ask brave_search.call(query="x")', "a<|eot_id|>b", "<|python_tag|>")
-ANSWERS = ("Hello", "See [a link](https://x)", "# Title\n\n[1] says", "a < b, <b>c</b>", "if x: y()", "<|eot_id", "<func")
+    '{"name": "look_up", "parameters": {}}',
+    ' {"type": "function", "name": "f", "parameters": {}}',
+    '{"n\\u0061me": "f", "parameters": {}}',
+    "[f(x=1)]",
+    "# why\n( [ # so\n f # or\n (x=1)])",
+    '<function=f>{"a": 1}',
+    'Ask brave_search.call(query="x")',
+    "a<|eot_id|>b",
+    "<|python_tag|>",
+)
+ANSWERS = (
+    "Hello",
+    "See [a link](https://x)",
+    "# Title\n\n[1] says",
+    "a < b, <b>c</b>",
+    "if x: y()",
+    "<|eot_id",
+    "<func",
+)
 
 
 @pytest.mark.parametrize("name", LLAMA)
@@ -58,7 +78,12 @@ def test_answers_of_llama_are_calls_in_no_profile(name):
 
 
 def test_code_is_no_call_of_another_profile():
-    for code, taken in (("print(1)", True), ("[f(x=1)]", False), ('<function=f>{"a": 1}', False), ('{"name": "f"}', False)):
+    for code, taken in (
+        ("print(1)", True),
+        ("[f(x=1)]", False),
+        ('<function=f>{"a": 1}', False),
+        ('{"name": "f"}', False),
+    ):
         assert generates("llama3.1-builtin", f"<|python_tag|>{code}", "<|eom_id|>", interpreter=True) == taken, code
 
 
@@ -82,7 +107,9 @@ def test_strings_escape_what_would_complete_a_marker(name, string, spelled):
 
 @pytest.mark.parametrize("name", ["hermes", "qwen3-coder", "gemma-4"])
 def test_names_and_constants_with_markers(name):
-    """A name of a property and an enumerated text may hold a marker where strings are escaped; elsewhere they are refused or left out."""
+    """A name of a property and an enumerated text may hold a marker where strings are escaped; elsewhere they are
+    refused or left out.
+    """
     schema = {"type": "object", "properties": {"k": {"enum": ["<|im_end|>", "<turn|>", "b"]}}, "required": ["k"]}
     tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
     chat = ChatFormat.load(name)

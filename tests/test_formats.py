@@ -1,4 +1,6 @@
-"""Chat formats: every row of corpus/formats through both engines, read back and written again; every call in every format."""
+"""Chat formats: every row of corpus/formats through both engines, read back and written again; every call in every
+format.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_parse_ids(name, row):
     assert chat.parse(ids, _tools(row), vocabulary, **options) == chat.parse(row["text"], _tools(row), **options)
 
 
-@pytest.mark.parametrize(("name", "row"), [pair for pair in TURNS if "refused" not in pair[1] and "one_way" not in pair[1]], ids=_id)
+@pytest.mark.parametrize(
+    ("name", "row"), [pair for pair in TURNS if "refused" not in pair[1] and "one_way" not in pair[1]], ids=_id
+)
 def test_write(name, row):
     chat, options = ChatFormat.load(name), row.get("options", {})
     message = chat.parse(row["text"], _tools(row), **options)
@@ -116,14 +120,36 @@ def test_write(name, row):
 
 
 NUMBERS = (
-    "1.5", "-0.0", "1e+16", "1e-05", "0.00001", "0.000012345678901234567890123", "1.2345678901234567890123e-05", "100000000000000000000.0", "1e+400",
-    "12345678901234567890.5", "1.2345678901234567890123e+30", "12345678901234567.8901", "1.23456789012345678901e+16", "7e-20220211070320228245", "9" * 5_000)
+    "1.5",
+    "-0.0",
+    "1e+16",
+    "1e-05",
+    "0.00001",
+    "0.000012345678901234567890123",
+    "1.2345678901234567890123e-05",
+    "100000000000000000000.0",
+    "1e+400",
+    "12345678901234567890.5",
+    "1.2345678901234567890123e+30",
+    "12345678901234567.8901",
+    "1.23456789012345678901e+16",
+    "7e-20220211070320228245",
+    "9" * 5_000,
+)
 
 
 @pytest.mark.parametrize("name", ["hermes", "chatglm3", "qwen3-coder", "gemma-4"])
 def test_numbers_are_written_as_they_were_read(name):
     chat = ChatFormat.load(name)
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}}}]
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": "f",
+                "parameters": {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]},
+            },
+        }
+    ]
     template = chat.write_call("f", {"n": 7}, tools)
     for number in NUMBERS:
         text = template.replace("7", number)
@@ -179,7 +205,9 @@ def test_lark_reads_the_bound_grammar(name):
 def test_a_turn_stops_with_the_tokens_that_the_definition_names(name):
     chat = ChatFormat.load(name)
     for row in (row for format, row in TURNS if format == name and "refused" not in row):
-        assert any(row["text"].endswith(chat.tokens[stop]) for stops in chat.definition.stops.values() for stop in stops)
+        assert any(
+            row["text"].endswith(chat.tokens[stop]) for stops in chat.definition.stops.values() for stop in stops
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -193,7 +221,10 @@ def test_text_never_spells_a_special_token(name):
 
 def test_a_schema_is_compiled_when_its_tool_is_called():
     chat = ChatFormat.load("hermes")
-    tools = [{"name": f"tool_{n}", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}} for n in range(500)]
+    tools = [
+        {"name": f"tool_{n}", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+        for n in range(500)
+    ]
     grammar = chat.grammar(tools, tool_choice="required")
     assert _accepts(grammar, _vocabulary(chat), chat, chat.write_call("tool_7", {"a": "x"}, tools), "compiled")
     machines = {symbol.name: symbol.machine for symbol in grammar.symbols() if isinstance(symbol, Embedded)}
@@ -210,8 +241,13 @@ _SCHEMAS = st.recursive(
     lambda inner: st.one_of(
         st.builds(lambda items: {"type": "array", "items": items, "minItems": 1}, inner),
         st.builds(
-            lambda named, required: {"type": "object", "properties": named, "required": sorted(required & {*named, "c"})},
-            st.dictionaries(st.sampled_from("abc"), inner), st.sets(st.sampled_from("abc")),
+            lambda named, required: {
+                "type": "object",
+                "properties": named,
+                "required": sorted(required & {*named, "c"}),
+            },
+            st.dictionaries(st.sampled_from("abc"), inner),
+            st.sets(st.sampled_from("abc")),
         ),
     ),
     max_leaves=6,
@@ -228,7 +264,26 @@ def test_some_schemas_are_plain():
     assert all(is_plain(tool["function"]["parameters"]) for tool in TOOLS.values())
 
 
-_PIECES = st.sampled_from(["<tool_call>", "</function>", "<|im_end|>", "<|eot_id|>", "<|python_tag|>", "\n```", '"', "\\", "{", "}", "(", "'", "\n", "a", "é", "🌧"])
+_PIECES = st.sampled_from(
+    [
+        "<tool_call>",
+        "</function>",
+        "<|im_end|>",
+        "<|eot_id|>",
+        "<|python_tag|>",
+        "\n```",
+        '"',
+        "\\",
+        "{",
+        "}",
+        "(",
+        "'",
+        "\n",
+        "a",
+        "é",
+        "🌧",
+    ]
+)
 
 
 @settings(deadline=None)  # each example may be the first to load its format
@@ -275,11 +330,21 @@ def test_error(row, tmp_path):
     for name, text in row.get("files", {}).items():
         (tmp_path / name).write_text(text)
     with pytest.raises(ConstrainedError) as caught:
-        eval(row["call"], {"F": ChatFormat.load, "Message": Message, "ToolCall": ToolCall, "Vocabulary": Vocabulary, "folder": tmp_path})
+        eval(
+            row["call"],
+            {
+                "F": ChatFormat.load,
+                "Message": Message,
+                "ToolCall": ToolCall,
+                "Vocabulary": Vocabulary,
+                "folder": tmp_path,
+            },
+        )
     assert str(caught.value).replace(str(tmp_path), "FOLDER") == row["message"].strip("\n")
 
 
-# -- the vectors of the formats' specifications, where they are at hand --------------------------------------------------------
+# -- the vectors of the formats' specifications, where they are at hand
+# --------------------------------------------------------
 
 SHARED = os.environ.get("CONSTRAINED_SHARED")
 VECTORS = sorted(Path(SHARED, "vectors").glob("*.public.jsonl")) if SHARED else []
@@ -287,9 +352,11 @@ shared_only = pytest.mark.skipif(not VECTORS, reason="CONSTRAINED_SHARED does no
 
 
 def _format_of(name):
-    return {"llama31_function": "llama3.1-function", "llama31_json": "llama3.1-json", "llama31_builtin": "llama3.1-builtin"}.get(
-        name, name.replace("_", "-")
-    )
+    return {
+        "llama31_function": "llama3.1-function",
+        "llama31_json": "llama3.1-json",
+        "llama31_builtin": "llama3.1-builtin",
+    }.get(name, name.replace("_", "-"))
 
 
 def _read(path):
@@ -297,7 +364,9 @@ def _read(path):
 
 
 @shared_only
-@pytest.mark.parametrize("path", [path for path in VECTORS if not path.name.startswith("bfcl")], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in VECTORS if not path.name.startswith("bfcl")], ids=lambda path: path.name
+)
 def test_vectors(path):
     wrong = []
     for row in _read(path):
@@ -324,7 +393,11 @@ def _mutations(call, schema):
     for name, value in arguments.items():
         kind = schema["properties"][name].get("type")
         if isinstance(kind, str):
-            yield "type", call["name"], {**arguments, name: 7 if kind == "string" else "seven" if kind != "array" else {"a": value}}
+            yield (
+                "type",
+                call["name"],
+                {**arguments, name: 7 if kind == "string" else "seven" if kind != "array" else {"a": value}},
+            )
 
 
 @shared_only

@@ -1,4 +1,6 @@
-"""A seeded slice of `tests.fuzz.schemas`, and places that limits name: in combinations, in patterns of keys, and inside masks."""
+"""A seeded slice of `tests.fuzz.schemas`, and places that limits name: in combinations, in patterns of keys, and inside
+masks.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +31,52 @@ def _many(count, schema):
 
 LIMITS = [
     ({"oneOf": _many(100, lambda i: {"minimum": i, "multipleOf": i + 1})}, "#/oneOf"),
-    ({"type": "object", "properties": {"a": {"oneOf": _many(1000, lambda i: {"required": [f"k{i}"]})}}, "required": ["a"]}, "#/properties/a/oneOf"),
-    ({"type": "object", "patternProperties": {f"a.{{{i}}}b": {"minimum": i} for i in range(30)}}, "#/patternProperties"),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"oneOf": _many(1000, lambda i: {"required": [f"k{i}"]})}},
+            "required": ["a"],
+        },
+        "#/properties/a/oneOf",
+    ),
+    (
+        {"type": "object", "patternProperties": {f"a.{{{i}}}b": {"minimum": i} for i in range(30)}},
+        "#/patternProperties",
+    ),
     ({"oneOf": _many(500, lambda i: {"type": "object", "minProperties": i, "required": [f"k{i}"]})}, "#/oneOf"),
-    ({"type": "array", "allOf": _many(14, lambda i: {"contains": {"type": "object", "required": [f"k{i}"]}})}, "#/allOf/2/contains"),
+    (
+        {"type": "array", "allOf": _many(14, lambda i: {"contains": {"type": "object", "required": [f"k{i}"]}})},
+        "#/allOf/2/contains",
+    ),
 ]
 
 
 COSTLY = {
-    "patterns": {"type": "string", "allOf": _many(30, lambda i: {"not": {"pattern": f"{chr(97 + i % 26)}.{chr(97 + i * 3 % 26)}"}})},
+    "patterns": {
+        "type": "string",
+        "allOf": _many(30, lambda i: {"not": {"pattern": f"{chr(97 + i % 26)}.{chr(97 + i * 3 % 26)}"}}),
+    },
     "a format": {"type": "string", "format": "idn-hostname", "minLength": 200},
     "counts": {"type": "string", "pattern": r"^(\p{L}{2,300}\s?){2,300}$", "minLength": 1000, "maxLength": 2000},
     "formats": {"oneOf": _many(100, lambda i: {"type": "string", "format": "email", "maxLength": i + 6})},
-    "contains": {"type": "array", "allOf": _many(20, lambda i: {"contains": {"type": "string", "pattern": chr(97 + i)}})},
+    "contains": {
+        "type": "array",
+        "allOf": _many(20, lambda i: {"contains": {"type": "string", "pattern": chr(97 + i)}}),
+    },
 }
 PLACES = [
     (lambda costly: {"type": "object", "properties": {"a": {"type": "integer"}, "b": costly}}, "#/properties/b"),
-    (lambda costly: {"type": "array", "items": {"$ref": "#/$defs/costly"}, "$defs": {"costly": costly}}, "#/$defs/costly"),
-    (lambda costly: {"type": "object", "additionalProperties": {"allOf": [{"type": ["string", "number", "array"]}, costly]}}, "#/additionalProperties"),
+    (
+        lambda costly: {"type": "array", "items": {"$ref": "#/$defs/costly"}, "$defs": {"costly": costly}},
+        "#/$defs/costly",
+    ),
+    (
+        lambda costly: {
+            "type": "object",
+            "additionalProperties": {"allOf": [{"type": ["string", "number", "array"]}, costly]},
+        },
+        "#/additionalProperties",
+    ),
 ]
 
 
@@ -54,13 +84,20 @@ PLACES = [
 @pytest.mark.parametrize("costly", COSTLY)
 def test_what_costs_too_much_inside_is_found_by_compile(costly, around, pointer):
     with pytest.raises(LimitExceeded) as caught:
-        compile(Grammar.from_json_schema(around(COSTLY[costly])), vocabularies.embedded(), max_work=60_000, spell_missing=True)
+        compile(
+            Grammar.from_json_schema(around(COSTLY[costly])),
+            vocabularies.embedded(),
+            max_work=60_000,
+            spell_missing=True,
+        )
     assert str(caught.value.where).startswith(pointer)
 
 
 def test_what_costs_too_much_only_alone_is_not_tried():
     schema = {"properties": {"a": {"allOf": [COSTLY["patterns"], {"enum": ["0", "1"]}]}}}
-    matcher = compile(Grammar.from_json_schema(schema), vocabularies.embedded(), max_work=60_000, spell_missing=True).matcher()
+    matcher = compile(
+        Grammar.from_json_schema(schema), vocabularies.embedded(), max_work=60_000, spell_missing=True
+    ).matcher()
     assert matcher.accepts(vocabularies.embedded().by_text[b"{"])
 
 

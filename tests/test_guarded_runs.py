@@ -1,4 +1,6 @@
-"""The quick reading of "a character, nowhere in front of some texts, again and again" next to the one for patterns of any shape."""
+"""The quick reading of "a character, nowhere in front of some texts, again and again" next to the one for patterns of
+any shape.
+"""
 
 from __future__ import annotations
 
@@ -24,25 +26,48 @@ COUNTS = ["+", "*", "{2}", "{0,3}", "{1,4}", "{2,}", "{1,2}"]
 def test_both_readings_are_one(seed):
     choose = random.Random(seed).choice
     for _ in range(40):
-        first, guards = ("".join(f"(?!{choose(GUARDS)})" for _ in range(choose(counts))) for counts in ((0, 0, 1), (0, 1, 2)))
+        first, guards = (
+            "".join(f"(?!{choose(GUARDS)})" for _ in range(choose(counts))) for counts in ((0, 0, 1), (0, 1, 2))
+        )
         pattern = f"{first}({guards}{choose(CHARACTERS)}){choose(COUNTS)}"
         reading, run = _Reading(pattern), guarded_run(parsed(pattern)[0])
         assert run is not None
         marked = _Marked(pattern, reading.flags, reading.alphabet, through=True)
         found = run.pairs(
-            lambda items, plain=reading._plain: plain.sequence(items, plain.flags), lambda items, read=marked: read.sequence(items, read.flags), UNMARKED, MARK)
+            lambda items, plain=reading._plain: plain.sequence(items, plain.flags),
+            lambda items, read=marked: read.sequence(items, read.flags),
+            UNMARKED,
+            MARK,
+        )
         longest, longer = (automaton(reading.in_stream(through=through), reading.alphabet) for through in (False, True))
         for pairs, general in zip(found, (cut_off(longest, longer, reading.alphabet), longest), strict=True):
             assert automaton(pairs, reading.alphabet) == general, pattern
 
 
-@pytest.mark.parametrize("pattern", ["a", "(?=b)a+", "(?:a(?!b))+", "(?:(?!b)a)+?", "(?:(?!b)(?:a|bc))+", "(?:(?!b)ab)+", "((?!b)a)+c", "(?:(?<!b)a)+", ""])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a",
+        "(?=b)a+",
+        "(?:a(?!b))+",
+        "(?:(?!b)a)+?",
+        "(?:(?!b)(?:a|bc))+",
+        "(?:(?!b)ab)+",
+        "((?!b)a)+c",
+        "(?:(?<!b)a)+",
+        "",
+    ],
+)
 def test_other_shapes_are_left_to_the_general_reading(pattern):
     assert guarded_run(parsed(pattern)[0]) is None
 
 
 CLOSED = [  # terminal, what follows it, texts
-    (r"(?:(?!<\/v>|<s>)[\s\S]){1,3}<\/v>", "", ["a</v>", "</v>", "abc</v>", "abcd</v>", "a<s></v>", "<s</v>", "a</v></v>", "</</v>", "a</v"]),
+    (
+        r"(?:(?!<\/v>|<s>)[\s\S]){1,3}<\/v>",
+        "",
+        ["a</v>", "</v>", "abc</v>", "abcd</v>", "a<s></v>", "<s</v>", "a</v></v>", "</</v>", "a</v"],
+    ),
     (r"(?:(?!b)[ab])*ba", "", ["ba", "aba", "bba", "aaba", "ab", "baba"]),
     (r"(?:(?!<e>|x<e>)[a-z<]){0,4}<e>", "", ["a<e>", "x<e>", "ax<e>", "<e>", "<<e>", "<e><e>"]),
     (r"(?:(?!ab)[abc])*cabc", "", ["cabc", "ccabc", "acabc", "abcabc", "bcabc", "cabcabc"]),
@@ -51,9 +76,21 @@ CLOSED = [  # terminal, what follows it, texts
     (r"(?:(?!<e>)[a-z<]){1,3}(?=<e>)", '"<" "e>"', ["a<e>", "abc<e>", "<<e>"]),
     (r"(?:(?!<e>)[a-z<]){1,3}(?=<e>)", "/<e>|b/", ["a<e>", "ab", "b<e>"]),
     (r"(?:(?!<e>)[a-z<]){1,3}(?=<e>)", "x", ["a<e>", "a<d>", "abc<e>"]),
-    (r'"(?=(?:[^"\\]|\\.){0,2}")(?:[a-c<>]|\\["n])*"', "", ['""', '"a"', '"ab"', '"abc"', '"a\\""', r'"\n\"a"', '"a" "', '"a', r'"\"']),
-    (r'"(?!(?:[^"\\]|\\.)*<s>)(?:[a-s<>]|\\n|<s\\>)*"', "", ['"<s>"', r'"<s\>"', r'"a<s\>b"', r'"\>"', '"<s"', '"<s" <s>"', r'"\n<s>"']),
-    (r"""'(?=(?:[^'\\]|\\.)*")(?=(?:[^'\\]|\\.)*\\')(?:[ab"]|\\')*'""", "", ["'a'", "'\"'", "'\\'\"'", "'\"a\\''", "'\\'' \"'"]),
+    (
+        r'"(?=(?:[^"\\]|\\.){0,2}")(?:[a-c<>]|\\["n])*"',
+        "",
+        ['""', '"a"', '"ab"', '"abc"', '"a\\""', r'"\n\"a"', '"a" "', '"a', r'"\"'],
+    ),
+    (
+        r'"(?!(?:[^"\\]|\\.)*<s>)(?:[a-s<>]|\\n|<s\\>)*"',
+        "",
+        ['"<s>"', r'"<s\>"', r'"a<s\>b"', r'"\>"', '"<s"', '"<s" <s>"', r'"\n<s>"'],
+    ),
+    (
+        r"""'(?=(?:[^'\\]|\\.)*")(?=(?:[^'\\]|\\.)*\\')(?:[ab"]|\\')*'""",
+        "",
+        ["'a'", "'\"'", "'\\'\"'", "'\"a\\''", "'\\'' \"'"],
+    ),
     (r'"(?=[^"]*;)[a-z;"]*"', "", ['"a;"', '"a";"', '"a"']),  # of another shape: a quote may stand within
 ]
 

@@ -1,6 +1,7 @@
 """The JSON-Schema-Test-Suite through the real engine: nothing wrong, and a list of refusals that may only shrink.
 
-The suite is read where `CONSTRAINED_SHARED` names the folder that has it; what the engine makes of it is in `benchmarks.json_schema_suite`.
+The suite is read where `CONSTRAINED_SHARED` names the folder that has it; what the engine makes of it is in
+`benchmarks.json_schema_suite`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from constrained.benchmarks.json_schema_suite import ACCEPTED, REFUSED, REJECTED
 
 FOLDER = suite.folder()
 DRAFTS = ("draft7", "draft2019-09", "draft2020-12")
-PARTINGS = tomllib.loads((Path(__file__).parent / "corpus" / "json_schema_suite_refusals.toml").read_text("utf-8"))["parting"]
+PARTINGS = tomllib.loads((Path(__file__).parent / "corpus" / "json_schema_suite_refusals.toml").read_text("utf-8"))[
+    "parting"
+]
 
-needs_suite = pytest.mark.skipif(FOLDER is None, reason=f"{suite.VARIABLE} does not name a folder with data/json_schema_test_suite")
+needs_suite = pytest.mark.skipif(
+    FOLDER is None, reason=f"{suite.VARIABLE} does not name a folder with data/json_schema_test_suite"
+)
 
 
 @pytest.fixture(scope="module", params=DRAFTS)
@@ -25,7 +30,11 @@ def outcomes(request) -> list[Outcome]:
     assert FOLDER is not None
     if not (FOLDER / "tests" / request.param).is_dir():
         pytest.skip(f"the suite has no {request.param}")
-    return [outcome for group in suite.groups(FOLDER, request.param) for outcome in suite.check(group, suite.documents(FOLDER))]
+    return [
+        outcome
+        for group in suite.groups(FOLDER, request.param)
+        for outcome in suite.check(group, suite.documents(FOLDER))
+    ]
 
 
 @needs_suite
@@ -35,8 +44,15 @@ def test_what_is_not_right_is_listed_with_its_reason(outcomes):
         (entry["verdict"], f"{draft}/{entry['file']}", entry["group"], test)
         for entry in PARTINGS if draft in entry["drafts"] for test in entry.get("tests", ["every"])}
     found = {
-        (outcome.verdict, outcome.group.file, outcome.group.description, "every" if outcome.verdict == REFUSED else outcome.test)
-        for outcome in outcomes if outcome.verdict != RIGHT}
+        (
+            outcome.verdict,
+            outcome.group.file,
+            outcome.group.description,
+            "every" if outcome.verdict == REFUSED else outcome.test,
+        )
+        for outcome in outcomes
+        if outcome.verdict != RIGHT
+    }
     assert not found - listed, "not right and not in the list"
     assert not listed - found, "in the list and right: remove it there"
 
@@ -64,4 +80,6 @@ def test_every_refusal_names_its_keyword(outcomes):
 
 def test_every_parting_has_a_reason():
     assert all(entry["reason"] and entry["verdict"] in (REFUSED, ACCEPTED, REJECTED) for entry in PARTINGS)
-    assert not any(entry["verdict"] == ACCEPTED and entry["file"].count("/") != 1 for entry in PARTINGS), "required, or a format"
+    assert not any(entry["verdict"] == ACCEPTED and entry["file"].count("/") != 1 for entry in PARTINGS), (
+        "required, or a format"
+    )

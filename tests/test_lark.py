@@ -1,4 +1,6 @@
-"""Lark files: the same language as the lark library, in the file's reading, in the machines and in what is printed again."""
+"""Lark files: the same language as the lark library, in the file's reading, in the machines and in what is printed
+again.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ def _texts(case: dict, grammar: Grammar) -> list[str]:
     chance = random.Random(case["id"])
     found = [derived(grammar, chance, size) for size in (3, 10, 30) for _ in range(6)]
     alphabet = "".join(sorted({char for text in [*found, *case["accept"], *case["reject"]] for char in text})) or "a"
-    return [text for text in [*found, *(mutated(text, chance, alphabet) for text in [*found, *case["accept"]] * 3)] if len(text) < 200]
+    return [
+        text
+        for text in [*found, *(mutated(text, chance, alphabet) for text in [*found, *case["accept"]] * 3)]
+        if len(text) < 200
+    ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
@@ -39,7 +45,12 @@ def test_acceptance_equals_lark(case):
     if "oracle" in case:
         return
     oracle = LarkOracle(case["grammar"])
-    texts = [*case["accept"], *case["reject"], *_texts(case, grammar), *all_texts(case.get("alphabet", ""), case.get("longest", 0))]
+    texts = [
+        *case["accept"],
+        *case["reject"],
+        *_texts(case, grammar),
+        *all_texts(case.get("alphabet", ""), case.get("longest", 0)),
+    ]
     assert [text for text in texts if acceptor.accepts(text) != oracle.accepts(text)] == []
 
 
@@ -73,7 +84,9 @@ def test_errors_in_imported_files_name_the_file(tmp_path):
     with pytest.raises(GrammarError, match=r"part\.lark line 2 column 6"):
         Grammar.from_lark_file(main)
     (tmp_path / "part.lark").write_text('y: "b"\nx: y z\n')
-    with pytest.raises(GrammarError, match=r"'z' is used but not defined at .*part\.lark line 2 column 6\n  because: 'x' needs it"):
+    with pytest.raises(
+        GrammarError, match=r"'z' is used but not defined at .*part\.lark line 2 column 6\n  because: 'x' needs it"
+    ):
         Grammar.from_lark_file(main)
     (tmp_path / "part.lark").write_text('y: "b"\nx: y\n')
     assert Acceptor(Grammar.from_lark_file(str(main)).start_state()).accepts("b")
@@ -86,14 +99,19 @@ def test_a_missing_file_is_a_grammar_error(tmp_path):
         Grammar.from_lark_file("none.lark")
 
 
-# -- machines against brute force ---------------------------------------------------------------------------------------
+# -- machines against brute force
+# ---------------------------------------------------------------------------------------
 
 
 def _random_grammar(chance: random.Random) -> Grammar:
     names = ["start", "p", "q", "r"][: chance.randint(1, 4)]
 
     def symbol() -> Literal | Ref:
-        return Ref(chance.choice(names)) if chance.random() < 0.45 else Literal(chance.choice(["a", "b", "a", "b", "ab", "ba"]))
+        return (
+            Ref(chance.choice(names))
+            if chance.random() < 0.45
+            else Literal(chance.choice(["a", "b", "a", "b", "ab", "ba"]))
+        )
 
     def sequence() -> tuple[Literal | Ref, ...]:
         return tuple(symbol() for _ in range(chance.choice([0, 1, 1, 2, 2, 3])))
@@ -129,10 +147,15 @@ def test_every_prefix_that_is_read_can_be_completed():
         read = {text for text in all_texts("ab", 3) if acceptor.prefix_is_viable(text.encode())}
         assert prefixes <= read
         for text in read - prefixes:  # its completions are longer than 9
-            assert any(acceptor.prefix_is_viable((text + more).encode()) for more in all_texts("ab", 6) if len(more) == 6), (text, grammar.rules)
+            assert any(
+                acceptor.prefix_is_viable((text + more).encode()) for more in all_texts("ab", 6) if len(more) == 6
+            ), (text, grammar.rules)
 
 
-@pytest.mark.parametrize("source", ['start: "a" start | "b"', 'start: start "a" | "b"', 'start: start "+" start | "b"', 'start: ("a" | "b" "c")*'])
+@pytest.mark.parametrize(
+    "source",
+    ['start: "a" start | "b"', 'start: start "a" | "b"', 'start: start "+" start | "b"', 'start: ("a" | "b" "c")*'],
+)
 def test_recursion_at_an_end_needs_no_stack(source):
     acceptor = Acceptor(Grammar.from_lark(source).start_state())
     current = acceptor.closed({(acceptor.start, ())})
@@ -141,7 +164,8 @@ def test_recursion_at_an_end_needs_no_stack(source):
         assert max(len([frame for frame in stack if frame.expand() != END.expand()]) for _, stack in current) == 0
 
 
-# -- terminals ----------------------------------------------------------------------------------------------------------
+# -- terminals
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _random_pattern(chance: random.Random, depth: int) -> str:
@@ -157,7 +181,8 @@ def _random_pattern(chance: random.Random, depth: int) -> str:
     return f"(?:{_random_pattern(chance, depth - 1)}){chance.choice(['*', '+', '?', '*?', '+?', '??', '{1,2}', '{2}', '{1,2}?', '{2,}', '{,3}?'])}"
 
 
-# What follows a counted repeat begins as its body does: how many rounds are left decides whether one more can be followed.
+# What follows a counted repeat begins as its body does: how many rounds are left decides whether one more can be
+# followed.
 COUNTED = ["(?:b?a){1,2}(?:aab|b)a?|b", "(?:a|b){1,3}(?:aab|b)(?:a|ab)"]
 
 
@@ -175,7 +200,8 @@ def test_preferred_texts_are_those_that_match_finds():
     assert refused < 60
 
 
-# -- specials, functional update, pickling ------------------------------------------------------------------------------
+# -- specials, functional update, pickling
+# ------------------------------------------------------------------------------
 
 
 def test_special_tokens_are_no_text():
@@ -195,7 +221,9 @@ def test_declared_terminals_are_special_tokens():
     source = '%declare _EOT\nstart: "a" _EOT'
     assert Acceptor(Grammar.from_lark(source, specials=["_EOT"]).start_state()).accepts([b"a", "_EOT"])
     assert Acceptor(Grammar.from_lark(source, declare={"_EOT": "."}).start_state()).accepts("a.")
-    with pytest.raises(GrammarError, match="terminal _EOT is declared, but nothing is given for it at line 1 column 10"):
+    with pytest.raises(
+        GrammarError, match="terminal _EOT is declared, but nothing is given for it at line 1 column 10"
+    ):
         Grammar.from_lark(source)
     grammar = Grammar.from_lark(source, specials={"_EOT": "<|eot|>"})
     assert grammar.specials == {"<|eot|>"}
@@ -257,10 +285,17 @@ def test_huge_repeats_stay_small():
 def test_printed_text_spells_no_special_token():
     source = 'start: TEXT END | "x" CODE END\nEND: "<end>"\nTEXT: /[^\\n]+/\nCODE: /(?!;)((?!\\n;)[\\s\\S])+/'
     oracle = LarkOracle(Grammar.from_lark(source, specials=["<end>"]).to_lark())
-    assert [text for text in ("a<end>", "x\n<end>", "<en<end>") if oracle.accepts(text)] == ["a<end>", "x\n<end>", "<en<end>"]
+    assert [text for text in ("a<end>", "x\n<end>", "<en<end>") if oracle.accepts(text)] == [
+        "a<end>",
+        "x\n<end>",
+        "<en<end>",
+    ]
     assert [text for text in ("a<end><end>", "x\n<end>\n<end>", "a") if oracle.accepts(text)] == []
 
 
 def test_a_pattern_that_may_spell_a_special_token_is_printed_as_a_pattern():
     source = 'start: TEXT END\nEND: "<end>"\nTEXT: /(?:(?!;)[^\\n]|;;)+/'
-    assert Grammar.from_lark(source, specials=["<end>"]).to_lark() == 'start: T1 "<end>"\nT1: /(?:(?!;)(?:(?!<end>)[^\\n])|;;)+/\n'
+    assert (
+        Grammar.from_lark(source, specials=["<end>"]).to_lark()
+        == 'start: T1 "<end>"\nT1: /(?:(?!;)(?:(?!<end>)[^\\n])|;;)+/\n'
+    )

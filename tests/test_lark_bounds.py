@@ -1,4 +1,6 @@
-"""Lark texts at their limits: assertions at the edges of terminals, words that names exclude, counts beyond measure, random texts."""
+"""Lark texts at their limits: assertions at the edges of terminals, words that names exclude, counts beyond measure,
+random texts.
+"""
 
 from __future__ import annotations
 
@@ -51,15 +53,28 @@ def test_a_terminal_without_a_word_is_wrong_only_where_it_is_needed() -> None:
 def test_a_name_that_excludes_words() -> None:
     words = "and|break|do|else|elseif|end|false|for|function|if|in|local|nil"
     acceptor = Acceptor(Grammar.from_lark(f'start: NAME "=" NAME\nNAME: /(?!({words})\\b)[a-z_]\\w*/i').start_state())
-    taken = {text: acceptor.accepts(text) for text in ("a=b", "an=d", "and=b", "AND=b", "andy=b", "a=nil", "a=nils", "_=do_")}
-    assert taken == {"a=b": True, "an=d": True, "and=b": False, "AND=b": False, "andy=b": True, "a=nil": False, "a=nils": True, "_=do_": True}
+    taken = {
+        text: acceptor.accepts(text) for text in ("a=b", "an=d", "and=b", "AND=b", "andy=b", "a=nil", "a=nils", "_=do_")
+    }
+    assert taken == {
+        "a=b": True,
+        "an=d": True,
+        "and=b": False,
+        "AND=b": False,
+        "andy=b": True,
+        "a=nil": False,
+        "a=nils": True,
+        "_=do_": True,
+    }
 
 
 @pytest.mark.parametrize("most", [1, 2, 16, 17, 33, 34, 100])
 def test_up_to_so_many_calls(most: int) -> None:
     chat = ChatFormat.load("hermes")
     call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
-    acceptor = Acceptor(chat.grammar([{"name": "f", "parameters": {"type": "object", "properties": {}}}], max_calls=most).start_state())
+    acceptor = Acceptor(
+        chat.grammar([{"name": "f", "parameters": {"type": "object", "properties": {}}}], max_calls=most).start_state()
+    )
 
     def taken(calls: int) -> bool:
         parts: list[bytes | str] = []

@@ -1,4 +1,5 @@
-"""Grammars of programming languages: names exclude keywords, white space and comments are ignored between all terminals.
+"""Grammars of programming languages: names exclude keywords, white space and comments are ignored between all
+terminals.
 
 Texts in which a name could be cut in two (``x=ay=b``) are not asked about: see `test_a_name_is_its_longest_match`.
 """
@@ -61,9 +62,13 @@ def test_the_first_mask_takes_bounded_work(language: str) -> None:
 
 
 def test_a_name_is_its_longest_match() -> None:
-    """The library's complete lexer would read the last text as two statements; too many demands are made to follow that, and it is said."""
+    """The library's complete lexer would read the last text as two statements; too many demands are made to follow
+    that, and it is said.
+    """
     grammar = Grammar.from_lark(_read("lua"))
-    assert [(entry.pointer, entry.keyword) for entry in grammar.narrowed] == [("terminal NAME, line 31 column 1", "look-ahead")]
+    assert [(entry.pointer, entry.keyword) for entry in grammar.narrowed] == [
+        ("terminal NAME, line 31 column 1", "look-ahead")
+    ]
     taken = _taker(grammar)
     assert [taken(text) for text in ("x=a y=b", "x=a;y=b", "x=ay=b")] == [True, True, False]
     assert Grammar.from_lark('start: NAME+\nNAME: /(?!(do|end)\\b)[a-z]+/\n%ignore " "').narrowed == ()
@@ -71,4 +76,6 @@ def test_a_name_is_its_longest_match() -> None:
 
 def test_free_text_of_a_format_is_never_cut_to_its_longest_match() -> None:
     assert ChatFormat.load("llama3.1-json").parse("a<|eot_id|>").content == "a"
-    assert [name for name in ("hermes", "llama3.1-json", "mistral-v11") if ChatFormat.load(name).grammar(None).narrowed] == []
+    assert [
+        name for name in ("hermes", "llama3.1-json", "mistral-v11") if ChatFormat.load(name).grammar(None).narrowed
+    ] == []

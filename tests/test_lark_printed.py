@@ -1,4 +1,6 @@
-"""What `to_lark` prints is read back as the same language: equal masks along random words, for formats with tools and for schemas."""
+"""What `to_lark` prints is read back as the same language: equal masks along random words, for formats with tools and
+for schemas.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +16,74 @@ from constrained.formats.load import shipped_folder
 from constrained.work import Budget, metered
 
 TOOLS = [
-    {"name": "get_weather", "parameters": {
-        "type": "object", "properties": {"city": {"type": "string", "maxLength": 100}, "unit": {"enum": ["celsius", "fahrenheit"]}, "days": {"type": "integer", "minimum": 1, "maximum": 14}},
-        "required": ["city"]}},
-    {"name": "search_flights", "parameters": {
-        "type": "object", "properties": {
-            "origin": {"type": "string", "maxLength": 100}, "date": {"type": "string", "format": "date"}, "cabin": {"type": "string", "enum": ["economy", "first"]},
-            "passengers": {"type": "object", "properties": {"adults": {"type": "integer"}, "names": {"type": "string", "maxLength": 100}}, "required": ["adults"], "additionalProperties": False}},
-        "required": ["origin", "passengers"]}},
-    {"name": "create_event", "parameters": {
-        "type": "object", "properties": {
-            "title": {"type": ["string", "null"], "maxLength": 100}, "tags": {"type": "array", "items": {"type": "string", "maxLength": 100}, "maxItems": 5}, "price": {"type": "number"},
-            "place": {"type": "object", "properties": {"name": {"type": "string"}, "lat": {"type": "number"}}, "required": ["name"]}, "allday": {"type": "boolean"}},
-        "required": ["title"]}},
+    {
+        "name": "get_weather",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "maxLength": 100},
+                "unit": {"enum": ["celsius", "fahrenheit"]},
+                "days": {"type": "integer", "minimum": 1, "maximum": 14},
+            },
+            "required": ["city"],
+        },
+    },
+    {
+        "name": "search_flights",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "origin": {"type": "string", "maxLength": 100},
+                "date": {"type": "string", "format": "date"},
+                "cabin": {"type": "string", "enum": ["economy", "first"]},
+                "passengers": {
+                    "type": "object",
+                    "properties": {"adults": {"type": "integer"}, "names": {"type": "string", "maxLength": 100}},
+                    "required": ["adults"],
+                    "additionalProperties": False,
+                },
+            },
+            "required": ["origin", "passengers"],
+        },
+    },
+    {
+        "name": "create_event",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "title": {"type": ["string", "null"], "maxLength": 100},
+                "tags": {"type": "array", "items": {"type": "string", "maxLength": 100}, "maxItems": 5},
+                "price": {"type": "number"},
+                "place": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}, "lat": {"type": "number"}},
+                    "required": ["name"],
+                },
+                "allday": {"type": "boolean"},
+            },
+            "required": ["title"],
+        },
+    },
 ]
 OWN_TOOLS = {"llama3.1-builtin": ["brave_search", "wolfram_alpha", "code_interpreter"]}
 FORMATS = sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem not in ("aliases", "recognise"))
-SLICE = ["hermes", "glm-4.6", "qwen3-coder", "kimi-k3", "cohere-xml", "chatglm3", "gemma-4", "mistral-v11"]  # one for each way to write arguments
+# one for each way to write arguments
+SLICE = ["hermes", "glm-4.6", "qwen3-coder", "kimi-k3", "cohere-xml", "chatglm3", "gemma-4", "mistral-v11"]
 UNITS = 1_000_000  # of work, about a second
 CANONICAL = {"whitespace": "canonical", "spelling": "canonical"}
 
 
-def _first_difference(left: Grammar, right: Grammar, chance: random.Random, walks: int, steps: int, *, wider: bool = False) -> object:
-    """Return the text behind which two grammars allow different bytes or tokens, None if none was met; `wider`: the second one may allow more."""
+def _first_difference(
+    left: Grammar, right: Grammar, chance: random.Random, walks: int, steps: int, *, wider: bool = False
+) -> object:
+    """Return the text behind which two grammars allow different bytes or tokens, None if none was met; `wider`: the
+    second one may allow more.
+    """
     tokens = {name: 256 + at for at, name in enumerate(sorted(left.specials))}
     stop = 256 + len(tokens)
-    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], special={**tokens, "<stop>": stop}, stop=[stop], size=stop + 1)
+    vocabulary = Vocabulary(
+        [bytes([byte]) for byte in range(256)], special={**tokens, "<stop>": stop}, stop=[stop], size=stop + 1
+    )
     constraints = [compile(grammar, vocabulary, spell_missing=True, max_work=100 * UNITS) for grammar in (left, right)]
     for _ in range(walks):
         text: list[object] = []
@@ -70,7 +114,8 @@ def _check_format(name: str, walks: int, steps: int) -> None:
     assert again.widened == (*grammar.widened, *printed.widened[len(grammar.widened) :])
     assert printed.narrowed == grammar.narrowed
     further = again.narrowed[len(printed.narrowed) :]
-    assert again.narrowed == (*printed.narrowed, *further) and {entry.keyword for entry in further} <= {"look-ahead"}  # as a lexer reads what looks too far
+    # as a lexer reads what looks too far
+    assert again.narrowed == (*printed.narrowed, *further) and {entry.keyword for entry in further} <= {"look-ahead"}
     assert _first_difference(grammar, again, random.Random(name), walks, steps, wider=bool(printed.widened)) is None
 
 
@@ -86,7 +131,12 @@ def test_every_format_is_read_back(name):
 
 
 SCHEMAS = [
-    {"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}, "b": {"enum": [1, None, "x"]}}, "required": ["b"], "additionalProperties": False},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "string", "maxLength": 5}, "b": {"enum": [1, None, "x"]}},
+        "required": ["b"],
+        "additionalProperties": False,
+    },
     {"type": "array", "items": {"type": "integer", "minimum": -3, "maximum": 120}, "minItems": 1, "maxItems": 4},
     {"type": "string", "pattern": "^[a-c]+(?:-[0-9]{2})?$"},
     {"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["yes", "no"]}, {"type": "null"}]},
@@ -105,7 +155,9 @@ def test_schemas_are_read_back(schema, options):
 
 
 def test_what_lark_cannot_say_is_listed():
-    grammar = Grammar.from_json_schema({"type": "object", "properties": {"a": {"type": "number", "maximum": 5}}}, whitespace="canonical")
+    grammar = Grammar.from_json_schema(
+        {"type": "object", "properties": {"a": {"type": "number", "maximum": 5}}}, whitespace="canonical"
+    )
     printed = grammar.to_lark()
     assert [entry[:2] for entry in printed.widened] == [("rule value", "to_lark")]
     assert printed.widened[0].because.startswith("keys that are not named may come twice")

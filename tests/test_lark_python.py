@@ -1,7 +1,10 @@
-"""The library's own grammar of Python, whose `_INDENT` and `_DEDENT` are declared for an indenter: here they are given as texts.
+"""The library's own grammar of Python, whose `_INDENT` and `_DEDENT` are declared for an indenter: here they are given
+as texts.
 
-The truth of whole programs is the library's LALR parser with its `PythonIndenter`.  It refuses more than the grammar says, as its lexer takes
-keywords out of names; so what is damaged is put to the Earley parser with the complete dynamic lexer, which means what we mean.
+The truth of whole programs is the library's LALR parser with its `PythonIndenter`.  It refuses more than the grammar
+says, as its lexer takes
+keywords out of names; so what is damaged is put to the Earley parser with the complete dynamic lexer, which means what
+we mean.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ TEXT = Path(lark.__file__).with_name("grammars").joinpath("python.lark").read_te
 PROGRAM = Path(__file__).parent.joinpath("corpus", "languages", "python.txt").read_text(encoding="utf-8")
 BYTES = [bytes([byte]) for byte in range(256)]
 RUNS = [char * size for char in (b"#", b" ", b"\n", b"\\", b'"', b"x", b"0") for size in range(2, 65)]
-VOCABULARY = Vocabulary([*BYTES, *RUNS, b"# a\n#b", b"\n    ", b"(x", b"'''\n"], special={"<end>": 2000}, stop=[2000], size=2001)
+VOCABULARY = Vocabulary(
+    [*BYTES, *RUNS, b"# a\n#b", b"\n    ", b"(x", b"'''\n"], special={"<end>": 2000}, stop=[2000], size=2001
+)
 SNIPPETS = (
     "x = 1\n", "if a:\n  b()\n", "def f(x, *, y=1): return x\n", "x = [i for i in y if i]\n", "a.b[1:2] += 3 # c\n", "try:\n x\nexcept E as e:\n y\n",
     "class A(B): pass\n", "'a' \"b\"\n", "x = {1: 2, **k}\n", "from a import (b, c)\n", "@d\ndef f(): yield\n", "match x:\n  case 1: pass\n",
@@ -67,7 +72,9 @@ def _marked(program: str) -> tuple[bool, str]:
 
 @cache
 def _constraint() -> Constraint:
-    return compile(Grammar.from_lark(TEXT, start="file_input", declare={"_INDENT": INDENT, "_DEDENT": DEDENT}), VOCABULARY)
+    return compile(
+        Grammar.from_lark(TEXT, start="file_input", declare={"_INDENT": INDENT, "_DEDENT": DEDENT}), VOCABULARY
+    )
 
 
 def _takes(text: str) -> bool:
@@ -111,7 +118,9 @@ def test_damaged_programs_that_the_library_takes_are_taken():
 
 
 def test_damaged_snippets_are_taken_as_by_the_complete_lexer():
-    oracle = LarkOracle(TEXT.replace("%declare _INDENT _DEDENT", f'_INDENT: "{INDENT}"\n_DEDENT: "{DEDENT}"'), start="file_input")
+    oracle = LarkOracle(
+        TEXT.replace("%declare _INDENT _DEDENT", f'_INDENT: "{INDENT}"\n_DEDENT: "{DEDENT}"'), start="file_input"
+    )
     chance = random.Random(3)
     texts = [_marked(snippet)[1] for snippet in SNIPPETS]
     texts += [mutated(chance.choice(texts), chance, f"ab1=()[]:,.#'\"\n \\{INDENT}{DEDENT}+*ifnot_") for _ in range(60)]

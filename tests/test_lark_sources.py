@@ -48,7 +48,9 @@ def test_a_text_opens_no_file(folders, monkeypatch, imported):
     """Neither in the working directory nor beside the program, where the library would look."""
     monkeypatch.chdir(folders / "own")
     monkeypatch.setattr(sys.modules["__main__"], "__file__", str(folders / "own/main.py"), raising=False)
-    with pytest.raises(GrammarError, match=r"cannot import '\w+' at line 2 column \d+\n  because: a text opens no files"):
+    with pytest.raises(
+        GrammarError, match=r"cannot import '\w+' at line 2 column \d+\n  because: a text opens no files"
+    ):
         Grammar.from_lark(f"start: x\n%import {imported}.x")
 
 
@@ -78,7 +80,9 @@ def test_files_that_import_each_other_end(folders):
         _reads(folders, ".a")
 
 
-@pytest.mark.parametrize("wrong", [{"specials": "abc"}, {"specials": 3}, {"specials": [3]}, {"specials": [""]}, {"declare": {"A": 1}}])
+@pytest.mark.parametrize(
+    "wrong", [{"specials": "abc"}, {"specials": 3}, {"specials": [3]}, {"specials": [""]}, {"declare": {"A": 1}}]
+)
 def test_wrong_gifts(wrong):
     with pytest.raises(GrammarError):
         Grammar.from_lark('start: "a"', **wrong)

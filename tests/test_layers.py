@@ -28,7 +28,9 @@ LAYERS = (
     ("cli",),
 )
 CORE = ("errors", "work", "caches", "machine", "regex", "grammar", "schema", "engine")
-CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", "constrained"} | set(sys.stdlib_module_names)
+CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", "constrained"} | set(
+    sys.stdlib_module_names
+)
 # Readers of tokenizers meet other people's objects; they import those packages inside functions, when handed one.
 READERS = {"vocabulary", "loaders", "tokenizers"}
 
@@ -38,7 +40,9 @@ def _name(path: Path) -> str:
 
 
 def _imports(path: Path, *, top_level_only: bool = False, with_names: bool = False) -> set[str]:
-    """Return absolute dotted names of what a module imports at run time; on request the names of a module beside it, which may be modules."""
+    """Return absolute dotted names of what a module imports at run time; on request the names of a module beside it,
+    which may be modules.
+    """
     package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
     found = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -49,7 +53,9 @@ def _imports(path: Path, *, top_level_only: bool = False, with_names: bool = Fal
             base = package[: len(package) - node.level + 1] if node.level else []
             prefix = ".".join([*base, *([node.module] if node.module else [])])
             inner = {f"{prefix}.{alias.name}" for alias in node.names}
-            found |= (inner if with_names or not node.module else set()) | ({prefix} if node.module or with_names else set())
+            found |= (inner if with_names or not node.module else set()) | (
+                {prefix} if node.module or with_names else set()
+            )
     return found
 
 
@@ -144,7 +150,11 @@ def test_lines_can_be_read(folder):
 
 
 def test_public_names_are_few_and_exist():
-    errors = [name for name in constrained.__all__ if isinstance(getattr(constrained, name), type) and issubclass(getattr(constrained, name), Exception)]
+    errors = [
+        name
+        for name in constrained.__all__
+        if isinstance(getattr(constrained, name), type) and issubclass(getattr(constrained, name), Exception)
+    ]
     assert len(errors) <= 9, "the whole tree of errors, so that a caller need not know which module raises"
     assert len(constrained.__all__) - len(errors) <= 9, "what a caller does"
     assert all(getattr(constrained, name) is not None for name in constrained.__all__)
@@ -162,7 +172,15 @@ def _loaded_after(statement: str) -> set[str]:
 
 
 def test_importing_the_package_loads_no_host():
-    assert not _loaded_after("import constrained") & {"torch", "transformers", "numpy", "lark", "jsonschema", "typer", "rich"}
+    assert not _loaded_after("import constrained") & {
+        "torch",
+        "transformers",
+        "numpy",
+        "lark",
+        "jsonschema",
+        "typer",
+        "rich",
+    }
 
 
 def test_using_the_engine_loads_no_host():
@@ -173,4 +191,7 @@ def test_using_the_engine_loads_no_host():
 def test_the_build_lists_every_package():
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
     folders = {".".join(("constrained", *path.parent.relative_to(ROOT).parts)) for path in ROOT.rglob("__init__.py")}
-    assert set(project["tool"]["setuptools"]["packages"]) == folders | {"constrained.benchmarks", "constrained.grammars"}
+    assert set(project["tool"]["setuptools"]["packages"]) == folders | {
+        "constrained.benchmarks",
+        "constrained.grammars",
+    }

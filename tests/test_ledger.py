@@ -1,4 +1,6 @@
-"""The ledger of exactness: what is narrower than the specification is listed with its place, through every layer and a pickle."""
+"""The ledger of exactness: what is narrower than the specification is listed with its place, through every layer and a
+pickle.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +30,38 @@ def test_an_inexact_format_is_listed(name):
 
 
 def test_what_is_exact_or_asked_for_is_not_listed():
-    grammar = Grammar.from_json_schema({"type": "string", "format": "date"}, whitespace="canonical", property_order="schema")
+    grammar = Grammar.from_json_schema(
+        {"type": "string", "format": "date"}, whitespace="canonical", property_order="schema"
+    )
     assert grammar.narrowed == grammar.widened == ()
 
 
 @pytest.mark.parametrize("name", sorted(NARROWED))
 def test_tools_carry_it(name):
-    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"host": {"type": "string", "format": name}}}}]
+    tools = [
+        {"name": "f", "parameters": {"type": "object", "properties": {"host": {"type": "string", "format": name}}}}
+    ]
     assert [entry[0] for entry in ChatFormat.load("hermes").grammar(tools).narrowed] == ["#/properties/host/format"]
 
 
-DATE = {"type": "string", "format": "date", "$schema": "http://json-schema.org/draft-04/schema#"}  # which draft 4 does not know
+# which draft 4 does not know
+DATE = {"type": "string", "format": "date", "$schema": "http://json-schema.org/draft-04/schema#"}
 
 
 @pytest.mark.parametrize(("formats", "asserted"), [("assert", True), ("dialect", False), ("annotate", False)])
 @pytest.mark.parametrize("tool", [False, True])
 def test_formats_are_asserted_as_asked(formats, asserted, tool):
     if tool:
-        parameters = {"type": "object", "$schema": DATE["$schema"], "properties": {"day": {"type": "string", "format": "date"}}, "required": ["day"]}
-        grammar, text = ChatFormat.load("hermes").grammar([{"name": "f", "parameters": parameters}], "f", formats=formats), '"today"}'
+        parameters = {
+            "type": "object",
+            "$schema": DATE["$schema"],
+            "properties": {"day": {"type": "string", "format": "date"}},
+            "required": ["day"],
+        }
+        grammar, text = (
+            ChatFormat.load("hermes").grammar([{"name": "f", "parameters": parameters}], "f", formats=formats),
+            '"today"}',
+        )
         before = '<tool_call>\n{"name": "f", "arguments": {"day": '
     else:
         grammar, text, before = Grammar.from_json_schema(DATE, formats=formats), '"today"', ""
@@ -65,9 +80,14 @@ def test_known_formats_of_the_dialect_are_asserted():
 
 
 UNIONS = [
-    ({"type": ["string", "integer"]}, "#/properties/x", "number"), ({"type": ["string", "null"]}, "#/properties/x", "null"), ({}, None, ""),
+    ({"type": ["string", "integer"]}, "#/properties/x", "number"),
+    ({"type": ["string", "null"]}, "#/properties/x", "null"),
+    ({}, None, ""),
     ({"anyOf": [{"type": "string"}, {"type": "boolean"}]}, "#/properties/x", "boolean"),
-    ({"type": "string"}, None, ""), ({"type": "integer"}, None, ""), ({"enum": ["a", 1]}, None, ""), ({"enum": ["1", 1]}, "#/properties/x", "number"),
+    ({"type": "string"}, None, ""),
+    ({"type": "integer"}, None, ""),
+    ({"enum": ["a", 1]}, None, ""),
+    ({"enum": ["1", 1]}, "#/properties/x", "number"),
 ]
 
 
@@ -82,8 +102,11 @@ def test_raw_strings_that_read_as_other_values_are_listed(schema, pointer, kinds
 
 
 NAMES = [  # a format, names of parameters, and the pointers of those that it cannot carry
-    ("chatglm3", ["class", "größe", "a-b", "x y", "ok"], ["class", "a-b", "x y"]), ("pythonic", ["None", "match", "1st"], ["None", "1st"]),
-    ("qwen3-coder", ["class", "a b", "a<b", "größe"], ["a b", "a<b"]), ("gemma-4", ["a-b", "a:b"], ["a:b"]), ("hermes", ["class", "a b", "</"], []),
+    ("chatglm3", ["class", "größe", "a-b", "x y", "ok"], ["class", "a-b", "x y"]),
+    ("pythonic", ["None", "match", "1st"], ["None", "1st"]),
+    ("qwen3-coder", ["class", "a b", "a<b", "größe"], ["a b", "a<b"]),
+    ("gemma-4", ["a-b", "a:b"], ["a:b"]),
+    ("hermes", ["class", "a b", "</"], []),
     ("glm-4.7", ["a/b", "b~c"], ["a~1b"]),
 ]
 

@@ -37,10 +37,21 @@ def test_scarce_from_is_the_least_depth(pattern, few):
     assert scarce_from(language(pattern), few) == expected
 
 
-@pytest.mark.parametrize(("pattern", "few", "expected"), [
-    ("a|b.*", 0, None), ("a|b.*", 1, 1), ("a(ba*)?", 5, None), ("[ab]*", 1000, None), ("b{2}|(ab)+", 1, 1), (".{1,40}", 15, 40),
-    (".{1,40}", 1_000, 40), ("a{30}", 1, 0), ("a{5000}", 1, 0), ("[ab]{40}.{5000}", 3, 100),
-])
+@pytest.mark.parametrize(
+    ("pattern", "few", "expected"),
+    [
+        ("a|b.*", 0, None),
+        ("a|b.*", 1, 1),
+        ("a(ba*)?", 5, None),
+        ("[ab]*", 1000, None),
+        ("b{2}|(ab)+", 1, 1),
+        (".{1,40}", 15, 40),
+        (".{1,40}", 1_000, 40),
+        ("a{30}", 1, 0),
+        ("a{5000}", 1, 0),
+        ("[ab]{40}.{5000}", 3, 100),
+    ],
+)
 def test_scarce_from_of_many_texts(pattern, few, expected):
     assert scarce_from(language(pattern), few) == expected
 
@@ -54,7 +65,11 @@ def test_without_dead_ends_is_what_can_go_on(pattern):
     """What is left has every unused text, and behind each prefix that is alive there is an unused text."""
     everything, picks = texts(pattern), random.Random(pattern)
     for size in range(min(6, len(everything)) + 1):
-        used = frozenset(picks.sample([text for text in everything if len(text) <= 4], min(size, 3))) | {"c", "\ud800", "aaaaaaaab"}
+        used = frozenset(picks.sample([text for text in everything if len(text) <= 4], min(size, 3))) | {
+            "c",
+            "\ud800",
+            "aaaaaaaab",
+        }
         left = without_dead_ends(language(pattern), used)
         unused = [text for text in everything if text not in used]
         kept = [text for text in everything if left is not None and matches(left, text)]

@@ -1,4 +1,6 @@
-"""What is left where memory ends, somebody presses Ctrl-C, or the process forks: everything as it was, and the same call works again."""
+"""What is left where memory ends, somebody presses Ctrl-C, or the process forks: everything as it was, and the same
+call works again.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,14 @@ def test_an_interrupt_leaves_nothing_behind(case):
     assert faults.check(case, "interrupt", every=131) > 3
 
 
-INTERRUPTIBLE = {"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}  # instructions behind which CPython looks for signals
+# instructions behind which CPython looks for signals
+INTERRUPTIBLE = {"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
 
 
 def interrupted(call, number):
-    """Make a call, with KeyboardInterrupt raised at the n-th place in the module of matchers where Python takes one; say whether it was raised."""
+    """Make a call, with KeyboardInterrupt raised at the n-th place in the module of matchers where Python takes one;
+    say whether it was raised.
+    """
     left, raised, before = number, False, {}
 
     def trace(frame, event, argument):
@@ -80,13 +85,19 @@ def refused(matcher):
 @pytest.mark.parametrize("kernel", ["plain", "compiled"])
 def test_a_matcher_moves_or_does_not(kernel):
     """A signal may come behind any call: between two changes of a matcher there is none."""
-    constraint = c.compile(c.Grammar.from_lark('start: "a"* "<eos>"?'), VOCABULARY, kernel=kernel, cache_bytes=100)  # every advance replays
+    # every advance replays
+    constraint = c.compile(c.Grammar.from_lark('start: "a"* "<eos>"?'), VOCABULARY, kernel=kernel, cache_bytes=100)
     stop, row = VOCABULARY.stop[0], np.zeros((1, VOCABULARY.words), np.int32)
     calls = {
-        "advance": (lambda m: m.advance(97), lambda old: (*old, 97)), "advance to the end": (lambda m: m.advance(stop), lambda old: (*old, stop)),
-        "advance by numpy": (lambda m: m.advance(np.int64(97)), lambda old: (*old, 97)), "rollback": (lambda m: m.rollback(2), lambda old: old[:-2]),
-        "reset": (lambda m: m.reset(), lambda old: ()), "fill_mask": (lambda m: m.fill_mask(row), lambda old: old), "copy": (lambda m: m.copy(), lambda old: old),
-        "fill_masks": (lambda m: c.fill_masks([m], row), lambda old: old), "refused": (refused, lambda old: old),
+        "advance": (lambda m: m.advance(97), lambda old: (*old, 97)),
+        "advance to the end": (lambda m: m.advance(stop), lambda old: (*old, stop)),
+        "advance by numpy": (lambda m: m.advance(np.int64(97)), lambda old: (*old, 97)),
+        "rollback": (lambda m: m.rollback(2), lambda old: old[:-2]),
+        "reset": (lambda m: m.reset(), lambda old: ()),
+        "fill_mask": (lambda m: m.fill_mask(row), lambda old: old),
+        "copy": (lambda m: m.copy(), lambda old: old),
+        "fill_masks": (lambda m: c.fill_masks([m], row), lambda old: old),
+        "refused": (refused, lambda old: old),
     }
     for name, (call, after) in calls.items():
         number, goes_on = 0, True
@@ -97,7 +108,9 @@ def test_a_matcher_moves_or_does_not(kernel):
             before = matcher.tokens
             goes_on = interrupted(lambda matcher=matcher, call=call: call(matcher), number)
             number += 1
-            assert matcher.tokens in ((before,) if goes_on and name not in ("rollback", "reset") else (before, after(before))), (name, number)
+            assert matcher.tokens in (
+                (before,) if goes_on and name not in ("rollback", "reset") else (before, after(before))
+            ), (name, number)
             assert len(matcher._path) == 2 * len(matcher.tokens) + 1
             assert matcher.is_finished() == (matcher.tokens[-1:] == (stop,))
             again = constraint.matcher()
@@ -122,7 +135,9 @@ class Waiting:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 @pytest.mark.parametrize("kernel", ["plain", "compiled"])
 def test_the_child_of_a_fork_goes_on_alone(kernel):
-    """One thread computes in a kernel and holds its lock; another one forks.  In the child nobody will ever release that lock."""
+    """One thread computes in a kernel and holds its lock; another one forks.  In the child nobody will ever release
+    that lock.
+    """
     state, grammar = Waiting(), c.Grammar.from_regex("a")
     vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], special={"<eos>": 256}, stop=[256])
     constraint = c.compile(grammar, vocabulary, kernel=kernel)
@@ -138,7 +153,12 @@ def test_the_child_of_a_fork_goes_on_alone(kernel):
             start = shared.start_at(state, False)
             row = np.zeros((1, vocabulary.words), np.int32)
             constraint.matcher().fill_mask(row)
-            fine = shared.step_byte(start, 97) and not shared.step_byte(start, 98) and row[0, 3] == 2 and not row[0, :3].any()
+            fine = (
+                shared.step_byte(start, 97)
+                and not shared.step_byte(start, 98)
+                and row[0, 3] == 2
+                and not row[0, :3].any()
+            )
             os._exit(0 if fine else 3)
         except BaseException:
             os._exit(4)

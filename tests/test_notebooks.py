@@ -1,4 +1,6 @@
-"""Every notebook runs from top to bottom, its own assertions are the test; the executed copy beside it is of the same source."""
+"""Every notebook runs from top to bottom, its own assertions are the test; the executed copy beside it is of the same
+source.
+"""
 
 from __future__ import annotations
 

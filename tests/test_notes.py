@@ -13,10 +13,16 @@ NOTED = {
     "a typo": ({"type": "object", "propertis": {"a": True}}, ["#/propertis"]),
     "another letter case": ({"type": "string", "minlength": 3}, ["#/minlength"]),
     "below": ({"items": {"anyOf": [{"maxItem": 3}, {"const": 1}]}}, ["#/items/anyOf/0/maxItem"]),
-    "a keyword of another draft": ({"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [True]}, ["#/prefixItems"]),
+    "a keyword of another draft": (
+        {"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [True]},
+        ["#/prefixItems"],
+    ),
     "an unknown format": ({"properties": {"a": {"type": "string", "format": "colour"}}}, ["#/properties/a/format"]),
     "nullable": ({"type": "string", "nullable": True}, ["#/nullable"]),
-    "annotations": ({"title": "t", "description": "d", "x-minlength": 1, "examples": [1], "discriminator": {}, "wholly": "mine"}, []),
+    "annotations": (
+        {"title": "t", "description": "d", "x-minlength": 1, "examples": [1], "discriminator": {}, "wholly": "mine"},
+        [],
+    ),
     "names of properties": ({"properties": {"propertis": {"type": "string"}}, "enum": [{"minlength": 1}]}, []),
     "a known format": ({"format": "date-time"}, []),
 }
@@ -40,7 +46,13 @@ def test_notes(tiny_vocabulary, name):
 
 
 def test_notes_of_tools(tiny_vocabulary):
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string", "minlength": 3}}}}}
+    tool = {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "parameters": {"type": "object", "properties": {"a": {"type": "string", "minlength": 3}}},
+        },
+    }
     notes.forget()
     with pytest.warns(UserWarning, match="'minlength' at #/properties/a/minlength is no keyword; 'minLength' is one"):
         grammar = c.ChatFormat.load("hermes").grammar([tool])

@@ -16,7 +16,7 @@ import pytest
 
 from constrained.machine import Language
 from constrained.schema.numeric import states as number_states
-from constrained.schema.numeric.exponents import Spelling
+from constrained.schema.numeric.exponents import NumberSpelling
 from constrained.schema.numeric.language import (
     CANONICAL_NUMBERS,
     JSON_NUMBERS,
@@ -46,7 +46,9 @@ def holds(numbers: NumberRange, value: Fraction) -> bool:
 
 
 def is_canonical(text: str, *, integer: bool) -> bool:
-    """Say whether json.dumps could have written the text, were floats of unbounded precision (and not all large ones with exponents)."""
+    """Say whether json.dumps could have written the text, were floats of unbounded precision (and not all large ones
+    with exponents).
+    """
     if re.fullmatch(r"-?[1-9]\d*|0", text):
         return True
     if integer:
@@ -73,7 +75,7 @@ def run(language: Language, text: str) -> Language | None:
 
 
 @cache
-def texts(spelling: Spelling, length: int) -> list[tuple[str, Fraction]]:
+def texts(spelling: NumberSpelling, length: int) -> list[tuple[str, Fraction]]:
     """Return every number text of the spelling's skeleton up to a length over its small alphabet."""
     skeleton = re.compile(SKELETONS.get(spelling, SKELETONS[JSON_NUMBERS]))
     found = []
@@ -89,7 +91,14 @@ def reached(start: Language, alphabet: str, depth: int, most: int = 20_000) -> l
     """Return the states that texts of up to `depth` characters reach."""
     seen, level = {start: None}, [start]
     for _ in range(depth):
-        level = list({t: None for s in level for low, high, t in s.edges() if t not in seen and any(low <= ord(c) <= high for c in alphabet)})
+        level = list(
+            {
+                t: None
+                for s in level
+                for low, high, t in s.edges()
+                if t not in seen and any(low <= ord(c) <= high for c in alphabet)
+            }
+        )
         seen.update(dict.fromkeys(level))
         if len(seen) > most:
             break
@@ -117,7 +126,13 @@ def fraction(text: str | None) -> Fraction | None:
 
 
 def some(
-    low: str | None = None, high: str | None = None, *, integer: bool | None = None, ends: str = "[]", multiples: str = "", holes: str = "",
+    low: str | None = None,
+    high: str | None = None,
+    *,
+    integer: bool | None = None,
+    ends: str = "[]",
+    multiples: str = "",
+    holes: str = "",
 ) -> NumberRange:
     return NumberRange(
         integer, fraction(low), ends[0] == "(", fraction(high), ends[1] == ")", tuple(map(Fraction, multiples.split())),
@@ -125,25 +140,69 @@ def some(
 
 
 TABLE = [
-    some(), some(integer=True), some(integer=False), some("0"), some("0", ends="(]"), some(None, "0"), some("1", integer=True),
-    some("0", "0"), some("5", "5"), some("-0.5", "-0.5"), some("0", "100", integer=True), some("0", "1"), some("0", "1", ends="()"),
-    some("-1", "1"), some("-1", "1", ends="()"), some("1.5", "1.55"), some("0.05", "0.051", ends="()"), some("99", "101", ends="()"),
-    some("1", "15", integer=True), some("11", "15", integer=True), some("-15", "115", integer=True), some("51", None, integer=True),
-    some("0.15", "150", multiples="0.05"), some(multiples="5"), some(multiples="0.5"), some(multiples="1.5"), some(multiples="7"),
-    some(multiples="4", integer=True), some(multiples="25"), some(multiples="0.25 0.1"), some("3", "50", multiples="15"),
-    some("1", "1000", multiples="0.01"), some(multiples="0.001"), some(holes="5"), some(holes="5", integer=True), some(holes="0.5"),
-    some("0", "2", integer=False), some("1", "2", integer=False, multiples="0.5"), some("10", "60", holes="10", integer=True),
-    some("0", "20", multiples="5", holes="10"), some("0.001", "0.002"), some("1e-7", "1e-5"), some("1e15", "1e17"), some("1e20", None),
-    some("-1e300", "1e300"), some("0", "1e18", integer=True), some("-9223372036854775808", "9223372036854775807", integer=True),
-    some("123456789", "123456799", integer=True), some("0.1", "0.3", ends="()", multiples="0.1"), some("-5", "-1", ends="()", integer=True),
-    some(None, "-0.001"), some("50", "51", holes="0.1"), some(multiples="2", holes="3 5"), some("100000", None, multiples="100000"),
+    some(),
+    some(integer=True),
+    some(integer=False),
+    some("0"),
+    some("0", ends="(]"),
+    some(None, "0"),
+    some("1", integer=True),
+    some("0", "0"),
+    some("5", "5"),
+    some("-0.5", "-0.5"),
+    some("0", "100", integer=True),
+    some("0", "1"),
+    some("0", "1", ends="()"),
+    some("-1", "1"),
+    some("-1", "1", ends="()"),
+    some("1.5", "1.55"),
+    some("0.05", "0.051", ends="()"),
+    some("99", "101", ends="()"),
+    some("1", "15", integer=True),
+    some("11", "15", integer=True),
+    some("-15", "115", integer=True),
+    some("51", None, integer=True),
+    some("0.15", "150", multiples="0.05"),
+    some(multiples="5"),
+    some(multiples="0.5"),
+    some(multiples="1.5"),
+    some(multiples="7"),
+    some(multiples="4", integer=True),
+    some(multiples="25"),
+    some(multiples="0.25 0.1"),
+    some("3", "50", multiples="15"),
+    some("1", "1000", multiples="0.01"),
+    some(multiples="0.001"),
+    some(holes="5"),
+    some(holes="5", integer=True),
+    some(holes="0.5"),
+    some("0", "2", integer=False),
+    some("1", "2", integer=False, multiples="0.5"),
+    some("10", "60", holes="10", integer=True),
+    some("0", "20", multiples="5", holes="10"),
+    some("0.001", "0.002"),
+    some("1e-7", "1e-5"),
+    some("1e15", "1e17"),
+    some("1e20", None),
+    some("-1e300", "1e300"),
+    some("0", "1e18", integer=True),
+    some("-9223372036854775808", "9223372036854775807", integer=True),
+    some("123456789", "123456799", integer=True),
+    some("0.1", "0.3", ends="()", multiples="0.1"),
+    some("-5", "-1", ends="()", integer=True),
+    some(None, "-0.001"),
+    some("50", "51", holes="0.1"),
+    some(multiples="2", holes="3 5"),
+    some("100000", None, multiples="100000"),
 ]
 
 
 def random_range(rng: random.Random) -> NumberRange | None:
     """Return a random satisfiable range with small numbers, so that bounds, divisors and texts meet."""
     def value() -> Fraction:
-        return Fraction(rng.choice([0, 1, 5, 10, 11, 15, 50, 51, 55, 100, 101, 105, 115, 150, 500, 555])) * Fraction(10) ** rng.randint(-3, 1)
+        return Fraction(rng.choice([0, 1, 5, 10, 11, 15, 50, 51, 55, 100, 101, 105, 115, 150, 500, 555])) * Fraction(
+            10
+        ) ** rng.randint(-3, 1)
 
     low, high = (value() * rng.choice((-1, 1)) if rng.random() < 0.6 else None for _ in range(2))
     if low is not None and high is not None and low > high:
@@ -151,7 +210,14 @@ def random_range(rng: random.Random) -> NumberRange | None:
     steps = [value() or Fraction(1) for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))]
     holes = [value() or Fraction(2) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
     numbers = NumberRange(
-        rng.choice((None, None, True, False)), low, rng.random() < 0.4, high, rng.random() < 0.4, tuple(steps), tuple(holes))
+        rng.choice((None, None, True, False)),
+        low,
+        rng.random() < 0.4,
+        high,
+        rng.random() < 0.4,
+        tuple(steps),
+        tuple(holes),
+    )
     if low is not None and low == high and not holds(numbers, low):
         return None
     return numbers if number_language((numbers,), JSON_NUMBERS).edges() else None
@@ -163,7 +229,7 @@ LENGTHS = {JSON_NUMBERS: 6, CANONICAL_NUMBERS: 6, PYTHON_NUMBERS: 5}
 
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 @pytest.mark.parametrize("group", range(12))
-def test_every_short_text(group: int, spelling: Spelling) -> None:
+def test_every_short_text(group: int, spelling: NumberSpelling) -> None:
     for numbers in (TABLE + RANDOM)[group::12]:
         start = number_language((numbers,), spelling)
         for text, value in texts(spelling, LENGTHS[spelling]):
@@ -174,7 +240,7 @@ def test_every_short_text(group: int, spelling: Spelling) -> None:
 
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 @pytest.mark.parametrize("group", range(12))
-def test_every_state_is_live(group: int, spelling: Spelling) -> None:
+def test_every_state_is_live(group: int, spelling: NumberSpelling) -> None:
     for numbers in (TABLE + RANDOM)[group::12]:
         known: set[Language] = set()
         for state in reached(number_language((numbers,), spelling), ALPHABETS[spelling] + "3", 5, most=60):
@@ -192,7 +258,11 @@ def spelled(value: Fraction, rng: random.Random) -> str:
     text = whole[: len(whole) - digits] + ("." + whole[len(whole) - digits :] if digits else "")
     if rng.random() < 0.5:
         text += ("" if digits else ".") + "0" * rng.randint(1, 4)
-    exponent = f"{rng.choice('eE')}{'-' if shift > 0 else rng.choice(('', '+'))}{'0' * rng.randint(0, 2)}{abs(shift)}" if shift else ""
+    exponent = (
+        f"{rng.choice('eE')}{'-' if shift > 0 else rng.choice(('', '+'))}{'0' * rng.randint(0, 2)}{abs(shift)}"
+        if shift
+        else ""
+    )
     return ("-" if value < 0 else "") + text + exponent
 
 
@@ -217,7 +287,14 @@ def test_canonical_holds_what_json_dumps_writes(seed: int) -> None:
     rng = random.Random(seed)
     start = number_language((some(),), CANONICAL_NUMBERS)
     for _ in range(200):
-        value = rng.choice((rng.uniform(-2, 2), rng.uniform(-2, 2) * 10.0 ** rng.randint(-30, 30), float(rng.randint(-99, 99)), rng.getrandbits(80)))
+        value = rng.choice(
+            (
+                rng.uniform(-2, 2),
+                rng.uniform(-2, 2) * 10.0 ** rng.randint(-30, 30),
+                float(rng.randint(-99, 99)),
+                rng.getrandbits(80),
+            )
+        )
         at = run(start, json.dumps(value))
         assert at is not None, value
         assert at.accepts, value
@@ -227,16 +304,31 @@ def test_a_union_is_read_at_once() -> None:
     start = number_language((some("1", "5", integer=True), some("3", "3.5"), some(multiples="100")), JSON_NUMBERS)
     for text, value in texts(JSON_NUMBERS, 5):
         at = run(start, text)
-        expected = 1 <= value <= 5 and value.denominator == 1 or 3 <= value <= Fraction("3.5") or (value / 100).denominator == 1
+        expected = (
+            1 <= value <= 5
+            and value.denominator == 1
+            or 3 <= value <= Fraction("3.5")
+            or (value / 100).denominator == 1
+        )
         assert (at is not None and at.accepts) == expected, text
 
 
-ENUMS = ["0", "5", "1 10 100", "1 -1 0", "10 101 11 1011", "0.5 5 50 -0.05 51", "15 150 0.0015 1.5 1501", "1e20 1 100000", "0 0.1 0.11 0.101"]
+ENUMS = [
+    "0",
+    "5",
+    "1 10 100",
+    "1 -1 0",
+    "10 101 11 1011",
+    "0.5 5 50 -0.05 51",
+    "15 150 0.0015 1.5 1501",
+    "1e20 1 100000",
+    "0 0.1 0.11 0.101",
+]
 
 
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 @pytest.mark.parametrize("listed", ENUMS)
-def test_enumerations(listed: str, spelling: Spelling) -> None:
+def test_enumerations(listed: str, spelling: NumberSpelling) -> None:
     values = set(map(Fraction, listed.split()))
     start = number_language(tuple(NumberRange(low=value, high=value) for value in values), spelling)
     for text, value in texts(spelling, LENGTHS[spelling]):
@@ -249,7 +341,7 @@ def test_enumerations(listed: str, spelling: Spelling) -> None:
 
 @pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
 @pytest.mark.parametrize("group", range(9))
-def test_numbers_without_some(group: int, spelling: Spelling) -> None:
+def test_numbers_without_some(group: int, spelling: NumberSpelling) -> None:
     """What uniqueItems asks for: the values that are written are cut out."""
     for numbers in (TABLE + RANDOM)[group::9]:
         if numbers.low is not None and numbers.low == numbers.high:
@@ -258,15 +350,27 @@ def test_numbers_without_some(group: int, spelling: Spelling) -> None:
         start = number_language((numbers,), spelling, gone)
         for text, value in texts(spelling, LENGTHS[spelling]):
             at = run(start, text)
-            expected = holds(numbers, value) and value not in gone and (not spelling.canonical or fits_canonical(numbers, text, value))
+            expected = (
+                holds(numbers, value)
+                and value not in gone
+                and (not spelling.canonical or fits_canonical(numbers, text, value))
+            )
             assert (at is not None and at.accepts) == expected, (numbers, text)
         known: set[Language] = set()
-        assert not start.edges() or all(ends(state, known) for state in reached(start, ALPHABETS[spelling], 5, most=60)), numbers
+        assert not start.edges() or all(
+            ends(state, known) for state in reached(start, ALPHABETS[spelling], 5, most=60)
+        ), numbers
 
 
 def test_far_bounds_cost_few_states() -> None:
     """A three-digit token must not meet a thousand states."""
-    for numbers in (some(), some("0", "1e18", integer=True), some("-1e300", "1e300"), some("1", None, integer=True), some("0", "1")):
+    for numbers in (
+        some(),
+        some("0", "1e18", integer=True),
+        some("-1e300", "1e300"),
+        some("1", None, integer=True),
+        some("0", "1"),
+    ):
         assert len(reached(number_language((numbers,), JSON_NUMBERS), "0123456789", 3)) < 60
     for spelling in LENGTHS:
         assert len(reached(number_language((some(),), spelling), "-+.e_0123456789", 30)) < 70
@@ -277,7 +381,10 @@ def test_far_bounds_cost_few_states() -> None:
 
 def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(number_states, "MOST_STATES", 5)
-    ranges = (NumberRange(low=Fraction(1), not_multiples=(Fraction(8),)), NumberRange(multiples=(Fraction(21),), high=Fraction(2_345_678)))
+    ranges = (
+        NumberRange(low=Fraction(1), not_multiples=(Fraction(8),)),
+        NumberRange(multiples=(Fraction(21),), high=Fraction(2_345_678)),
+    )
     number_language.cache_clear()
     language = number_language(ranges, JSON_NUMBERS)
     for text, value in texts(JSON_NUMBERS, 5):

@@ -65,7 +65,9 @@ def test_practical(tiny_vocabulary, name):
 def test_switches_count_beside_a_profile(tiny_vocabulary):
     assert accepts(tiny_vocabulary, grammar(AB, profile="practical", property_order="any"), '{"b": 0.5, "a": 1}')
     assert accepts(tiny_vocabulary, grammar(AB, profile="practical", closed=False), '{"b": 0.5, "c": 1}')
-    assert accepts(tiny_vocabulary, grammar({"type": "integer"}, profile="practical", numbers="any"), "9223372036854775808")
+    assert accepts(
+        tiny_vocabulary, grammar({"type": "integer"}, profile="practical", numbers="any"), "9223372036854775808"
+    )
     pretty = grammar(AB, profile="practical", max_whitespace=3)
     assert accepts(tiny_vocabulary, pretty, '{\n  "b":   0.5\n}')
     assert not accepts(tiny_vocabulary, pretty, '{\n    "b": 0.5}')
@@ -76,25 +78,54 @@ def test_switches_count_beside_a_profile(tiny_vocabulary):
 NESTED = {"a": [1, [], {"b": None}], "c": {}}
 
 
-@pytest.mark.parametrize("options", [{"separators": (",", ":")}, {"separators": (" ,\t", " : ")}, {"indent": 2}, {"indent": 0}, {"indent": 3, "separators": (",", ":")}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"separators": (",", ":")},
+        {"separators": (" ,\t", " : ")},
+        {"indent": 2},
+        {"indent": 0},
+        {"indent": 3, "separators": (",", ":")},
+    ],
+)
 @pytest.mark.parametrize("profile", ["exact", "practical"])
 def test_separators_and_indent_are_those_of_json_dumps(tiny_vocabulary, options, profile):
     found, text = grammar(True, profile=profile, **options), json.dumps(NESTED, **options)
     assert accepts(tiny_vocabulary, found, text)
     assert not accepts(tiny_vocabulary, found, json.dumps(NESTED, indent=5, separators=(", ", ":")))
     assert not accepts(tiny_vocabulary, found, text.replace("{", "{ ", 1))
-    assert found.fingerprint == grammar(True, profile=profile, **options).fingerprint != grammar(True, profile=profile).fingerprint
+    assert (
+        found.fingerprint
+        == grammar(True, profile=profile, **options).fingerprint
+        != grammar(True, profile=profile).fingerprint
+    )
 
 
 def test_indent_stops_at_whole_levels(tiny_vocabulary):
     found = grammar({"type": "array", "items": {"type": "null"}}, indent=2, max_whitespace=7)
-    for text, expected in (("[\n  null,\n  null\n]", True), ("[\n      null]", True), ("[\n null]", False), ("[\n        null]", False), ("[null, null]", False), ("[]", True)):
+    for text, expected in (
+        ("[\n  null,\n  null\n]", True),
+        ("[\n      null]", True),
+        ("[\n null]", False),
+        ("[\n        null]", False),
+        ("[null, null]", False),
+        ("[]", True),
+    ):
         assert accepts(tiny_vocabulary, found, text) is expected, text
 
 
-@pytest.mark.parametrize(("options", "match"), [
-    ({"indent": -1}, "indent is -1"), ({"indent": True}, "indent is True"), ({"separators": ":,"}, "separators is"), ({"separators": (",",)}, "separators is"),
-    ({"separators": ("; ", ":")}, "separators is"), ({"separators": (",,", ":")}, "separators is"), ({"indent": 2, "whitespace": "compact"}, "indent beside whitespace")])
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"indent": -1}, "indent is -1"),
+        ({"indent": True}, "indent is True"),
+        ({"separators": ":,"}, "separators is"),
+        ({"separators": (",",)}, "separators is"),
+        ({"separators": ("; ", ":")}, "separators is"),
+        ({"separators": (",,", ":")}, "separators is"),
+        ({"indent": 2, "whitespace": "compact"}, "indent beside whitespace"),
+    ],
+)
 def test_what_is_no_layout(options, match):
     with pytest.raises(c.SchemaError, match=match):
         grammar(True, **options)
@@ -106,7 +137,10 @@ def test_types_are_practical_and_schemas_exact():
     assert grammar(AB).fingerprint == grammar(AB, profile="exact").fingerprint
 
 
-@pytest.mark.parametrize("switches", [{"profile": "fast"}, {"profile": []}, {"numbers": "small"}, {"max_whitespace": -1}, {"max_whitespace": True}])
+@pytest.mark.parametrize(
+    "switches",
+    [{"profile": "fast"}, {"profile": []}, {"numbers": "small"}, {"max_whitespace": -1}, {"max_whitespace": True}],
+)
 def test_unknown_switches(switches):
     with pytest.raises(c.SchemaError):
         grammar(AB, **switches)

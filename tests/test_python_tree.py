@@ -29,7 +29,15 @@ SHAPES = [
     ("(?=a)(?!a)", [(op.ASSERT, (1, [A])), (op.ASSERT_NOT, (1, [A]))]),
     ("(?<=a)(?<!a)", [(op.ASSERT, (-1, [A])), (op.ASSERT_NOT, (-1, [A]))]),
     ("^$", [(op.AT, op.AT_BEGINNING), (op.AT, op.AT_END)]),
-    (r"\A\Z\b\B", [(op.AT, op.AT_BEGINNING_STRING), (op.AT, op.AT_END_STRING), (op.AT, op.AT_BOUNDARY), (op.AT, op.AT_NON_BOUNDARY)]),
+    (
+        r"\A\Z\b\B",
+        [
+            (op.AT, op.AT_BEGINNING_STRING),
+            (op.AT, op.AT_END_STRING),
+            (op.AT, op.AT_BOUNDARY),
+            (op.AT, op.AT_NON_BOUNDARY),
+        ],
+    ),
     (r"(a)\1", [(op.SUBPATTERN, (1, 0, 0, [A])), (op.GROUPREF, 1)]),
     ("(?>a)", [(op.ATOMIC_GROUP, [A])]),
     ("a++", [(op.POSSESSIVE_REPEAT, (1, N, [A]))]),

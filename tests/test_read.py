@@ -1,4 +1,6 @@
-"""The reading machine: on small grammars as Lark reads them, and reading by known steps as reading slowly, at every character."""
+"""The reading machine: on small grammars as Lark reads them, and reading by known steps as reading slowly, at every
+character.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,10 @@ def _marks(trail):
 
 def _situation(machine):
     """What a machine knows, readers of values aside."""
-    threads = [(thread.node, None if hasattr(thread.state, "feed") else thread.state, _marks(thread.trail)) for thread in machine.threads]
+    threads = [
+        (thread.node, None if hasattr(thread.state, "feed") else thread.state, _marks(thread.trail))
+        for thread in machine.threads
+    ]
     agreed, place = machine.agreed()
     return machine.place, machine.failure is not None, threads, _marks(agreed), place, _marks(machine.accepted())
 
@@ -113,9 +118,22 @@ def test_pieces_of_any_size_are_read_alike():
 
 
 LITERALS = [
-    "''", r"""'\'"'""", '"a" "b"', """'a'  "b" '''c'''""", r"""'\'\'' u'é' R'\n'""", "'''a'b''c\\'\\'\\'d''e'''", "'''a\nb'''", '"""a"b""c\\\\"""',
-    '"""\\""""', r"r'\''", "[1, -0x1F, +0b1_0, 0o17, 1_000, 1., .5e-3, 1E+2]", "{'a': (1), 'b': (1,), 'c': ()}", "[[], {}, None, True, (False)]",
-    r"'\x41\u00e9\U0001f600\101'", "('a' 'b', ['c'])", "{'a' 'b': '' \"c\"}",
+    "''",
+    r"""'\'"'""",
+    '"a" "b"',
+    """'a'  "b" '''c'''""",
+    r"""'\'\'' u'é' R'\n'""",
+    "'''a'b''c\\'\\'\\'d''e'''",
+    "'''a\nb'''",
+    '"""a"b""c\\\\"""',
+    '"""\\""""',
+    r"r'\''",
+    "[1, -0x1F, +0b1_0, 0o17, 1_000, 1., .5e-3, 1E+2]",
+    "{'a': (1), 'b': (1,), 'c': ()}",
+    "[[], {}, None, True, (False)]",
+    r"'\x41\u00e9\U0001f600\101'",
+    "('a' 'b', ['c'])",
+    "{'a' 'b': '' \"c\"}",
 ]
 
 
@@ -132,7 +150,10 @@ def test_python_literals_are_read_as_python_does(literal):
         assert json.loads(json.dumps(reader.value, default=float)) == {"a": json.loads(json.dumps(expected)), "b": 0}
 
 
-@pytest.mark.parametrize("string", [r"\ud800\udc00", r"\uDBFF\uDFFF", r"\ud83d\ude00", r"\ud7ff", r"\ue000", r"\u0000\uffff", r"\b\f\n\r\t\/\\\""])
+@pytest.mark.parametrize(
+    "string",
+    [r"\ud800\udc00", r"\uDBFF\uDFFF", r"\ud83d\ude00", r"\ud7ff", r"\ue000", r"\u0000\uffff", r"\b\f\n\r\t\/\\\""],
+)
 def test_escapes_of_json_are_read_as_json_does(string):
     for text in (string, "x" + string + "é"):
         reader, written = JsonReader(), f'{{"a": "{text}"}}'
@@ -140,7 +161,20 @@ def test_escapes_of_json_are_read_as_json_does(string):
         assert reader.value == json.loads(written)
 
 
-@pytest.mark.parametrize("string", [r"\udc00", r"\ud800", r"\ud800\ud800", r"\ud800\udbff", r"\ud800\ue000", r"\udfff", r"\ud800x", r"\ud800\n", r"\x"])
+@pytest.mark.parametrize(
+    "string",
+    [
+        r"\udc00",
+        r"\ud800",
+        r"\ud800\ud800",
+        r"\ud800\udbff",
+        r"\ud800\ue000",
+        r"\udfff",
+        r"\ud800x",
+        r"\ud800\n",
+        r"\x",
+    ],
+)
 def test_halves_of_surrogate_pairs_are_no_characters(string):
     reader, written = JsonReader(), f'{{"a": "{string}"}}'
     with pytest.raises(Fault):
@@ -172,8 +206,13 @@ def test_a_grammar_that_never_reads_reaches_a_bound():
 
 
 def test_long_texts_are_read_within_their_own_work():
-    chat, tools = ChatFormat.load("hermes"), [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]
-    string = '<tool_call>\n{"name": "f", "arguments": {"a": "' + "é word <b> \\n" * 20_000 + '"}}\n</tool_call><|im_end|>'
+    chat, tools = (
+        ChatFormat.load("hermes"),
+        [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}],
+    )
+    string = (
+        '<tool_call>\n{"name": "f", "arguments": {"a": "' + "é word <b> \\n" * 20_000 + '"}}\n</tool_call><|im_end|>'
+    )
     assert len(chat.parse(string, tools).tool_calls[0].arguments["a"]) == 240_000
     calls = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n' * 2_000
     assert len(chat.parse(calls + "<|im_end|>", tools).tool_calls) == 2_000

@@ -1,4 +1,5 @@
-"""The format of a tokenizer: told by its chat template, its version or its tokens, or an error that says what is left."""
+"""The format of a tokenizer: told by its chat template, its version or its tokens, or an error that says what is left.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ class Tokenizer:
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if "template" in row])
 def test_a_template_tells_its_format(name):
     assert ChatFormat.for_tokenizer(Tokenizer(" ".join(ROWS[name]["template"]))).name == name
-    listed = [{"name": "default", "template": "{{ messages }}"}, {"name": "tool_use", "template": " ".join(ROWS[name]["template"])}]
+    listed = [
+        {"name": "default", "template": "{{ messages }}"},
+        {"name": "tool_use", "template": " ".join(ROWS[name]["template"])},
+    ]
     assert ChatFormat.for_tokenizer(Tokenizer(listed)).name == name
 
 
@@ -33,7 +37,12 @@ def test_rows_are_formats_with_their_own_tokens():
         chat = ChatFormat.load(name)
         assert chat.name == name
         assert row.keys() <= {"template", "absent", "tokens", "without", "versions"}
-        assert set(row.get("tokens", ())) <= {*chat.tokens.values(), *chat.definition.markers, "<think>", "<tool_call>"}, name
+        assert set(row.get("tokens", ())) <= {
+            *chat.tokens.values(),
+            *chat.definition.markers,
+            "<think>",
+            "<tool_call>",
+        }, name
 
 
 @pytest.mark.parametrize(("tokens", "name"), [

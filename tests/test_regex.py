@@ -1,7 +1,10 @@
-"""Regular expressions against three oracles: `re`, a JavaScript engine's recorded verdicts, and sets of all short texts.
+"""Regular expressions against three oracles: `re`, a JavaScript engine's recorded verdicts, and sets of all short
+texts.
 
-Exhaustion finds what tables miss: every expression up to a size over {a, b} is compared with the set of short texts that the operators'
-definitions give.  What an oracle cannot see (liveness of edges, number of states, masks' keys) is tested as a law on the same patterns.
+Exhaustion finds what tables miss: every expression up to a size over {a, b} is compared with the set of short texts
+that the operators'
+definitions give.  What an oracle cannot see (liveness of edges, number of states, masks' keys) is tested as a law on
+the same patterns.
 """
 
 from __future__ import annotations
@@ -40,13 +43,18 @@ def flags_of(letters: str) -> int:
 @pytest.mark.parametrize("row", ECMA, ids=lambda row: row["pattern"])
 def test_ecma_agrees_with_a_javascript_engine(row):
     language = parse_ecma(row["pattern"])
-    wrong = [text for text in row["yes"] if not regex.matches(language, text)] + [text for text in row["no"] if regex.matches(language, text)]
+    wrong = [text for text in row["yes"] if not regex.matches(language, text)] + [
+        text for text in row["no"] if regex.matches(language, text)
+    ]
     assert not wrong
 
 
 @pytest.mark.parametrize("row", PYTHON, ids=lambda row: row["pattern"])
 def test_python_agrees_with_re(row):
-    language, oracle = parse_python(row["pattern"], row.get("flags", "")), re.compile(row["pattern"], flags_of(row.get("flags", "")))
+    language, oracle = (
+        parse_python(row["pattern"], row.get("flags", "")),
+        re.compile(row["pattern"], flags_of(row.get("flags", ""))),
+    )
     assert [t for t in row["texts"] + SHORT if regex.matches(language, t) is not bool(oracle.fullmatch(t))] == []
 
 
@@ -116,14 +124,21 @@ def power(base: frozenset[str], least: int, most: int | None) -> frozenset[str]:
 
 def small_worlds() -> list[tuple[str, regex.Expr, frozenset[str]]]:
     everything = frozenset(WORLD)
-    leaves = [("a", regex.literal("a"), frozenset("a")), ("b", regex.literal("b"), frozenset("b")), ("ε", regex.EPSILON, frozenset({""}))]
+    leaves = [
+        ("a", regex.literal("a"), frozenset("a")),
+        ("b", regex.literal("b"), frozenset("b")),
+        ("ε", regex.EPSILON, frozenset({""})),
+    ]
     leaves.append(("ab", regex.literals(["ab", "b"]), frozenset({"ab", "b"})))
     levels = [leaves]
     for _ in range(2):
         below = [item for level in levels for item in level]
         fresh = [(f"¬{n}", intersect(AB, complement(e)), everything - s) for n, e, s in levels[-1]]
         for least, most in ((0, None), (1, None), (0, 1), (2, 2), (1, 3), (2, None)):
-            fresh += [(f"{n}{{{least},{most}}}", regex.repeat(e, least, most), power(s, least, most)) for n, e, s in levels[-1]]
+            fresh += [
+                (f"{n}{{{least},{most}}}", regex.repeat(e, least, most), power(s, least, most))
+                for n, e, s in levels[-1]
+            ]
         pairs = [(x, y) for x in below for y in below if x in levels[-1] or y in levels[-1]]
         if len(pairs) > 4000:
             pairs = random.Random(3).sample(pairs, 4000)
@@ -188,7 +203,15 @@ def covers_every_character(state: regex.Expr) -> bool:
 
 def expressions_over_every_character() -> list[regex.Expr]:
     chance = random.Random(8)
-    found = [regex.ANY, regex.ANY_TEXT, regex.repeat(regex.ANY, 2), regex.repeat(regex.ANY, 0, 2), regex.literal("a"), regex.literals("ab"), regex.EPSILON]
+    found = [
+        regex.ANY,
+        regex.ANY_TEXT,
+        regex.repeat(regex.ANY, 2),
+        regex.repeat(regex.ANY, 0, 2),
+        regex.literal("a"),
+        regex.literals("ab"),
+        regex.EPSILON,
+    ]
     found += [parse_python("[^a]*"), parse_ecma("ab"), parse_ecma("b$")]
     while len(found) < 3000:
         one, other, least = chance.choice(found), chance.choice(found), chance.randrange(3)
@@ -208,13 +231,27 @@ def test_what_is_everlasting_forbids_no_character():
     assert checked > 1000
 
 
-ENDLESS = ["", r"\d{4}-\d{2}", r"a|b{3,7}c$", r"(ab)*c\d", "x$|^y|z", r"^[\s\S]{3,}$", r"^[\s\S]*\.(?:png|jpe?g)$", "^(?:ab)?[^]*c$"]
+ENDLESS = [
+    "",
+    r"\d{4}-\d{2}",
+    r"a|b{3,7}c$",
+    r"(ab)*c\d",
+    "x$|^y|z",
+    r"^[\s\S]{3,}$",
+    r"^[\s\S]*\.(?:png|jpe?g)$",
+    "^(?:ab)?[^]*c$",
+]
 
 
 @pytest.mark.parametrize("pattern", ENDLESS)
 def test_unanchored_patterns_are_everlasting_in_every_state(pattern):
     language = parse_ecma(pattern)
-    others = [regex.repeat(regex.ANY, 3), complement(regex.literals(["a", "1234-56"])), parse_ecma("q"), intersect(parse_ecma("[a-f]{2}"), parse_ecma("0"))]
+    others = [
+        regex.repeat(regex.ANY, 3),
+        complement(regex.literals(["a", "1234-56"])),
+        parse_ecma("q"),
+        intersect(parse_ecma("[a-f]{2}"), parse_ecma("0")),
+    ]
     for start in (language, *(intersect(language, other) for other in others), intersect(language, *others)):
         assert all(state.everlasting for state in reachable(start, 40))
 
@@ -222,7 +259,11 @@ def test_unanchored_patterns_are_everlasting_in_every_state(pattern):
 @pytest.mark.parametrize("pattern", [r"^\w+$", r"^a_([A-Z]{2}(-\d{3})*)+$", "^[^/]*$", "^.*x.*$", r"^(?:\S+ )*\S+$"])
 def test_what_does_without_a_character_has_an_everlasting_complement(pattern):
     language = complement(parse_ecma(pattern))
-    for start in (language, intersect(language, complement(parse_ecma("^[a-z]*$"))), intersect(language, complement(regex.literals(["a", "bc"])))):
+    for start in (
+        language,
+        intersect(language, complement(parse_ecma("^[a-z]*$"))),
+        intersect(language, complement(regex.literals(["a", "bc"]))),
+    ):
         assert all(state.everlasting and covers_every_character(state) for state in reachable(start, 40))
 
 
@@ -248,8 +289,20 @@ def continuations(state: regex.Expr, horizon: int, alphabet: str) -> dict[str, b
 
 
 COUNTED = [
-    r"a{2,9}", r"[ab]{0,7}", r"(ab|b){3,8}", r"(a{1,6}b){2,7}", r"a{4}b{0,9}", r"(a|ab){5,}", r"a{7,}|b{0,8}", r"(a?b){6}", r"a{9}(?:b|a{5})",
-    r"(?=.{0,8}$)(a{0,9}b)*", r"(?!a{5})[ab]{4,9}", r"(?=[ab]{3,8}$)(ab)*", r"(?=.{0,12}$)(ab|b)*", r"(?=.{2,9}$)((ab){2}|b)*",
+    r"a{2,9}",
+    r"[ab]{0,7}",
+    r"(ab|b){3,8}",
+    r"(a{1,6}b){2,7}",
+    r"a{4}b{0,9}",
+    r"(a|ab){5,}",
+    r"a{7,}|b{0,8}",
+    r"(a?b){6}",
+    r"a{9}(?:b|a{5})",
+    r"(?=.{0,8}$)(a{0,9}b)*",
+    r"(?!a{5})[ab]{4,9}",
+    r"(?=[ab]{3,8}$)(ab)*",
+    r"(?=.{0,12}$)(ab|b)*",
+    r"(?=.{2,9}$)((ab){2}|b)*",
 ]
 
 
@@ -267,13 +320,29 @@ def test_equal_mask_keys_mean_equal_continuations(horizon):
 
 # (pattern, states of ours, states of the minimal automaton)
 SIZES = [
-    (r"(a|b)*abb", 4, 4), (r"[a-z]+@[a-z]+\.(com|org)", 10, 10), (r'"(?:[^"\\]|\\.)*"', 4, 4),
-    (r"(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", 8, 8), (r".*foo.*", 6, 4), (r"(foo|bar|baz)+", 6, 6),
-    (r"[a-z]{1,5}[a-z0-9]{1,5}", 11, 11), (r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,6}", 11, 11), (r"/\*(.|\n)*?\*/", 5, 5),
-    (r"(?:[A-F0-9]{2}:){5}[A-F0-9]{2}", 18, 18), (r"(a*b*)*c", 2, 2), (r"(?!foo|bar)[a-z]+", 6, 6), (r"[0-9]{1,3}(,[0-9]{3})*", 7, 7),
-    (r"(a?){10}b", 12, 12), (r"(?:(?!</think>).)*</think>", 9, 9), (r'\".*?(?<!\\)(\\\\)*?\"', 5, 4),
-    (r"([a-z0-9-]+):([a-z0-9\.-]+):([a-z0-9-]+)?:([a-z0-9-]+)", 7, 7), (r"(https?|ftp)://[^ /$.?#].[^ ]*", 13, 13),
-    (r"(([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\.){3}([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])", 24, 24),
+    (r"(a|b)*abb", 4, 4),
+    (r"[a-z]+@[a-z]+\.(com|org)", 10, 10),
+    (r'"(?:[^"\\]|\\.)*"', 4, 4),
+    (r"(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", 8, 8),
+    (r".*foo.*", 6, 4),
+    (r"(foo|bar|baz)+", 6, 6),
+    (r"[a-z]{1,5}[a-z0-9]{1,5}", 11, 11),
+    (r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,6}", 11, 11),
+    (r"/\*(.|\n)*?\*/", 5, 5),
+    (r"(?:[A-F0-9]{2}:){5}[A-F0-9]{2}", 18, 18),
+    (r"(a*b*)*c", 2, 2),
+    (r"(?!foo|bar)[a-z]+", 6, 6),
+    (r"[0-9]{1,3}(,[0-9]{3})*", 7, 7),
+    (r"(a?){10}b", 12, 12),
+    (r"(?:(?!</think>).)*</think>", 9, 9),
+    (r"\".*?(?<!\\)(\\\\)*?\"", 5, 4),
+    (r"([a-z0-9-]+):([a-z0-9\.-]+):([a-z0-9-]+)?:([a-z0-9-]+)", 7, 7),
+    (r"(https?|ftp)://[^ /$.?#].[^ ]*", 13, 13),
+    (
+        r"(([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\.){3}([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])",
+        24,
+        24,
+    ),
 ]
 
 
@@ -281,11 +350,17 @@ def minimal_size(states: list[regex.Expr]) -> int:
     """Count the states of the minimal automaton by Moore's refinement."""
     index = {state: at for at, state in enumerate(states)}
     cuts = sorted({cut for state in states for low, high, _ in state.edges() for cut in (low, high + 1)})
-    rows = [[next((index[t] for low, high, t in state.edges() if low <= cut <= high), -1) for cut in cuts] for state in states]
+    rows = [
+        [next((index[t] for low, high, t in state.edges() if low <= cut <= high), -1) for cut in cuts]
+        for state in states
+    ]
     groups = [int(state.accepts) for state in states]
     while True:
         known: dict[object, int] = {}
-        refined = [known.setdefault((groups[at], tuple(groups[t] if t >= 0 else -1 for t in row)), len(known)) for at, row in enumerate(rows)]
+        refined = [
+            known.setdefault((groups[at], tuple(groups[t] if t >= 0 else -1 for t in row)), len(known))
+            for at, row in enumerate(rows)
+        ]
         if len(known) == len(set(groups)):
             return len(known)
         groups = refined
@@ -312,10 +387,27 @@ def test_length_bounds_dissolve_in_patterns():
     assert not regex.is_empty(intersect(parse_ecma("^(ab|c)*$"), regex.repeat(regex.ANY, 10_000, 10_001)))
 
 
-@pytest.mark.parametrize("pattern", ["a{1,3}", "(?:ab){1,2}", "a(?:bb){0,2}", "(?:aa){1,2}(?:bbb){0,1}", "(?:a{2}|b{3})", "a{2,3}(?:bb){1,2}a", "(?:a{2,3}){0,2}", "(?:a{1,2}b|b{6})"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a{1,3}",
+        "(?:ab){1,2}",
+        "a(?:bb){0,2}",
+        "(?:aa){1,2}(?:bbb){0,1}",
+        "(?:a{2}|b{3})",
+        "a{2,3}(?:bb){1,2}a",
+        "(?:a{2,3}){0,2}",
+        "(?:a{1,2}b|b{6})",
+    ],
+)
 def test_bounds_on_the_length_leave_the_texts_of_such_lengths(pattern):
     language = parse_python(pattern)
-    texts = [text for size in range(7) for text in map("".join, itertools.product("ab", repeat=size)) if re.fullmatch(pattern, text)]
+    texts = [
+        text
+        for size in range(7)
+        for text in map("".join, itertools.product("ab", repeat=size))
+        if re.fullmatch(pattern, text)
+    ]
     for least, most in itertools.combinations_with_replacement(range(8), 2):
         found = intersect(regex.repeat(regex.ANY, least, most), language)
         kept = [text for text in texts if least <= len(text) <= most]
@@ -327,8 +419,12 @@ def test_bounds_on_the_length_leave_the_texts_of_such_lengths(pattern):
 @pytest.mark.parametrize("ranges", [(), ((2, 3),), ((0, 0), (2, 3)), ((1, 2), (5, 6)), ((1, 1), (3, 3), (5, 7))])
 def test_ranges_are_split_into_parts_inside_and_outside(ranges):
     for low, high in itertools.combinations_with_replacement(range(8), 2):
-        found = [(point, inside) for first, last, inside in _split(ranges, low, high) for point in range(first, last + 1)]
-        assert found == [(point, any(first <= point <= last for first, last in ranges)) for point in range(low, high + 1)]
+        found = [
+            (point, inside) for first, last, inside in _split(ranges, low, high) for point in range(first, last + 1)
+        ]
+        assert found == [
+            (point, any(first <= point <= last for first, last in ranges)) for point in range(low, high + 1)
+        ]
 
 
 def test_literal_sets():
@@ -372,7 +468,10 @@ def test_bombs_end_in_a_limit(parse, pattern):
         parse(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["(a|a)*" * 50, "(((a*)*)*)*", "a?" * 2000, "(?:a{0,1000}){0,1000}", "(?:a|b){100000}", "|".join("abc" * 500)])
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a|a)*" * 50, "(((a*)*)*)*", "a?" * 2000, "(?:a{0,1000}){0,1000}", "(?:a|b){100000}", "|".join("abc" * 500)],
+)
 def test_harmless_bombs_stay_cheap(pattern):
     language = parse_python(pattern)
     assert len(reachable(language, 50)) <= 50
@@ -424,5 +523,10 @@ def test_case_is_ignored_as_re_ignores_it(number):
     for pattern in CASED[number::4]:
         matches_it = re.compile(pattern, re.IGNORECASE).fullmatch
         expected = [point for point in points if matches_it(chr(point))]
-        found = [point for low, high, _ in parse_python(pattern, "i").edges() for point in range(low, min(high, 0x1FFFF) + 1) if not 0xD800 <= point <= 0xDFFF]
+        found = [
+            point
+            for low, high, _ in parse_python(pattern, "i").edges()
+            for point in range(low, min(high, 0x1FFFF) + 1)
+            if not 0xD800 <= point <= 0xDFFF
+        ]
         assert found == expected, pattern

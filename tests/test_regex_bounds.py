@@ -1,4 +1,6 @@
-r"""Patterns that grow: bounded work, bounded depth, and the shortcuts that let most of them work, against their definitions."""
+r"""Patterns that grow: bounded work, bounded depth, and the shortcuts that let most of them work, against their
+definitions.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,18 @@ WORDS = [f"w{number * 7919 % 100_000:05}" for number in range(5_000)]
 AHEADS = "^" + "".join(f"(?=.*{letter})" for letter in string.ascii_lowercase) + ".*$"
 # pattern, units of work that suffice to read it and 12 characters of a text
 CHEAP = [
-    (AHEADS, 60_000), (r"^(\p{L}{1,1000}\P{L}*){1,50}$", 250_000), ("^.*a.{500}$", 20_000), ("^(a|a)*(a|aa)*b$", 2_000),
-    ("^((a{1,100}){1,100}){1,100}$", 2_000), ("^((a{2,100}b){2,100}c){2,100}$", 3_000), ("^(a?){500}a{500}$", 10_000),
-    ("^[^x]{0,5000}y[^x]{100,5000}$", 20_000), ("^(?:" + "|".join(WORDS) + ")$", 100_000), ("^((a{0,100000}b){0,100000}c){0,100000}$", 3_000),
-    ("(" * 140 + "a" + ")*" * 140, 3_000), ("^" + "".join(f"(?!.*{letter})" for letter in "abcdefghij") + ".*$", 20_000),
+    (AHEADS, 60_000),
+    (r"^(\p{L}{1,1000}\P{L}*){1,50}$", 250_000),
+    ("^.*a.{500}$", 20_000),
+    ("^(a|a)*(a|aa)*b$", 2_000),
+    ("^((a{1,100}){1,100}){1,100}$", 2_000),
+    ("^((a{2,100}b){2,100}c){2,100}$", 3_000),
+    ("^(a?){500}a{500}$", 10_000),
+    ("^[^x]{0,5000}y[^x]{100,5000}$", 20_000),
+    ("^(?:" + "|".join(WORDS) + ")$", 100_000),
+    ("^((a{0,100000}b){0,100000}c){0,100000}$", 3_000),
+    ("(" * 140 + "a" + ")*" * 140, 3_000),
+    ("^" + "".join(f"(?!.*{letter})" for letter in "abcdefghij") + ".*$", 20_000),
 ]
 
 
@@ -37,10 +47,18 @@ def test_these_patterns_are_cheap(pattern, units):
             language = language.edges()[0][2]
 
 
-@pytest.mark.parametrize("pattern", [
-    "(" * 100_000 + "a" + ")" * 100_000, "(a?b)" * 200_000, "ab?c" * 250_000, "(?i)" + "ab-z" * 250_000,
-    "".join(f".*(?<=.{{{number}}}{letter})" for number, letter in enumerate(string.ascii_lowercase)), r"(?:\bx?)" * 3000,
-], ids=lambda pattern: pattern[:20])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(" * 100_000 + "a" + ")" * 100_000,
+        "(a?b)" * 200_000,
+        "ab?c" * 250_000,
+        "(?i)" + "ab-z" * 250_000,
+        "".join(f".*(?<=.{{{number}}}{letter})" for number, letter in enumerate(string.ascii_lowercase)),
+        r"(?:\bx?)" * 3000,
+    ],
+    ids=lambda pattern: pattern[:20],
+)
 def test_these_patterns_are_refused_in_time(pattern):
     for parse in (parse_ecma, parse_python):
         with metered(Budget(300_000)), working_on("#/pattern"), pytest.raises(LimitExceeded) as caught:
@@ -55,7 +73,9 @@ def test_expressions_nest_no_deeper_than_recursion_goes():
     language = regex.literal("a")
     with pytest.raises(LimitExceeded, match="inside each other"):
         for letter in itertools.cycle("bc"):
-            language = regex.optional(regex.concat(language, regex.repeat(regex.literal(letter), 2), regex.literal("d")))
+            language = regex.optional(
+                regex.concat(language, regex.repeat(regex.literal(letter), 2), regex.literal("d"))
+            )
 
 
 def test_the_text_of_an_expression_is_cut_while_it_is_written():
@@ -66,13 +86,26 @@ def test_the_text_of_an_expression_is_cut_while_it_is_written():
 
 
 LASTING = [
-    "^(?=.*a)(?=.*b)[ab]*$", "^[ab]*a[ab]{2}$", "^(?!.*b)[ab]*$", "^[ab]*$", "^(?=[ab]*ba)[ab]*$", "^(?:a|[ab]*b)$", "^[ab]*(?:a|c)$", "a.*b",
-    "^(?=.*a)[ab]*b$", "^(?:[ab]*a|c)$", "^(?!aa$)[ab]*$", "^(?=.*c)[ab]*$", "^(?=.*a{2,3}b?)(?=.*b)[ab]*$",
+    "^(?=.*a)(?=.*b)[ab]*$",
+    "^[ab]*a[ab]{2}$",
+    "^(?!.*b)[ab]*$",
+    "^[ab]*$",
+    "^(?=[ab]*ba)[ab]*$",
+    "^(?:a|[ab]*b)$",
+    "^[ab]*(?:a|c)$",
+    "a.*b",
+    "^(?=.*a)[ab]*b$",
+    "^(?:[ab]*a|c)$",
+    "^(?!aa$)[ab]*$",
+    "^(?=.*c)[ab]*$",
+    "^(?=.*a{2,3}b?)(?=.*b)[ab]*$",
 ]
 
 
 def test_a_lasting_language_forbids_no_character_of_its_class():
-    """Of C: every text over it goes on to one of the language, and nothing else does; where it is denied, nothing is claimed."""
+    """Of C: every text over it goes on to one of the language, and nothing else does; where it is denied, nothing is
+    claimed.
+    """
     claimed = 0
     for pattern in LASTING:
         language = parse_ecma(pattern)
@@ -83,12 +116,24 @@ def test_a_lasting_language_forbids_no_character_of_its_class():
         inside = "".join(char for char in "abc" if regex.matches(found, char))
         for size in range(5):
             for text in map("".join, itertools.product("abc", repeat=size)):
-                goes_on = any(regex.matches(language, text + "".join(more)) for long in range(6) for more in itertools.product("abc", repeat=long))
+                goes_on = any(
+                    regex.matches(language, text + "".join(more))
+                    for long in range(6)
+                    for more in itertools.product("abc", repeat=long)
+                )
                 assert goes_on is (set(text) <= set(inside)), (pattern, text)
     assert claimed >= 7
 
 
-@pytest.mark.parametrize("pattern", ["(?:a{1,3}b*){1,3}", "(?:a{2,3}b?){2,4}", "(?:(?:a{1,2}b*){1,2}a?){0,2}", "(?:a{0,2}b{1,2}){1,3}|a{2}(?:a{1,3}b*){1,2}"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?:a{1,3}b*){1,3}",
+        "(?:a{2,3}b?){2,4}",
+        "(?:(?:a{1,2}b*){1,2}a?){0,2}",
+        "(?:a{0,2}b{1,2}){1,3}|a{2}(?:a{1,3}b*){1,2}",
+    ],
+)
 def test_alike_repeats_are_dropped_only_where_wider_ones_stay(pattern):
     language = parse_python(pattern)
     for size in range(10):

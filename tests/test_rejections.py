@@ -10,7 +10,17 @@ from constrained import ChatFormat
 from tests.rejections import HERE, rejection, rows
 
 ROWS = list(rows())
-SPECIFIED = ("chatglm3", "hermes", "internlm2", "internlm2-legacy", "llama3.1-builtin", "llama3.1-function", "llama3.1-json", "openchatml", "pythonic")
+SPECIFIED = (
+    "chatglm3",
+    "hermes",
+    "internlm2",
+    "internlm2-legacy",
+    "llama3.1-builtin",
+    "llama3.1-function",
+    "llama3.1-json",
+    "openchatml",
+    "pythonic",
+)
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())

@@ -1,4 +1,6 @@
-"""Rendering: what is rendered is read back as the same messages, whatever their texts spell; what a model learns is what it generates."""
+"""Rendering: what is rendered is read back as the same messages, whatever their texts spell; what a model learns is
+what it generates.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ NAMES = ChatFormat.names()
 
 def _vocabulary(chat):
     names = sorted({*chat.tokens.values(), *chat.definition.reserved})
-    return Vocabulary([*[None] * len(names), *(bytes([byte]) for byte in range(256))], special={name: at for at, name in enumerate(names)})
+    return Vocabulary(
+        [*[None] * len(names), *(bytes([byte]) for byte in range(256))],
+        special={name: at for at, name in enumerate(names)},
+    )
 
 
 def _messages(name):
@@ -64,7 +69,10 @@ def test_what_is_learned_is_what_is_generated(name):
     assert len(runs) == len(turns)
     for run, turn in zip(runs, turns, strict=True):
         told = chat.parse(run, None, vocabulary, stop_optional=True)
-        assert (told.content, [call.name for call in told.tool_calls]) == (turn.content, [call.name for call in turn.tool_calls])
+        assert (told.content, [call.name for call in told.tool_calls]) == (
+            turn.content,
+            [call.name for call in turn.tool_calls],
+        )
     labels = chat.labels(messages, vocabulary)
     assert np.array_equal(labels, np.where(mask, ids, -100))
 
@@ -74,8 +82,14 @@ def test_the_loss_of_chatglm3_holds_the_next_role_token():
     vocabulary = _vocabulary(chat)
     messages = [Message("Hi", role="user"), Message("Hello"), Message("Bye", role="user"), Message("Bye")]
     ids, mask = chat.render(messages, vocabulary), chat.loss_mask(messages, vocabulary)
-    shown = "".join(f"[{vocabulary.decode([token]).decode()}]" if learned else vocabulary.decode([token]).decode() for token, learned in zip(ids, mask, strict=True))
-    assert shown.replace("][", "").removeprefix("[gMASK]sop") == "<|user|>\nHi<|assistant|>[\nHello<|user|>]\nBye<|assistant|>[\nBye<|user|>]"
+    shown = "".join(
+        f"[{vocabulary.decode([token]).decode()}]" if learned else vocabulary.decode([token]).decode()
+        for token, learned in zip(ids, mask, strict=True)
+    )
+    assert (
+        shown.replace("][", "").removeprefix("[gMASK]sop")
+        == "<|user|>\nHi<|assistant|>[\nHello<|user|>]\nBye<|assistant|>[\nBye<|user|>]"
+    )
 
 
 _TEXTS = st.lists(st.sampled_from([
@@ -85,7 +99,13 @@ _TEXTS = st.lists(st.sampled_from([
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from(["hermes", "llama3.1-json", "chatglm3", "mistral-v13", "qwen3", "glm-4.6", "deepseek-v3.1", "internlm2"]), _TEXTS, _TEXTS)
+@given(
+    st.sampled_from(
+        ["hermes", "llama3.1-json", "chatglm3", "mistral-v13", "qwen3", "glm-4.6", "deepseek-v3.1", "internlm2"]
+    ),
+    _TEXTS,
+    _TEXTS,
+)
 def test_no_text_becomes_a_special_token(name, asked, answered):
     chat = ChatFormat.load(name)
     vocabulary = _vocabulary(chat)
@@ -113,7 +133,10 @@ def test_text_that_spells_a_special_token_is_refused_as_text():
 def test_messages_may_be_dicts():
     chat = ChatFormat.load("qwen3")
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": 1})}}
-    given = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "Hm."}]
+    given = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "Hm."},
+    ]
     given[1]["tool_calls"] = [{**call, "id": None}]
     text = chat.render_text(given)
     assert "<think>" in text
@@ -132,7 +155,9 @@ def test_what_cannot_be_rendered_is_refused(messages):
 
 def test_a_special_token_that_is_missing_is_named():
     with pytest.raises(VocabularyError, match="im_start"):
-        ChatFormat.load("hermes").render([Message("a", role="user")], Vocabulary([bytes([byte]) for byte in range(256)]))
+        ChatFormat.load("hermes").render(
+            [Message("a", role="user")], Vocabulary([bytes([byte]) for byte in range(256)])
+        )
 
 
 @pytest.mark.parametrize("version", ["v3-spm", "v7-spm", "v3-tekken"])
@@ -146,7 +171,12 @@ def test_ids_are_those_of_mistral_common(version):
     chat, vocabulary = ChatFormat.for_tokenizer(tokenizer), Vocabulary.from_tokenizer(tokenizer)
     assert chat.name == f"mistral-{version}"
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    calls = [tools.ToolCall(id=f"abcdefgh{at}", function=tools.FunctionCall(name="weather", arguments=json.dumps({"city": city}))) for at, city in enumerate(["Oslo", "北京"])]
+    calls = [
+        tools.ToolCall(
+            id=f"abcdefgh{at}", function=tools.FunctionCall(name="weather", arguments=json.dumps({"city": city}))
+        )
+        for at, city in enumerate(["Oslo", "北京"])
+    ]
     request = ChatCompletionRequest(
         tools=[tools.Tool(function=tools.Function(name="weather", description="d", parameters=schema))],
         messages=[
@@ -157,8 +187,17 @@ def test_ids_are_those_of_mistral_common(version):
     encoded = tokenizer.encode_chat_completion(request).tokens
     read = chat.parse(encoded, None, vocabulary, kind="conversation")
     assert [(message.role, message.content) for message in read if message.role not in ("tools", "system")] == [
-        ("user", "Weather in Oslo & Xi'an?"), ("assistant", ""), ("tool", "7"), ("tool", "8 °C"), ("assistant", "7 and 8."), ("user", "Thanks")]
-    assert [(call.arguments["city"], call.id) for call in read[1].tool_calls] == [("Oslo", "abcdefgh0"), ("北京", "abcdefgh1")]
+        ("user", "Weather in Oslo & Xi'an?"),
+        ("assistant", ""),
+        ("tool", "7"),
+        ("tool", "8 °C"),
+        ("assistant", "7 and 8."),
+        ("user", "Thanks"),
+    ]
+    assert [(call.arguments["city"], call.id) for call in read[1].tool_calls] == [
+        ("Oslo", "abcdefgh0"),
+        ("北京", "abcdefgh1"),
+    ]
     assert chat.render(read, vocabulary) == encoded
 
 
@@ -170,7 +209,15 @@ def test_a_result_has_an_id_only_where_the_format_writes_one():
     assert (result.name, result.content, result.call_id) == ("ping", "1", None)
 
 
-@pytest.mark.parametrize("name, token", [("deepseek-r1", "<｜tool▁calls▁begin｜>"), ("command-r7b", "<|START_THINKING|>"), ("gemma-4", "<|think|>"), ("phi-4-mini", "<|tool|>")])
+@pytest.mark.parametrize(
+    ("name", "token"),
+    [
+        ("deepseek-r1", "<｜tool▁calls▁begin｜>"),
+        ("command-r7b", "<|START_THINKING|>"),
+        ("gemma-4", "<|think|>"),
+        ("phi-4-mini", "<|tool|>"),
+    ],
+)
 def test_tokens_that_a_system_message_quotes_stay_tokens(name, token):
     chat = ChatFormat.load(name)
     vocabulary = _vocabulary(chat)
@@ -195,7 +242,9 @@ def test_a_preamble_is_written_before_its_call():
     assert (read.content, read.thoughts, read.tool_calls) == (message.content, message.thoughts, message.tool_calls)
 
 
-@pytest.mark.parametrize("name", ["qwen3", "glm-4.7", "mistral-v11", "deepseek-v3.2", "minimax-m2", "hermes", "phi-4-mini", "cohere-xml"])
+@pytest.mark.parametrize(
+    "name", ["qwen3", "glm-4.7", "mistral-v11", "deepseek-v3.2", "minimax-m2", "hermes", "phi-4-mini", "cohere-xml"]
+)
 @pytest.mark.parametrize("text", [" ", "\n", "a\n", " a ", "\n\n", "a\n\n\n"])
 def test_blanks_beside_a_call_are_kept(name, text):
     chat = ChatFormat.load(name)

@@ -1,4 +1,6 @@
-"""What the research interfaces say of languages and models that are small enough to count by hand, or to enumerate another way."""
+"""What the research interfaces say of languages and models that are small enough to count by hand, or to enumerate
+another way.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,24 @@ def constraint_of(grammar, vocabulary=BYTES, **options):
     return c.compile(c.Grammar.from_regex(grammar) if isinstance(grammar, str) else grammar, vocabulary, **options)
 
 
-# --- words ----------------------------------------------------------------------------------------------------------------
+# --- words
+# ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pattern", ["(a|b)*abb", "a{2,5}|b", "(aa|aaa)*", "[ab]?[bc]?", "(?:a|ab)(?:c|bcd)?", "(?!ab)[ab]{0,4}"])
+@pytest.mark.parametrize(
+    "pattern", ["(a|b)*abb", "a{2,5}|b", "(aa|aaa)*", "[ab]?[bc]?", "(?:a|ab)(?:c|bcd)?", "(?!ab)[ab]{0,4}"]
+)
 @pytest.mark.parametrize("kernel", ["compiled", "plain"])
 def test_words_are_those_that_re_matches(pattern, kernel):
     if kernel == "compiled":
         pytest.importorskip("constrained.engine.kernel._kernel")
     found = list(constraint_of(pattern, kernel=kernel).enumerate(5))
-    expected = [word for size in range(6) for word in map("".join, itertools.product("abcd", repeat=size)) if re.fullmatch(pattern, word)]
+    expected = [
+        word
+        for size in range(6)
+        for word in map("".join, itertools.product("abcd", repeat=size))
+        if re.fullmatch(pattern, word)
+    ]
     assert [word.decode() for word in found] == expected
     assert constraint_of(pattern, kernel=kernel).count(5) == len(expected)
 
@@ -52,7 +62,9 @@ def test_words_of_a_schema_are_its_instances():
 
 def test_a_special_token_is_one_symbol():
     vocabulary = c.Vocabulary([b"a"], special={"<tool>": 1, "<end>": 2}, stop=[2])
-    constraint = constraint_of(c.Grammar.from_lark('start: "<tool>"? "a" "<end>"', specials=["<tool>", "<end>"]), vocabulary)
+    constraint = constraint_of(
+        c.Grammar.from_lark('start: "<tool>"? "a" "<end>"', specials=["<tool>", "<end>"]), vocabulary
+    )
     assert list(constraint.enumerate(3)) == [b"a<end>", b"<tool>a<end>"]
 
 
@@ -79,7 +91,11 @@ def test_weights_that_fit_no_rule_are_refused(weights):
 
 
 def test_weighted_words_are_words():
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string", "maxLength": 3}}, "required": ["n"]}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "s": {"type": "string", "maxLength": 3}},
+        "required": ["n"],
+    }
     grammar = c.Grammar.from_json_schema(schema, profile="practical") | c.Grammar.text(until=";")
     constraint, rng = constraint_of(grammar), random.Random(3)
     for _ in range(20):
@@ -117,7 +133,8 @@ def test_nested_languages_are_compared_up_to_a_length():
     assert one.language_equal(two, 9).word == b"[2]"
 
 
-# --- models ---------------------------------------------------------------------------------------------------------------
+# --- models
+# ---------------------------------------------------------------------------------------------------------------
 
 SMALL = c.Vocabulary([b"0", b"1", b"00", b"01"], special={"<end>": 4}, stop=[4], size=8)
 
@@ -139,7 +156,12 @@ class Drawn:
 def test_the_exact_distributions_sum_to_one():
     found = exact.distributions(constraint_of("0{1,3}|1[01]{2}1", SMALL), Drawn(0), [], max_new_tokens=6)
     assert sum(found.conditional.values()) == pytest.approx(1) == sum(found.masked.values())
-    assert {SMALL.decode(tokens[:-1]) for tokens in found.conditional} == {b"0", b"00", b"000", *(b"1" + bytes(pair) + b"1" for pair in itertools.product(b"01", repeat=2))}
+    assert {SMALL.decode(tokens[:-1]) for tokens in found.conditional} == {
+        b"0",
+        b"00",
+        b"000",
+        *(b"1" + bytes(pair) + b"1" for pair in itertools.product(b"01", repeat=2)),
+    }
     assert exact.divergence(found.conditional, found.conditional) == pytest.approx(0)
 
 
@@ -192,7 +214,13 @@ def test_corrected_samplers_are_decoding_methods_of_transformers(tiny_model, tin
     inputs = tiny_tokenizer(["Is it?", "Is it raining?"], return_tensors="pt", padding=True, padding_side="left")
     for method in (asap(constraint, rounds=4), awrs(constraint, particles=4)):
         output = tiny_model.generate(
-            **inputs, custom_generate=method, do_sample=True, max_new_tokens=10, pad_token_id=tiny_tokenizer.pad_token_id, eos_token_id=list(constraint.stop))
+            **inputs,
+            custom_generate=method,
+            do_sample=True,
+            max_new_tokens=10,
+            pad_token_id=tiny_tokenizer.pad_token_id,
+            eos_token_id=list(constraint.stop),
+        )
         assert torch.equal(output[:, : inputs["input_ids"].shape[1]], inputs["input_ids"])
         for row in output[:, inputs["input_ids"].shape[1] :].tolist():
             assert tiny_tokenizer.decode(row, skip_special_tokens=True) in ("yes", "no", "perhaps")
@@ -200,7 +228,8 @@ def test_corrected_samplers_are_decoding_methods_of_transformers(tiny_model, tin
             tiny_model.generate(**inputs, custom_generate=method, do_sample=False, max_new_tokens=10)
 
 
-# --- traces ---------------------------------------------------------------------------------------------------------------
+# --- traces
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_trace_says_what_the_mask_did():
@@ -214,7 +243,10 @@ def test_a_trace_says_what_the_mask_did():
         assert step.allowed == len(allowed) and step.forced == (len(allowed) == 1)
         assert step.removed == pytest.approx(1 - np.exp(logs[allowed]).sum())
         assert step.token == max(allowed, key=lambda token: logs[token])
-        assert (step.entropy_before, step.entropy_after) == (pytest.approx(entropy(logs)), pytest.approx(entropy(normalised(logs[allowed]))))
+        assert (step.entropy_before, step.entropy_after) == (
+            pytest.approx(entropy(logs)),
+            pytest.approx(entropy(normalised(logs[allowed]))),
+        )
         assert not {each.token for each in step.forbidden} & set(allowed) and all(each.why for each in step.forbidden)
         matcher.advance(step.token)
         ids.append(step.token)

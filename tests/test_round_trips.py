@@ -1,4 +1,5 @@
-"""Conversations whose texts spell anything: what is rendered, under real vocabularies, is read back as the same messages, and rendered again as the
+"""Conversations whose texts spell anything: what is rendered, under real vocabularies, is read back as the same
+messages, and rendered again as the
 same ids."""
 
 from __future__ import annotations
@@ -25,9 +26,16 @@ PIECES = (
 TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join)
 SOME_TEXTS = st.one_of(TEXTS, st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8))
 SCALARS = st.one_of(
-    SOME_TEXTS, st.just(""), st.integers(-(10**20), 10**20), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False, width=32)
+    SOME_TEXTS,
+    st.just(""),
+    st.integers(-(10**20), 10**20),
+    st.booleans(),
+    st.none(),
+    st.floats(allow_nan=False, allow_infinity=False, width=32),
 )
-VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3), st.dictionaries(st.sampled_from(["b", "c_d"]), SCALARS, max_size=2))
+VALUES = st.one_of(
+    SCALARS, st.lists(SCALARS, max_size=3), st.dictionaries(st.sampled_from(["b", "c_d"]), SCALARS, max_size=2)
+)
 TOOLS = [
     {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
         "text": {"type": "string"}, "n": {"type": "number"}, "any": {}, "list": {"type": "array"}, "inner": {"type": "object"}}}}},
@@ -35,7 +43,7 @@ TOOLS = [
 ]  # fmt: skip
 ARGUMENTS = st.fixed_dictionaries({}, optional={
     "text": SOME_TEXTS, "n": st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False)), "any": VALUES,
-    "list": st.lists(VALUES, max_size=3), "inner": st.dictionaries(st.sampled_from(["b", "c_d"]), VALUES, max_size=2)})  # fmt: skip
+    "list": st.lists(VALUES, max_size=3), "inner": st.dictionaries(st.sampled_from(["b", "c_d"]), VALUES, max_size=2)})
 
 
 @lru_cache
@@ -45,7 +53,9 @@ def _roles(chat):
 
 @st.composite
 def _conversations(draw, chat):
-    """Messages that some template would print: questions, answers, calls with their results, thoughts where the format has them."""
+    """Messages that some template would print: questions, answers, calls with their results, thoughts where the format
+    has them.
+    """
     roles, own = _roles(chat), chat.definition.payload is None
     result = next(role for role in RESULTS if role in roles)
     messages = [Message(draw(SOME_TEXTS), role="system")] if "system" in roles and draw(st.booleans()) else []
@@ -56,7 +66,9 @@ def _conversations(draw, chat):
             messages.append(Message(draw(SOME_TEXTS), thoughts=thoughts))
             continue
         calls = [ToolCall("brave_search", {"query": draw(SOME_TEXTS)})] if own else [ToolCall("f", draw(ARGUMENTS))]
-        calls += [ToolCall("look_up", {})] if not own and chat.definition.repeat is not None and draw(st.booleans()) else []
+        calls += (
+            [ToolCall("look_up", {})] if not own and chat.definition.repeat is not None and draw(st.booleans()) else []
+        )
         messages.append(Message(draw(SOME_TEXTS) if draw(st.booleans()) else "", calls, thoughts=thoughts))
         messages += [Message(draw(SOME_TEXTS), role=result) for _ in calls]
         messages.append(Message(draw(SOME_TEXTS)))
@@ -64,7 +76,15 @@ def _conversations(draw, chat):
 
 
 def _told(messages):
-    return [(m.role, m.content, {kind: text for kind, text in m.thoughts.items() if text}, [(c.name, c.arguments) for c in m.tool_calls]) for m in messages]
+    return [
+        (
+            m.role,
+            m.content,
+            {kind: text for kind, text in m.thoughts.items() if text},
+            [(c.name, c.arguments) for c in m.tool_calls],
+        )
+        for m in messages
+    ]
 
 
 def check(name, vocabulary, messages):

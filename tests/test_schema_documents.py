@@ -1,4 +1,6 @@
-"""Reading schemas: references of every kind, dialects, bundles, remote documents, and what is reported before anything is compiled."""
+"""Reading schemas: references of every kind, dialects, bundles, remote documents, and what is reported before anything
+is compiled.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def test_messages(row):
     assert str(caught.value) == row["message"].lstrip("\n")
 
 
-@pytest.mark.parametrize("schema", [{"enum": [{1, 2}]}, {"const": {1: 2}}, {"default": float("nan")}, {"minimum": float("inf")}, [], "x", None])
+@pytest.mark.parametrize(
+    "schema",
+    [{"enum": [{1, 2}]}, {"const": {1: 2}}, {"default": float("nan")}, {"minimum": float("inf")}, [], "x", None],
+)
 def test_what_is_not_json_is_refused(schema):
     with pytest.raises(SchemaError):
         load(schema)
@@ -66,8 +71,11 @@ def test_later_changes_of_the_callers_schema_change_nothing():
 
 
 METASCHEMAS = [
-    "http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-06/schema#", "http://json-schema.org/draft-07/schema#",
-    "https://json-schema.org/draft/2019-09/schema", "https://json-schema.org/draft/2020-12/schema",
+    "http://json-schema.org/draft-04/schema#",
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/draft-07/schema#",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
 ]
 
 
@@ -109,7 +117,12 @@ def test_deep_constants_and_long_chains_of_references():
 
 
 def test_the_check_costs_a_few_units_per_subschema():
-    schema = {"$defs": {f"d{n}": {"type": "object", "properties": {"a": {"$ref": f"#/$defs/d{n // 2}"}}, "required": ["a"]} for n in range(5000)}}
+    schema = {
+        "$defs": {
+            f"d{n}": {"type": "object", "properties": {"a": {"$ref": f"#/$defs/d{n // 2}"}}, "required": ["a"]}
+            for n in range(5000)
+        }
+    }
     with metered(Budget()) as budget:
         load(schema)
     assert 10_000 < MAX_WORK - budget.left < 20 * 10_000

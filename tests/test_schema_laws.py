@@ -1,7 +1,9 @@
 """The law of schemas: a text is accepted exactly if it reads as a value (strictly) and that value is valid.
 
-Readers are `json` and `ast` (`value_texts`), the judge of values is `jsonschema`, the engine is the whole one: schema → grammar → constraint.
-Small worlds find the logic by exhaustion: every schema up to a size on every value up to a size, in several spellings each, and damaged;
+Readers are `json` and `ast` (`value_texts`), the judge of values is `jsonschema`, the engine is the whole one: schema →
+grammar → constraint.
+Small worlds find the logic by exhaustion: every schema up to a size on every value up to a size, in several spellings
+each, and damaged;
 Hypothesis nests deeper.  Along random walks masks never lead into a dead end, and both kernels have the same ones.
 """
 
@@ -40,7 +42,8 @@ from constrained import Grammar, SchemaError, UnsupportedSchema, Vocabulary, com
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 
 
-# -- schemas and values, by size ----------------------------------------------------------------------------------------------
+# -- schemas and values, by size
+# ----------------------------------------------------------------------------------------------
 
 
 def wrapped(schema: Any) -> Iterator[dict[str, Any]]:
@@ -61,7 +64,10 @@ def wrapped(schema: Any) -> Iterator[dict[str, Any]]:
     yield {"dependentSchemas": {"a": schema}}
     yield {"properties": {"a": True}, "unevaluatedProperties": schema}
     yield {"prefixItems": [True], "unevaluatedItems": schema}
-    yield {"$defs": {"x": schema}, "anyOf": [{"$ref": "#/$defs/x"}, {"items": {"$ref": "#"}, "minItems": 1, "type": "array"}]}
+    yield {
+        "$defs": {"x": schema},
+        "anyOf": [{"$ref": "#/$defs/x"}, {"items": {"$ref": "#"}, "minItems": 1, "type": "array"}],
+    }
 
 
 LEAVES: list[Any] = [None, True, False, 0, 1, 1.5, "", "a", "b"]
@@ -84,7 +90,8 @@ SMALL_VALUES = [value for size in (1, 2, 3) for value in values_of(size)]
 MORE_VALUES = [*INSTANCES, "é/\U0001f389", -1.5, 100, "\n", {"é": 1}, {"a": {"a": {"a": [1, [1.5]]}}}]
 
 
-# -- texts and what they stand for --------------------------------------------------------------------------------------------
+# -- texts and what they stand for
+# --------------------------------------------------------------------------------------------
 
 
 class Sample(NamedTuple):
@@ -178,7 +185,8 @@ def world(surface: Surface, size: str) -> World:
     return World(surface, values, seed=len(values))
 
 
-# -- accepted ⇔ reads as a valid value ----------------------------------------------------------------------------------------
+# -- accepted ⇔ reads as a valid value
+# ----------------------------------------------------------------------------------------
 
 
 def test_the_worlds_hold_what_they_should():
@@ -199,7 +207,9 @@ PYTHON_OPTIONS = [{}, {"whitespace": "compact"}, {"whitespace": "canonical"}]
 
 
 def check_all(schemas: list[Any], surface: Surface, size: str) -> tuple[int, int]:
-    """Check each schema in one of the whitespace styles, in turn; return how many pairs were compared and how many schemas refused."""
+    """Check each schema in one of the whitespace styles, in turn; return how many pairs were compared and how many
+    schemas refused.
+    """
     pairs = refused = 0
     styles = JSON_OPTIONS if surface is JSON else PYTHON_OPTIONS
     for number, schema in enumerate(schemas):
@@ -264,7 +274,8 @@ def test_canonical_spelling_is_one_text_per_value():
                 assert reads(text) is expected, (surface.name, schema, text)
 
 
-# -- masks --------------------------------------------------------------------------------------------------------------------
+# -- masks
+# --------------------------------------------------------------------------------------------------------------------
 
 HARD = hard_vocabulary(pairs=100)
 SCARCE = [  # what was written tells in what may come, and one token can write more than one item or key
@@ -272,8 +283,17 @@ SCARCE = [  # what was written tells in what may come, and one token can write m
     {"items": {"type": "number"}, "uniqueItems": True, "maxItems": 3, "type": "array"},
     {"items": {"type": "integer", "minimum": 8, "maximum": 12}, "uniqueItems": True, "minItems": 3, "type": "array"},
     {"items": {"type": ["integer", "string"], "maxLength": 2}, "uniqueItems": True, "type": "array"},
-    {"patternProperties": {"^[ab]$": {"enum": [1, ""]}}, "properties": {"c": {}}, "additionalProperties": False, "type": "object"},
-    {"propertyNames": {"enum": ["a", "b"]}, "additionalProperties": {"type": "string", "maxLength": 1}, "type": "object"},
+    {
+        "patternProperties": {"^[ab]$": {"enum": [1, ""]}},
+        "properties": {"c": {}},
+        "additionalProperties": False,
+        "type": "object",
+    },
+    {
+        "propertyNames": {"enum": ["a", "b"]},
+        "additionalProperties": {"type": "string", "maxLength": 1},
+        "type": "object",
+    },
 ]
 DISTINCT = [  # and where what runs out does so inside the texts
     {"items": {"type": "string", "maxLength": 2}},
@@ -288,9 +308,18 @@ DISTINCT = [  # and where what runs out does so inside the texts
 ]
 KEYED = [
     {"patternProperties": {"^a(b.*)?$": {"type": "string"}}, "additionalProperties": False},
-    {"patternProperties": {"^(a|b|ab.*)$": {"enum": [1, "", "1"]}}, "additionalProperties": False, "minProperties": 2, "required": ["aba"]},
+    {
+        "patternProperties": {"^(a|b|ab.*)$": {"enum": [1, "", "1"]}},
+        "additionalProperties": False,
+        "minProperties": 2,
+        "required": ["aba"],
+    },
     {"propertyNames": {"pattern": "^(a|ba*)$"}, "additionalProperties": {"enum": [1, ""]}, "maxProperties": 3},
-    {"properties": {"a": {"type": "string"}}, "patternProperties": {"^(b|aa*)$": {"enum": ["", 1]}}, "additionalProperties": False},
+    {
+        "properties": {"a": {"type": "string"}},
+        "patternProperties": {"^(b|aa*)$": {"enum": ["", 1]}},
+        "additionalProperties": False,
+    },
 ]
 MASKED = [*random.Random(3).sample([*SMALL_SCHEMAS, *ALL_FORMS], 40), *SCARCE]
 
@@ -317,7 +346,13 @@ def test_kernels_have_the_same_masks():
 
 
 @pytest.mark.parametrize(
-    "schema", [*({"type": "array", "uniqueItems": True, **schema} for schema in DISTINCT), *({"type": "object", **schema} for schema in KEYED)], ids=repr)
+    "schema",
+    [
+        *({"type": "array", "uniqueItems": True, **schema} for schema in DISTINCT),
+        *({"type": "object", **schema} for schema in KEYED),
+    ],
+    ids=repr,
+)
 def test_one_token_can_tell_what_the_text_before_used_up(schema):
     pytest.importorskip("constrained.engine.kernel._kernel")
     vocabulary = separating_vocabulary()
@@ -336,7 +371,10 @@ def test_walks_along_masks_reach_an_end():
         if grammar is None:
             continue
         matcher = compile(grammar, HARD).matcher()
-        assert walk(matcher, drawer, random.Random(number), tokens=12, names=needed_names(schema)) == FINISHED, (schema, matcher.text())
+        assert walk(matcher, drawer, random.Random(number), tokens=12, names=needed_names(schema)) == FINISHED, (
+            schema,
+            matcher.text(),
+        )
         try:
             value = surface.read(matcher.text().decode())
         except Unsure:

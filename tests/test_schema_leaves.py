@@ -1,6 +1,7 @@
 """What documents share: the machines of leaves, and whole schemas that were embedded lately.
 
-That a shared machine reads the right language is tested where all machines are (`test_schema_machines.py`); here, what counts as equal.
+That a shared machine reads the right language is tested where all machines are (`test_schema_machines.py`); here, what
+counts as equal.
 """
 
 from __future__ import annotations
@@ -41,9 +42,19 @@ def state(schema: Any, *, ordered: bool = False, **options: Any) -> State:
 
 
 SHARED: list[Any] = [
-    {}, True, {"type": "string"}, {"type": ["string", "null"], "maxLength": 7}, {"type": "integer", "minimum": 1, "maximum": 9}, {"const": 1.5},
-    {"enum": ["a", "b"]}, {"enum": [1, True, None, "x"]}, {"type": "string", "format": "date"}, LISTED, POINT,
-    {"type": "array", "items": POINT, "minItems": 1, "uniqueItems": False}, {"type": "object", "additionalProperties": LISTED},
+    {},
+    True,
+    {"type": "string"},
+    {"type": ["string", "null"], "maxLength": 7},
+    {"type": "integer", "minimum": 1, "maximum": 9},
+    {"const": 1.5},
+    {"enum": ["a", "b"]},
+    {"enum": [1, True, None, "x"]},
+    {"type": "string", "format": "date"},
+    LISTED,
+    POINT,
+    {"type": "array", "items": POINT, "minItems": 1, "uniqueItems": False},
+    {"type": "object", "additionalProperties": LISTED},
     {"anyOf": [{"type": "string"}, {"type": "null"}]},
 ]
 
@@ -54,9 +65,16 @@ def test_equal_leaves_of_two_documents_have_one_state(schema: Any) -> None:
 
 
 def test_annotations_do_not_tell_leaves_apart() -> None:
-    noted = {"title": "t", "type": "array", "description": "d", "items": {"type": "string", "default": 1, "x-unknown": []}}
+    noted = {
+        "title": "t",
+        "type": "array",
+        "description": "d",
+        "items": {"type": "string", "default": 1, "x-unknown": []},
+    }
     assert state(noted) is state(LISTED)
-    assert state({"type": "object", "properties": {"title": {}}}) is not state({"type": "object", "properties": {"note": {}}})
+    assert state({"type": "object", "properties": {"title": {}}}) is not state(
+        {"type": "object", "properties": {"note": {}}}
+    )
 
 
 def test_leaves_below_leaves_are_shared() -> None:
@@ -67,11 +85,31 @@ def test_leaves_below_leaves_are_shared() -> None:
 DISTINCT: list[list[Any]] = [
     [{"const": 1}, {"const": True}, {"const": "1"}, {"enum": [1, 0]}, {"enum": [True, False]}, {"enum": ["1", "0"]}],
     [{"enum": [None]}, {"enum": ["None"]}, {"enum": ["null"]}, {"enum": [0]}, {"enum": [False]}, {"enum": [""]}],
-    [{"items": True}, {"items": {"type": "string"}}, {"items": False}, {"items": {"items": False}}, {"uniqueItems": True, "items": {"type": "null"}}],
-    [{"type": "integer", "minimum": 1}, {"type": "integer", "maximum": 1}, {"type": "integer", "exclusiveMinimum": 1}, {"type": "number", "minimum": 1}],
+    [
+        {"items": True},
+        {"items": {"type": "string"}},
+        {"items": False},
+        {"items": {"items": False}},
+        {"uniqueItems": True, "items": {"type": "null"}},
+    ],
+    [
+        {"type": "integer", "minimum": 1},
+        {"type": "integer", "maximum": 1},
+        {"type": "integer", "exclusiveMinimum": 1},
+        {"type": "number", "minimum": 1},
+    ],
     [{"type": "number", "minimum": 1e23}, {"type": "number", "minimum": 99999999999999991611392}],
-    [{"type": "array", "maxItems": 1}, {"type": "array", "minItems": 1}, {"type": "array", "items": {"type": "array", "maxItems": 1}}],
-    [{"type": "string", "minLength": 3}, {"type": "string", "maxLength": 3}, {"type": "string", "format": "date"}, {"type": "string"}],
+    [
+        {"type": "array", "maxItems": 1},
+        {"type": "array", "minItems": 1},
+        {"type": "array", "items": {"type": "array", "maxItems": 1}},
+    ],
+    [
+        {"type": "string", "minLength": 3},
+        {"type": "string", "maxLength": 3},
+        {"type": "string", "format": "date"},
+        {"type": "string"},
+    ],
 ]
 
 
@@ -100,10 +138,19 @@ def test_dialects_and_formats_count() -> None:
 
 
 NO_LEAVES: list[Any] = [
-    {"type": "string", "pattern": "^a"}, {"$ref": "#/x", "x": {"type": "array"}, "type": "string"}, {"$id": "urn:a", "type": "string"}, {"not": {}},
-    {"type": "string", "nullable": True}, {"anyOf": [{"type": "object"}, {"type": "null"}]}, {"oneOf": [{"type": "string"}, {"type": "null"}]},
-    {"const": []}, {"enum": [{}]}, {"enum": list(map(str, range(100)))}, {"properties": {str(n): {} for n in range(40)}},
-    {"items": {"type": "string", "pattern": "a"}}, {"properties": {"a": {"$id": "urn:a"}}},
+    {"type": "string", "pattern": "^a"},
+    {"$ref": "#/x", "x": {"type": "array"}, "type": "string"},
+    {"$id": "urn:a", "type": "string"},
+    {"not": {}},
+    {"type": "string", "nullable": True},
+    {"anyOf": [{"type": "object"}, {"type": "null"}]},
+    {"oneOf": [{"type": "string"}, {"type": "null"}]},
+    {"const": []},
+    {"enum": [{}]},
+    {"enum": list(map(str, range(100)))},
+    {"properties": {str(n): {} for n in range(40)}},
+    {"items": {"type": "string", "pattern": "a"}},
+    {"properties": {"a": {"$id": "urn:a"}}},
 ]
 
 
@@ -117,7 +164,10 @@ def test_what_is_no_leaf(schema: Any) -> None:
 
 
 def test_messages_keep_their_places() -> None:
-    impossible, doubtful = {"type": "integer", "minimum": 2, "maximum": 1}, {"type": "array", "uniqueItems": True, "contains": {"const": 1}}
+    impossible, doubtful = (
+        {"type": "integer", "minimum": 2, "maximum": 1},
+        {"type": "array", "uniqueItems": True, "contains": {"const": 1}},
+    )
     for name in "ab":
         for part in (impossible, doubtful):
             with pytest.raises(SchemaError) as caught:
@@ -152,7 +202,8 @@ def test_threads_get_one_state() -> None:
             assert len(set(map(id, pool.map(meet, range(4))))) == 1
 
 
-# -- whole schemas ----------------------------------------------------------------------------------------------------------
+# -- whole schemas
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_schema_is_found_again_by_content() -> None:
@@ -174,7 +225,26 @@ def test_what_is_kept_does_not_alias() -> None:
 
 
 def test_contents_differ_by_type_and_order() -> None:
-    values = [1, True, 1.0, "1", None, [1], [True], [[1]], {"a": 1}, {"a": True}, {"a": 1, "b": 1}, {"b": 1, "a": 1}, {}, [], "", 0, -0.0, 0.0]
+    values = [
+        1,
+        True,
+        1.0,
+        "1",
+        None,
+        [1],
+        [True],
+        [[1]],
+        {"a": 1},
+        {"a": True},
+        {"a": 1, "b": 1},
+        {"b": 1, "a": 1},
+        {},
+        [],
+        "",
+        0,
+        -0.0,
+        0.0,
+    ]
     assert len({content(value) for value in values}) == len(values)
     assert content({"a": [1, "x"]}) == content({"".join("a"): [1, "xx"[:1]]})
 
@@ -240,7 +310,9 @@ def test_equal_tools_have_equal_machines() -> None:
     tools = [{"type": "function", "function": {"name": "f", "parameters": {**POINT, "additionalProperties": False}}}]
     chat = ChatFormat.load("hermes")
     machines = [
-        [symbol.machine for symbol in chat.grammar(copy.deepcopy(tools)).symbols() if hasattr(symbol, "machine")] for _ in range(2)]
+        [symbol.machine for symbol in chat.grammar(copy.deepcopy(tools)).symbols() if hasattr(symbol, "machine")]
+        for _ in range(2)
+    ]
     assert machines[0][0].state() is machines[1][0].state()
 
 
@@ -253,7 +325,8 @@ def test_deep_schemas_are_no_leaves(keyword: str) -> None:
 
 
 def test_equal_tools_give_one_grammar() -> None:
-    """The second time it is held; what its caller changes afterwards is something else; wrong tools are told each time."""
+    """The second time it is held; what its caller changes afterwards is something else; wrong tools are told each time.
+    """
     chat = ChatFormat.load("hermes").respell({})
 
     def tools(kind: str) -> list[dict[str, Any]]:

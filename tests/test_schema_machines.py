@@ -1,6 +1,8 @@
-"""Schema machines against `json`, `ast` and `jsonschema`: what is accepted, what can still be completed, what is refused by name.
+"""Schema machines against `json`, `ast` and `jsonschema`: what is accepted, what can still be completed, what is
+refused by name.
 
-The machines run byte by byte, on the fastest kernel; masks, and the agreement of the kernels, have tests of their own (`laws`).
+The machines run byte by byte, on the fastest kernel; masks, and the agreement of the kernels, have tests of their own
+(`laws`).
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def accepts(machine: Any, text: str) -> bool:
     return state != DEAD and machine.is_final(state)
 
 
-# -- oracles ----------------------------------------------------------------------------------------------------------------
+# -- oracles
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def read_json(text: str) -> Any:
@@ -89,7 +92,8 @@ def valid(schema: Any, value: Any) -> bool:
     return Draft202012Validator(schema).is_valid(value)
 
 
-# -- a small world ----------------------------------------------------------------------------------------------------------
+# -- a small world
+# ----------------------------------------------------------------------------------------------------------
 
 SCALARS = [None, True, False, 0, 1, 2, -1, 1.0, 1.5, "", "a", "b", "ab"]
 SHORT = [None, True, 0, 1, 1.5, "a", "b"]
@@ -98,13 +102,23 @@ SHORT = [None, True, 0, 1, 1.5, "a", "b"]
 def _world() -> list[Any]:
     nested = [[], {}, [1], {"a": 1}, {"a": "a"}]
     arrays = [list(items) for size in range(4) for items in itertools.product([0, 1, "a"], repeat=size)]
-    arrays += [[item] for item in SCALARS + nested] + [[1, item] for item in SHORT + nested] + [[0, 1, "a", True], [1, 1, 1, 1], ["a", "b", "ab", ""]]
+    arrays += (
+        [[item] for item in SCALARS + nested]
+        + [[1, item] for item in SHORT + nested]
+        + [[0, 1, "a", True], [1, 1, 1, 1], ["a", "b", "ab", ""]]
+    )
     objects: list[Any] = [{}]
     for size in range(1, 4):
         for keys in itertools.permutations(("a", "b", "c"), size):
             values = [0, "a"] if size == 3 else [0, 1, "a", None]
             objects += [dict(zip(keys, chosen, strict=True)) for chosen in itertools.product(values, repeat=size)]
-    objects += [{"a": item} for item in SHORT + nested] + [{"x": 1}, {"x": 1, "y": "a"}, {"a": 1, "xa": 2, "b": 0, "c": 1}, {"": 0}, {"a b": 1}]
+    objects += [{"a": item} for item in SHORT + nested] + [
+        {"x": 1},
+        {"x": 1, "y": "a"},
+        {"a": 1, "xa": 2, "b": 0, "c": 1},
+        {"": 0},
+        {"a b": 1},
+    ]
     return SCALARS + arrays + objects
 
 
@@ -112,47 +126,128 @@ WORLD = _world()
 TYPES = ["null", "boolean", "integer", "number", "string", "array", "object"]
 
 SCHEMAS: list[Any] = [
-    True, {}, *({"type": name} for name in TYPES), {"type": ["integer", "string", "null"]}, {"enum": [1, "a", None, [1], {"a": 1}]},
-    {"const": {"a": [1, 0]}}, {"const": 1.0}, {"minimum": 1}, {"exclusiveMaximum": 1, "type": "number"}, {"multipleOf": 0.5},
-    {"not": {"type": "integer"}}, {"not": {"type": ["array", "object"]}}, {"minLength": 1, "type": "string"}, {"pattern": "^a"},
-    {"type": "array", "items": {"type": "integer"}}, {"prefixItems": [{"const": 0}, {"type": "string"}]},
-    {"type": "array", "prefixItems": [{"type": "integer"}], "items": False}, {"type": "array", "minItems": 1, "maxItems": 2},
-    {"type": "array", "minItems": 3}, {"type": "array", "contains": {"const": 1}},
-    {"type": "array", "contains": {"const": 1}, "minContains": 2}, {"type": "array", "contains": {"const": 1}, "maxContains": 1},
+    True,
+    {},
+    *({"type": name} for name in TYPES),
+    {"type": ["integer", "string", "null"]},
+    {"enum": [1, "a", None, [1], {"a": 1}]},
+    {"const": {"a": [1, 0]}},
+    {"const": 1.0},
+    {"minimum": 1},
+    {"exclusiveMaximum": 1, "type": "number"},
+    {"multipleOf": 0.5},
+    {"not": {"type": "integer"}},
+    {"not": {"type": ["array", "object"]}},
+    {"minLength": 1, "type": "string"},
+    {"pattern": "^a"},
+    {"type": "array", "items": {"type": "integer"}},
+    {"prefixItems": [{"const": 0}, {"type": "string"}]},
+    {"type": "array", "prefixItems": [{"type": "integer"}], "items": False},
+    {"type": "array", "minItems": 1, "maxItems": 2},
+    {"type": "array", "minItems": 3},
+    {"type": "array", "contains": {"const": 1}},
+    {"type": "array", "contains": {"const": 1}, "minContains": 2},
+    {"type": "array", "contains": {"const": 1}, "maxContains": 1},
     {"type": "array", "contains": {"type": "string"}, "minContains": 0, "maxContains": 0},
     {"type": "array", "contains": {"const": 1}, "minContains": 2, "maxContains": 2, "minItems": 3, "maxItems": 3},
     {"type": "array", "allOf": [{"contains": {"const": 1}}, {"contains": {"const": "a"}}], "maxItems": 2},
-    {"type": "array", "not": {"items": {"type": "integer"}}}, {"type": "array", "not": {"maxItems": 1}},
-    {"type": "array", "not": {"prefixItems": [{"const": 1}], "minItems": 2}}, {"not": {"contains": {"const": 1}}, "type": "array"},
+    {"type": "array", "not": {"items": {"type": "integer"}}},
+    {"type": "array", "not": {"maxItems": 1}},
+    {"type": "array", "not": {"prefixItems": [{"const": 1}], "minItems": 2}},
+    {"not": {"contains": {"const": 1}}, "type": "array"},
     {"type": "array", "items": {"type": ["integer", "string"]}, "uniqueItems": True},
     {"type": "array", "items": {"enum": [0, 1, True]}, "uniqueItems": True},
     {"type": "array", "items": {"enum": [0, [1], {"a": 1}]}, "uniqueItems": True},
-    {"type": "array", "prefixItems": [{"enum": [0, 1]}, {"const": 0}], "items": {"type": "null"}, "minItems": 2, "uniqueItems": True},
+    {
+        "type": "array",
+        "prefixItems": [{"enum": [0, 1]}, {"const": 0}],
+        "items": {"type": "null"},
+        "minItems": 2,
+        "uniqueItems": True,
+    },
     {"type": "array", "items": {"enum": ["a", "b", "ab"]}, "uniqueItems": True, "minItems": 2},
-    {"type": "object", "properties": {"a": {"type": "integer"}}}, {"type": "object", "required": ["a", "b"]},
-    {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "additionalProperties": False},
-    {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["b"], "additionalProperties": {"type": "integer"}},
-    {"type": "object", "properties": {"a": False}}, {"type": "object", "properties": {"a": {"type": "integer"}, "b": False}, "maxProperties": 1},
-    {"type": "object", "minProperties": 2}, {"type": "object", "maxProperties": 1}, {"type": "object", "minProperties": 1, "maxProperties": 2},
+    {"type": "object", "properties": {"a": {"type": "integer"}}},
+    {"type": "object", "required": ["a", "b"]},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
+        "additionalProperties": False,
+    },
+    {
+        "type": "object",
+        "properties": {"a": {}, "b": {}},
+        "required": ["b"],
+        "additionalProperties": {"type": "integer"},
+    },
+    {"type": "object", "properties": {"a": False}},
+    {"type": "object", "properties": {"a": {"type": "integer"}, "b": False}, "maxProperties": 1},
+    {"type": "object", "minProperties": 2},
+    {"type": "object", "maxProperties": 1},
+    {"type": "object", "minProperties": 1, "maxProperties": 2},
     {"type": "object", "properties": {"a": {}, "b": {}}, "additionalProperties": False, "minProperties": 2},
-    {"type": "object", "properties": {"a": {}, "b": {}, "c": {}}, "required": ["c"], "additionalProperties": False, "maxProperties": 2},
-    {"type": "object", "patternProperties": {"^a": {"type": "integer"}}}, {"type": "object", "patternProperties": {"a": {"minimum": 1}, "^x": {}}, "additionalProperties": False},
-    {"type": "object", "propertyNames": {"enum": ["a", "b"]}}, {"type": "object", "propertyNames": {"maxLength": 1}},
+    {
+        "type": "object",
+        "properties": {"a": {}, "b": {}, "c": {}},
+        "required": ["c"],
+        "additionalProperties": False,
+        "maxProperties": 2,
+    },
+    {"type": "object", "patternProperties": {"^a": {"type": "integer"}}},
+    {"type": "object", "patternProperties": {"a": {"minimum": 1}, "^x": {}}, "additionalProperties": False},
+    {"type": "object", "propertyNames": {"enum": ["a", "b"]}},
+    {"type": "object", "propertyNames": {"maxLength": 1}},
     {"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 1},
-    {"type": "object", "dependentRequired": {"a": ["b"]}}, {"type": "object", "dependentRequired": {"a": ["b", "c"]}, "maxProperties": 2},
+    {"type": "object", "dependentRequired": {"a": ["b"]}},
+    {"type": "object", "dependentRequired": {"a": ["b", "c"]}, "maxProperties": 2},
     {"type": "object", "dependentSchemas": {"a": {"properties": {"b": {"type": "integer"}}}}},
-    {"type": "object", "not": {"required": ["a"]}}, {"type": "object", "not": {"properties": {"a": {"type": "integer"}}}},
+    {"type": "object", "not": {"required": ["a"]}},
+    {"type": "object", "not": {"properties": {"a": {"type": "integer"}}}},
     {"type": "object", "not": {"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}},
     {"type": "object", "not": {"additionalProperties": {"type": "integer"}}},
     {"type": "object", "not": {"properties": {"a": {"const": 0}}, "required": ["a", "b"]}, "maxProperties": 2},
-    {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
-    {"oneOf": [{"properties": {"a": {"const": 0}}, "required": ["a"]}, {"properties": {"a": {"type": "integer"}}, "required": ["a"]}]},
-    {"oneOf": [{"type": "integer"}, {"minimum": 1}]}, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "maxLength": 1}, {"items": {"const": 1}, "type": "array"}]},
-    {"if": {"properties": {"a": {"const": 0}}, "required": ["a"]}, "then": {"required": ["b"]}, "else": {"not": {"required": ["c"]}}, "type": "object"},
-    {"allOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"a": {"minimum": 1}, "b": {"type": "null"}}}], "type": "object", "unevaluatedProperties": False},
+    {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    {
+        "oneOf": [
+            {"properties": {"a": {"const": 0}}, "required": ["a"]},
+            {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        ]
+    },
+    {"oneOf": [{"type": "integer"}, {"minimum": 1}]},
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 1},
+            {"type": "string", "maxLength": 1},
+            {"items": {"const": 1}, "type": "array"},
+        ]
+    },
+    {
+        "if": {"properties": {"a": {"const": 0}}, "required": ["a"]},
+        "then": {"required": ["b"]},
+        "else": {"not": {"required": ["c"]}},
+        "type": "object",
+    },
+    {
+        "allOf": [
+            {"properties": {"a": {"type": "integer"}}},
+            {"properties": {"a": {"minimum": 1}, "b": {"type": "null"}}},
+        ],
+        "type": "object",
+        "unevaluatedProperties": False,
+    },
     {"type": "array", "prefixItems": [{}], "contains": {"const": "a"}, "unevaluatedItems": False},
-    {"$defs": {"t": {"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}, "b": {"type": "integer"}}, "additionalProperties": False}}, "$ref": "#/$defs/t"},
-    {"type": "array", "items": {"$ref": "#"}, "maxItems": 2}, {"required": ["a"], "type": "object", "properties": {"a": {"type": ["array", "object"]}}},
+    {
+        "$defs": {
+            "t": {
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/t"}, "b": {"type": "integer"}},
+                "additionalProperties": False,
+            }
+        },
+        "$ref": "#/$defs/t",
+    },
+    {"type": "array", "items": {"$ref": "#"}, "maxItems": 2},
+    {"required": ["a"], "type": "object", "properties": {"a": {"type": ["array", "object"]}}},
 ]
 
 IDS = [json.dumps(schema)[:70] for schema in SCHEMAS]
@@ -210,9 +305,21 @@ def test_damaged_python_is_accepted_only_if_it_reads_as_a_valid_value(schema: An
 
 
 PYTHON = [
-    ({"type": "array"}, ["()", "(1,)", "(1, 2)", "(1, 2,)", "[1,]", "[\n1\n]", "[(1,), [], {'a': ()}]", "[ ]"], ["(1)", "(,)", "[,]", "(1 2)", "[1,,]"]),
-    ({"type": "object"}, ["{'a': 1}", '{"a":1,}', "{'a' : 1 , 'b':None}", "{}", "{'\\x61': True}"], ["{'a': 1, 'a': 2}", "{1: 2}", "{,}", "{'a': true}", "{'\\x61': 1, 'a': 2}"]),
-    ({"type": "number"}, ["1", "1.", ".5", "1_000", "1e5", "1_0.0_1e1_0", "-1", "0", "0.0"], ["1__0", "_1", "01", "1_", "1e", "+1", ".", "0x1", "1._0"]),
+    (
+        {"type": "array"},
+        ["()", "(1,)", "(1, 2)", "(1, 2,)", "[1,]", "[\n1\n]", "[(1,), [], {'a': ()}]", "[ ]"],
+        ["(1)", "(,)", "[,]", "(1 2)", "[1,,]"],
+    ),
+    (
+        {"type": "object"},
+        ["{'a': 1}", '{"a":1,}', "{'a' : 1 , 'b':None}", "{}", "{'\\x61': True}"],
+        ["{'a': 1, 'a': 2}", "{1: 2}", "{,}", "{'a': true}", "{'\\x61': 1, 'a': 2}"],
+    ),
+    (
+        {"type": "number"},
+        ["1", "1.", ".5", "1_000", "1e5", "1_0.0_1e1_0", "-1", "0", "0.0"],
+        ["1__0", "_1", "01", "1_", "1e", "+1", ".", "0x1", "1._0"],
+    ),
     ({"type": "integer"}, ["1.0", "1e2", "100e-2", "1_0."], ["1.5", "1e-1"]),
     ({"enum": [None, True, "a"]}, ["None", "True", "'a'", '"a"', "'\\141'"], ["null", "true", "a", "False", "'''a'''"]),
 ]
@@ -229,7 +336,9 @@ def test_python_spellings(schema: Any, yes: list[str], no: list[str]) -> None:
 
 
 ARGUMENTS = {
-    "type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}, "tags": {"type": "array"}}, "required": ["city"],
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "n": {"type": "integer"}, "tags": {"type": "array"}},
+    "required": ["city"],
     "additionalProperties": False,
 }
 
@@ -238,8 +347,19 @@ ARGUMENTS = {
 def test_keyword_arguments(whitespace: str) -> None:
     machine = kernel(ARGUMENTS, surface="arguments", whitespace=whitespace)
     comma = "," if whitespace == "compact" else ", "
-    for text in ("(city='Oslo')", "(n=3,city='Oslo')", "(city='a',tags=[1,(2,)])", "(city='a',tags={'a':1})", "()", "(n=1)", "(city='a',city='b')",
-                 "(city='a',x=1)", "city='a'", "('a')", "(city=='a')"):
+    for text in (
+        "(city='Oslo')",
+        "(n=3,city='Oslo')",
+        "(city='a',tags=[1,(2,)])",
+        "(city='a',tags={'a':1})",
+        "()",
+        "(n=1)",
+        "(city='a',city='b')",
+        "(city='a',x=1)",
+        "city='a'",
+        "('a')",
+        "(city=='a')",
+    ):
         text = text.replace(",", comma).replace(":", ":" if whitespace == "compact" else ": ")
         try:
             compile("f" + text, "", "eval")  # refuses a repeated name
@@ -263,7 +383,8 @@ def test_names_that_are_not_listed_are_identifiers() -> None:
         assert not accepts(machine, text)
 
 
-# -- no dead ends -----------------------------------------------------------------------------------------------------------
+# -- no dead ends
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _ends(machine: Any, state: int, known: set[int], most: int = 150) -> bool:
@@ -307,9 +428,14 @@ def _walk(machine: Any) -> None:
             assert _ends(machine, state, known)
 
 
-# -- options ----------------------------------------------------------------------------------------------------------------
+# -- options
+# ----------------------------------------------------------------------------------------------------------------
 
-POINT = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}, "z": {"type": "integer"}}, "required": ["y"]}
+POINT = {
+    "type": "object",
+    "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}, "z": {"type": "integer"}},
+    "required": ["y"],
+}
 
 
 def test_schema_order() -> None:
@@ -365,9 +491,17 @@ def test_machines_are_compared_by_content() -> None:
 
 
 UNSUPPORTED = [
-    ({"properties": {"a": {"type": "array", "contains": {"const": 1}, "uniqueItems": True}}}, "#/properties/a", "#/properties/a/uniqueItems"),
+    (
+        {"properties": {"a": {"type": "array", "contains": {"const": 1}, "uniqueItems": True}}},
+        "#/properties/a",
+        "#/properties/a/uniqueItems",
+    ),
     ({"type": "array", "items": {"not": {"uniqueItems": True, "type": "array"}}}, "#/items", "#/items/not"),
-    ({"oneOf": [{"type": "array", "contains": {"const": 1}, "uniqueItems": True}, {"type": "string"}]}, "#/oneOf/0", "#/oneOf #/oneOf/0/uniqueItems"),
+    (
+        {"oneOf": [{"type": "array", "contains": {"const": 1}, "uniqueItems": True}, {"type": "string"}]},
+        "#/oneOf/0",
+        "#/oneOf #/oneOf/0/uniqueItems",
+    ),
 ]
 
 
@@ -404,12 +538,25 @@ def test_wrong_uses(schema: Any, options: dict[str, Any], message: str) -> None:
 
 
 CONFLICTS = [
-    ({"type": "object", "required": ["a"], "properties": {"a": {"minimum": 2, "maximum": 1, "type": "integer"}}},
-     "#/properties/a", "these keywords contradict each other: minimum, maximum, type"),
-    ({"title": "t", "type": "array", "minItems": 2, "maxItems": 1, "items": {}}, "#", "these keywords contradict each other: type, minItems, maxItems"),
+    (
+        {"type": "object", "required": ["a"], "properties": {"a": {"minimum": 2, "maximum": 1, "type": "integer"}}},
+        "#/properties/a",
+        "these keywords contradict each other: minimum, maximum, type",
+    ),
+    (
+        {"title": "t", "type": "array", "minItems": 2, "maxItems": 1, "items": {}},
+        "#",
+        "these keywords contradict each other: type, minItems, maxItems",
+    ),
     ({"oneOf": [{"type": "string"}, {"type": "string"}]}, "#", "no value satisfies oneOf"),
-    ({"$defs": {"a": {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"},
-     "#/$defs/a", "these keywords contradict each other: type, required, properties"),
+    (
+        {
+            "$defs": {"a": {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/a"}}}},
+            "$ref": "#/$defs/a",
+        },
+        "#/$defs/a",
+        "these keywords contradict each other: type, required, properties",
+    ),
     (False, "#", "it is false"),
 ]
 
@@ -421,14 +568,21 @@ def test_a_schema_without_values_is_an_error_that_names_the_conflict(schema: Any
     assert (caught.value.where, caught.value.because) == (where, because)
 
 
-# -- cost -------------------------------------------------------------------------------------------------------------------
+# -- cost
+# -------------------------------------------------------------------------------------------------------------------
 
 
 def test_large_schemas_cost_what_is_used_of_them() -> None:
     """Bounds are generous: the tests must not fail on a busy machine, and a cliff is a factor of a thousand."""
     large: list[tuple[Any, str]] = [
-        ({"properties": {f"p{n}": {"type": "integer"} for n in range(1000)}, "additionalProperties": False, "type": "object"},
-         "{" + ",".join(f'"p{n}":{n}' for n in range(100)) + "}"),
+        (
+            {
+                "properties": {f"p{n}": {"type": "integer"} for n in range(1000)},
+                "additionalProperties": False,
+                "type": "object",
+            },
+            "{" + ",".join(f'"p{n}":{n}' for n in range(100)) + "}",
+        ),
         ({"enum": [f"value {n}" for n in range(10_000)]}, '"value 9999"'),
         ({"enum": list(range(2_000))}, "1999"),
         ({"type": "array", "maxItems": 100_000, "minItems": 10, "items": {"type": "integer"}}, str(list(range(40)))),

@@ -1,7 +1,10 @@
-"""Normal forms against `jsonschema`: whether a JSON value belongs to `normalise(schema)`, read off the shapes by brute force.
+"""Normal forms against `jsonschema`: whether a JSON value belongs to `normalise(schema)`, read off the shapes by brute
+force.
 
-Exhaustion over a small world of schemas finds most mistakes; Hypothesis nests deeper; the JSON-Schema-Test-Suite and real schemas with
-labelled instances are read where `CONSTRAINED_SHARED` names the folder that has them.  The complement has no oracle but itself:
+Exhaustion over a small world of schemas finds most mistakes; Hypothesis nests deeper; the JSON-Schema-Test-Suite and
+real schemas with
+labelled instances are read where `CONSTRAINED_SHARED` names the folder that has them.  The complement has no oracle but
+itself:
 a value belongs to a schema or to its negation, never to both.
 """
 
@@ -64,7 +67,8 @@ def forms(one: Any, other: Any) -> Iterator[dict[str, Any]]:
 
 
 def disagreements(schema: Any, instances: list[Any]) -> list[Any]:
-    """Return the instances on which the normal form and `jsonschema` differ; none where the schema is refused by name."""
+    """Return the instances on which the normal form and `jsonschema` differ; none where the schema is refused by name.
+    """
     validator = Draft202012Validator(schema, format_checker=CHECKER)
     try:
         conj = load(schema)
@@ -132,11 +136,27 @@ def test_every_schema_can_be_described(schema):
 
 
 DESCRIBED = {
-    "type": "object", "required": ["a"], "properties": {
-        "a": {"type": ["integer", "null"], "minimum": 3}, "b": {"$ref": "#"}, "c": {
-            "type": "array", "prefixItems": [{"const": "x"}], "maxItems": 2, "uniqueItems": True,
-            "items": {"type": "array", "items": {"type": "object", "properties": {"d": {"type": "array", "items": {"type": "object", "maxProperties": 1}}}}}}},
-    "patternProperties": {"^x": {"type": "string", "minLength": 2}}, "additionalProperties": {"enum": [1, 2]},
+    "type": "object",
+    "required": ["a"],
+    "properties": {
+        "a": {"type": ["integer", "null"], "minimum": 3},
+        "b": {"$ref": "#"},
+        "c": {
+            "type": "array",
+            "prefixItems": [{"const": "x"}],
+            "maxItems": 2,
+            "uniqueItems": True,
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"d": {"type": "array", "items": {"type": "object", "maxProperties": 1}}},
+                },
+            },
+        },
+    },
+    "patternProperties": {"^x": {"type": "string", "minLength": 2}},
+    "additionalProperties": {"enum": [1, 2]},
 }
 DESCRIPTION = r"""
 #:
@@ -169,9 +189,13 @@ TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref"
 NEVER = {
     "endless object": {**TREE, "required": ["left"]},
     "endless array": {"type": "array", "items": {"$ref": "#"}, "minItems": 1},
-    "endless pair": {"$ref": "#/$defs/a", "$defs": {
-        "a": {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}, "required": ["b"]},
-        "b": {"type": "array", "prefixItems": [{"$ref": "#/$defs/a"}], "minItems": 1}}},
+    "endless pair": {
+        "$ref": "#/$defs/a",
+        "$defs": {
+            "a": {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}, "required": ["b"]},
+            "b": {"type": "array", "prefixItems": [{"$ref": "#/$defs/a"}], "minItems": 1},
+        },
+    },
     "types": {"type": "string", "allOf": [{"type": "integer"}]},
     "lengths": {"type": "string", "minLength": 3, "maxLength": 2},
     "pattern and length": {"type": "string", "pattern": "^abc$", "maxLength": 2},
@@ -181,7 +205,12 @@ NEVER = {
     "no odd multiple": {"type": "integer", "multipleOf": 3, "not": {"multipleOf": 6}, "minimum": 4, "maximum": 8},
     "enum of the wrong type": {"type": "string", "enum": [1, None]},
     "required and forbidden": {"type": "object", "required": ["a"], "additionalProperties": False},
-    "too few keys": {"type": "object", "properties": {"a": {}, "b": False}, "additionalProperties": False, "minProperties": 2},
+    "too few keys": {
+        "type": "object",
+        "properties": {"a": {}, "b": False},
+        "additionalProperties": False,
+        "minProperties": 2,
+    },
     "too many keys": {"type": "object", "required": ["a", "b"], "maxProperties": 1},
     "key that no name fits": {"type": "object", "required": ["a"], "propertyNames": {"pattern": "^b"}},
     "finite key language": {"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 3},
@@ -190,16 +219,33 @@ NEVER = {
     "contains too much": {"type": "array", "contains": {"const": 1}, "minContains": 3, "maxItems": 2},
     "more items than values": {"type": "array", "items": {"enum": [1, 1.0, True]}, "uniqueItems": True, "minItems": 3},
     "more items than finite objects": {
-        "type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
-        "uniqueItems": True, "minItems": 4},
+        "type": "array",
+        "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
+        "uniqueItems": True,
+        "minItems": 4,
+    },
     "unique and equal": {"type": "array", "uniqueItems": True, "not": {"uniqueItems": True}},
     "dependency on a forbidden key": {
-        "type": "object", "required": ["a"], "dependentRequired": {"a": ["b"]}, "properties": {"b": False}},
+        "type": "object",
+        "required": ["a"],
+        "dependentRequired": {"a": ["b"]},
+        "properties": {"b": False},
+    },
     "dependencies in a circle of too many": {
-        "type": "object", "minProperties": 1, "maxProperties": 2, "properties": {"a": {}, "b": {}, "c": {}}, "additionalProperties": False,
-        "dependentRequired": {"a": ["b"], "b": ["c"], "c": ["a"]}},
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 2,
+        "properties": {"a": {}, "b": {}, "c": {}},
+        "additionalProperties": False,
+        "dependentRequired": {"a": ["b"], "b": ["c"], "c": ["a"]},
+    },
     "oneOf twice the same": {"oneOf": [{"type": "integer"}, {"type": "integer"}]},
-    "unevaluated": {"type": "object", "anyOf": [{"properties": {"a": {}}}], "required": ["b"], "unevaluatedProperties": False},
+    "unevaluated": {
+        "type": "object",
+        "anyOf": [{"properties": {"a": {}}}],
+        "required": ["b"],
+        "unevaluatedProperties": False,
+    },
 }
 LIVE = {
     "tree": TREE,
@@ -209,11 +255,19 @@ LIVE = {
     "just enough keys": {"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2},
     "just enough values": {"type": "array", "items": {"enum": [1, 1.0, True]}, "uniqueItems": True, "minItems": 2},
     "just enough objects": {
-        "type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
-        "uniqueItems": True, "minItems": 3},
+        "type": "array",
+        "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
+        "uniqueItems": True,
+        "minItems": 3,
+    },
     "one key for two wishes": {
-        "type": "object", "maxProperties": 1,
-        "allOf": [{"not": {"additionalProperties": {"type": "string"}}}, {"not": {"additionalProperties": {"type": "null"}}}]},
+        "type": "object",
+        "maxProperties": 1,
+        "allOf": [
+            {"not": {"additionalProperties": {"type": "string"}}},
+            {"not": {"additionalProperties": {"type": "null"}}},
+        ],
+    },
 }
 
 
@@ -239,7 +293,10 @@ PLAINLY_LIVE = [  # schema, a value that shows it
     ({"type": ["array", "null"], "items": False, "uniqueItems": True}, []),
     ({"type": "string", "format": "date"}, "2024-02-29"),
     ({"type": "integer", "required": ["a"], "properties": {"a": False}}, 0),
-    ({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}, "additionalProperties": False}, {"a": ""}),
+    (
+        {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}, "additionalProperties": False},
+        {"a": ""},
+    ),
     ({"type": "object", "required": ["b"], "properties": {"a": False}}, {"b": None}),
     ({"type": "array", "minItems": 2, "items": {"enum": ["x", 1]}}, ["x", "x"]),
     ({"type": "string", "minLength": 3}, "abc"),
@@ -252,10 +309,16 @@ PLAINLY_LIVE = [  # schema, a value that shows it
 ]
 
 NOT_PLAINLY_LIVE = [
-    {"type": "string", "minLength": 3, "maxLength": 2}, {"type": "integer", "minimum": 3, "maximum": 2}, {"type": "integer", "const": "a"},
-    {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4}, {"anyOf": [False, {"enum": []}]}, {"enum": ["\ud800"]},
-    {"type": "integer", "anyOf": [{"type": "string"}]}, {"maxLength": 0, "anyOf": [{"type": "string", "minLength": 1}]},
-    {"type": "integer", "minimum": 3, "multipleOf": 2, "maximum": 3}, {"type": "string", "format": "uri", "maxLength": 1},
+    {"type": "string", "minLength": 3, "maxLength": 2},
+    {"type": "integer", "minimum": 3, "maximum": 2},
+    {"type": "integer", "const": "a"},
+    {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4},
+    {"anyOf": [False, {"enum": []}]},
+    {"enum": ["\ud800"]},
+    {"type": "integer", "anyOf": [{"type": "string"}]},
+    {"maxLength": 0, "anyOf": [{"type": "string", "minLength": 1}]},
+    {"type": "integer", "minimum": 3, "multipleOf": 2, "maximum": 3},
+    {"type": "string", "format": "uri", "maxLength": 1},
 ]
 
 
@@ -274,7 +337,11 @@ def test_what_looks_live_is(schema, value):
 def test_the_keywords_to_blame_contradict_each_other(schema):
     """The error names the keywords at fault, or says that the schema is false."""
     message = str(conflict(load(schema)))
-    assert "these keywords contradict each other: " in message or "no value satisfies " in message or "it is false" in message
+    assert (
+        "these keywords contradict each other: " in message
+        or "no value satisfies " in message
+        or "it is false" in message
+    )
 
 
 def test_numbers_mean_their_decimal_text():
@@ -293,43 +360,73 @@ def test_nullable_counts_only_where_no_dialect_is_declared():
 def test_formats_can_be_annotations():
     assert not belongs("x", load({"format": "date"}))
     assert belongs("x", load({"format": "date"}, formats="annotate"))
-    assert belongs("x", load({"format": "date", "$schema": "http://json-schema.org/draft-04/schema#"}, formats="dialect")), "draft 4 does not know it"
+    assert belongs(
+        "x", load({"format": "date", "$schema": "http://json-schema.org/draft-04/schema#"}, formats="dialect")
+    ), "draft 4 does not know it"
 
 
 def test_a_metaschema_can_demand_formats():
     base = "https://json-schema.org/draft/2020-12"
-    meta = {"$schema": f"{base}/schema", "$vocabulary": {f"{base}/vocab/core": True, f"{base}/vocab/format-assertion": True}}
-    conj = load({"$schema": "http://x.test/meta", "format": "date"}, remotes={"http://x.test/meta": meta}, formats="annotate")
+    meta = {
+        "$schema": f"{base}/schema",
+        "$vocabulary": {f"{base}/vocab/core": True, f"{base}/vocab/format-assertion": True},
+    }
+    conj = load(
+        {"$schema": "http://x.test/meta", "format": "date"}, remotes={"http://x.test/meta": meta}, formats="annotate"
+    )
     assert not belongs("x", conj)
 
 
-@pytest.mark.parametrize(("words", "refused"), [
-    (["applicator", "unevaluated"], [{"a": 1}, {"b": 1}]), (["applicator"], [{"a": 1}]), (["unevaluated"], [{"a": 1}, {"b": 1}]), (["validation"], [{"b": 1}, {}]),
-])
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["applicator", "unevaluated"], [{"a": 1}, {"b": 1}]),
+        (["applicator"], [{"a": 1}]),
+        (["unevaluated"], [{"a": 1}, {"b": 1}]),
+        (["validation"], [{"b": 1}, {}]),
+    ],
+)
 def test_words_of_vocabularies_that_a_metaschema_leaves_out_mean_nothing(words, refused):
     base = "https://json-schema.org/draft/2020-12"
     meta = {"$schema": f"{base}/schema", "$vocabulary": {f"{base}/vocab/{word}": True for word in ["core", *words]}}
-    schema = {"$schema": "http://x.test/meta", "properties": {"a": False}, "required": ["a"], "unevaluatedProperties": False}
+    schema = {
+        "$schema": "http://x.test/meta",
+        "properties": {"a": False},
+        "required": ["a"],
+        "unevaluatedProperties": False,
+    }
     conj = load(schema, remotes={"http://x.test/meta": meta})
     assert [value for value in ({"a": 1}, {"b": 1}, {}) if not belongs(value, conj)] == refused
 
 
 def test_alternatives_of_a_tagged_union_stay_few():
     members = [
-        {"type": "object", "properties": {"kind": {"const": kind}, "n": {"minimum": kind}}, "required": ["kind"]} for kind in range(60)]
+        {"type": "object", "properties": {"kind": {"const": kind}, "n": {"minimum": kind}}, "required": ["kind"]}
+        for kind in range(60)
+    ]
     assert len(normalise(load({"oneOf": members})).objects) == 60
     assert len(normalise(load({"allOf": [{"oneOf": members}, {"anyOf": members}]})).objects) == 60
 
 
 def test_too_many_alternatives_are_refused_by_name():
     parts = [
-        {"anyOf": [{"properties": {f"{name}{n}": {"type": "integer"}}, "patternProperties": {f"^{name}{n}": {"minimum": n}}} for n in range(3)]}
-        for name in "abcdefgh"]
+        {
+            "anyOf": [
+                {
+                    "properties": {f"{name}{n}": {"type": "integer"}},
+                    "patternProperties": {f"^{name}{n}": {"minimum": n}},
+                }
+                for n in range(3)
+            ]
+        }
+        for name in "abcdefgh"
+    ]
     with pytest.raises(UnsupportedSchema, match="alternatives"):
         normalise(load({"type": "object", "allOf": parts}))
 
 
-# -- data of others ---------------------------------------------------------------------------------------------------------
+# -- data of others
+# ---------------------------------------------------------------------------------------------------------
 
 SHARED = os.environ.get("CONSTRAINED_SHARED")
 DATA = Path(SHARED or ".") / "data"
@@ -338,7 +435,9 @@ MASKBENCH = DATA / "maskbench.public.jsonl.gz"
 DRAFTS = {"draft7": dialects.DRAFT_7, "draft2020-12": dialects.DRAFT_2020}
 
 
-@pytest.mark.skipif(not SHARED or not SUITE.exists(), reason="CONSTRAINED_SHARED does not name the folder of the test suite")
+@pytest.mark.skipif(
+    not SHARED or not SUITE.exists(), reason="CONSTRAINED_SHARED does not name the folder of the test suite"
+)
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_required_part_of_the_test_suite(draft):
     remotes = {
@@ -348,19 +447,29 @@ def test_required_part_of_the_test_suite(draft):
     for path in sorted((SUITE / "tests" / draft).glob("*.json")):
         for case in json.loads(path.read_text("utf-8")):
             conj = load(case["schema"], remotes=remotes, dialect=DRAFTS[draft], formats="annotate")
-            wrong += [(path.name, test["description"]) for test in case["tests"] if belongs(test["data"], conj) is not test["valid"]]
+            wrong += [
+                (path.name, test["description"])
+                for test in case["tests"]
+                if belongs(test["data"], conj) is not test["valid"]
+            ]
     assert not wrong
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SHARED or not MASKBENCH.exists(), reason="CONSTRAINED_SHARED does not name the folder of the sample")
+@pytest.mark.skipif(
+    not SHARED or not MASKBENCH.exists(), reason="CONSTRAINED_SHARED does not name the folder of the sample"
+)
 def test_real_schemas():
     wrong = []
     with gzip.open(MASKBENCH, "rt", encoding="utf-8") as rows:
         for row in map(json.loads, rows):
             try:
                 conj = load(row["schema"])
-                wrong += [(row["id"], n) for n, test in enumerate(row["tests"]) if belongs(test["data"], conj) is not test["valid"]]
+                wrong += [
+                    (row["id"], n)
+                    for n, test in enumerate(row["tests"])
+                    if belongs(test["data"], conj) is not test["valid"]
+                ]
             except SchemaError as error:
                 wrong.append((row["id"], str(error)))
     assert not wrong

@@ -32,7 +32,9 @@ def test_what_is_repaired_is_read():
             assert found_of(example).form == ACCEPTED, example
 
 
-@pytest.mark.parametrize(("name", "form"), [("chatglm3", REFUSED), ("openchatml", CANONICAL), ("llama3.1-json", ACCEPTED)])
+@pytest.mark.parametrize(
+    ("name", "form"), [("chatglm3", REFUSED), ("openchatml", CANONICAL), ("llama3.1-json", ACCEPTED)]
+)
 def test_spec_prints_examples(capsys, name, form):
     assert run(["spec", name, "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

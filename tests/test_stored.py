@@ -14,9 +14,25 @@ import constrained as c
 from constrained.formats import ChatFormat
 
 LETTERS = [bytes([byte]) for byte in range(256)]
-NAMES = ["<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>", "<think>", "</think>", "<tool_call>", "</tool_call>"]
-VOCABULARY = c.Vocabulary([*LETTERS, b"true", b"fals", b'", "', b'": ', b"abc"], {name: 261 + at for at, name in enumerate(NAMES)}, [261], 300)
-SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}, "n": {"type": "integer", "minimum": -5}}, "required": ["n"]}
+NAMES = [
+    "<|im_end|>",
+    "<|im_start|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|python_tag|>",
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+]
+VOCABULARY = c.Vocabulary(
+    [*LETTERS, b"true", b"fals", b'", "', b'": ', b"abc"], {name: 261 + at for at, name in enumerate(NAMES)}, [261], 300
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 9}, "n": {"type": "integer", "minimum": -5}},
+    "required": ["n"],
+}
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": SCHEMA}}, {"name": "ping"}]
 NUMBER = c.Grammar.from_regex("[0-9]{1,4}")
 
@@ -28,19 +44,27 @@ def _format(name, **options):
 GRAMMARS = {
     "regex": NUMBER,
     "lark": c.Grammar.from_lark('start: "a" start "b" | WORD\nWORD: /[a-z]+/'),
-    "lark with tokens": c.Grammar.from_lark('start: "<think>" /[^<]*/ _END\n%declare _END', specials={"_END": "</think>", "<think>": "<think>"}),
-    "lark with parts": c.Grammar.from_lark('start: "n=" answer "," other', define={"answer": NUMBER, "other": c.Grammar.from_json_schema(SCHEMA)}),
+    "lark with tokens": c.Grammar.from_lark(
+        'start: "<think>" /[^<]*/ _END\n%declare _END', specials={"_END": "</think>", "<think>": "<think>"}
+    ),
+    "lark with parts": c.Grammar.from_lark(
+        'start: "n=" answer "," other', define={"answer": NUMBER, "other": c.Grammar.from_json_schema(SCHEMA)}
+    ),
     "lark with json": c.Grammar.from_lark('start: "x" %json {"type": "boolean"}'),
     "schema": c.Grammar.from_json_schema(SCHEMA),
     "schema, practical": c.Grammar.from_json_schema(SCHEMA, profile="practical", whitespace="compact"),
-    "schema with documents": c.Grammar.from_json_schema({"$ref": "https://x.test/s"}, documents={"https://x.test/s": SCHEMA}),
+    "schema with documents": c.Grammar.from_json_schema(
+        {"$ref": "https://x.test/s"}, documents={"https://x.test/s": SCHEMA}
+    ),
     "type": c.Grammar.from_json_schema(dict[str, Literal["a", "b"] | list[int]]),
     "python": c.Grammar.from_json_schema(SCHEMA, surface="python"),
     "choice": c.Grammar.choice(["yes", "no", ""]),
     "text": c.Grammar.text(),
     "until": c.Grammar.text(until="</think>"),
     "quotes": c.Grammar.substring_of("to be or not to be"),
-    "composed": (NUMBER | c.Grammar.choice(["-"])).optional() + c.Grammar.text(until=";").repeat(1, 3) + NUMBER.repeat(0, None),
+    "composed": (NUMBER | c.Grammar.choice(["-"])).optional()
+    + c.Grammar.text(until=";").repeat(1, 3)
+    + NUMBER.repeat(0, None),
     "hermes": _format("hermes"),
     "hermes, required": _format("hermes", tool_choice="required", parallel_tool_calls=False),
     "llama": _format("llama3.1-json", preface=True),
@@ -78,7 +102,11 @@ def test_what_is_loaded_is_what_was_saved(name, tmp_path):
 
 
 def test_a_format_of_ones_own_is_handed_over(tmp_path):
-    own = ChatFormat.load("hermes").respell({"im_end": "</think>"}) if "im_end" in ChatFormat.load("hermes").tokens else ChatFormat.load("hermes")
+    own = (
+        ChatFormat.load("hermes").respell({"im_end": "</think>"})
+        if "im_end" in ChatFormat.load("hermes").tokens
+        else ChatFormat.load("hermes")
+    )
     own = ChatFormat("mine", own.definition, own.generic)
     constraint = c.compile(own.grammar(TOOLS), VOCABULARY)
     with pytest.raises(c.GrammarError, match="unknown format 'mine'"):
@@ -86,7 +114,10 @@ def test_a_format_of_ones_own_is_handed_over(tmp_path):
     constraint.save(tmp_path / "c.json", formats={"mine": own})
     with pytest.raises(c.GrammarError, match="the file names a format of the one who wrote it"):
         c.Constraint.load(tmp_path / "c.json", VOCABULARY)
-    assert c.Constraint.load(tmp_path / "c.json", VOCABULARY, formats={"mine": own}).grammar.fingerprint == constraint.grammar.fingerprint
+    assert (
+        c.Constraint.load(tmp_path / "c.json", VOCABULARY, formats={"mine": own}).grammar.fingerprint
+        == constraint.grammar.fingerprint
+    )
 
 
 def test_grammars_changed_by_hand_are_refused(tmp_path):
@@ -104,15 +135,42 @@ DAMAGES = {
     "another shape": (lambda _: b"[1]", "not a saved constraint"),
     "another version": (lambda d: {**d, "constrained": 2}, "not a saved constraint"),
     "no parts": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": []}}, "a grammar of 0 parts"),
-    "another part": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["os.system", "ls"]]}}, "no grammar is made by 'os.system'"),
-    "a list of lists": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [[["lark"], "x"]]}}, "no grammar is made by"),
-    "parts that are none": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [7]}}, "its grammar cannot be made again"),
-    "a part before itself": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["sequence", 0, 0]]}}, "no part 0"),
-    "too few arguments": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["lark", "start: \"a\""]]}}, "its grammar cannot be made again"),
-    "a wrong schema": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["schema", {"type": "objct"}, None, d["options"]]]}}, "type"),
-    "a path for a format": (lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["format", "/etc/passwd", {}]]}}, "unknown format"),
-    "another grammar": (lambda d: {**d, "grammar": {**d["grammar"], "parts": [["regex", "[0-9]{1,5}"]]}}, "the file's grammar is another one today"),
-    "another vocabulary": (lambda d: {**d, "vocabulary": {"fingerprint": "00", "size": 300}}, "the file is for another vocabulary"),
+    "another part": (
+        lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["os.system", "ls"]]}},
+        "no grammar is made by 'os.system'",
+    ),
+    "a list of lists": (
+        lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [[["lark"], "x"]]}},
+        "no grammar is made by",
+    ),
+    "parts that are none": (
+        lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [7]}},
+        "its grammar cannot be made again",
+    ),
+    "a part before itself": (
+        lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["sequence", 0, 0]]}},
+        "no part 0",
+    ),
+    "too few arguments": (
+        lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["lark", 'start: "a"']]}},
+        "its grammar cannot be made again",
+    ),
+    "a wrong schema": (
+        lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["schema", {"type": "objct"}, None, d["options"]]]}},
+        "type",
+    ),
+    "a path for a format": (
+        lambda d: {**d, "grammar": {"fingerprint": "x", "parts": [["format", "/etc/passwd", {}]]}},
+        "unknown format",
+    ),
+    "another grammar": (
+        lambda d: {**d, "grammar": {**d["grammar"], "parts": [["regex", "[0-9]{1,5}"]]}},
+        "the file's grammar is another one today",
+    ),
+    "another vocabulary": (
+        lambda d: {**d, "vocabulary": {"fingerprint": "00", "size": 300}},
+        "the file is for another vocabulary",
+    ),
     "places that are none": (lambda d: {**d, "visited": [[0, 5]]}, "no place to visit at number 0"),
     "tokens that are none": (lambda d: {**d, "visited": [[-1, "x"]]}, "no place to visit at number 0"),
     "spell_missing": (lambda d: {**d, "spell_missing": "yes"}, "spell_missing is missing"),
@@ -133,7 +191,9 @@ def test_damaged_files_are_told_from_sound_ones(name, tmp_path):
 def test_places_that_the_grammar_does_not_allow_are_passed_over(tmp_path):
     path = tmp_path / "c.json"
     c.compile(NUMBER, VOCABULARY).save(path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "visited": [[-1, 49], [0, 299], [-1, 10**9], [2, 49], [0, 49]]}))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "visited": [[-1, 49], [0, 299], [-1, 10**9], [2, 49], [0, 49]]})
+    )
     assert _masks(c.Constraint.load(path, VOCABULARY)) == _masks(c.compile(NUMBER, VOCABULARY))
 
 
@@ -153,7 +213,10 @@ def test_the_bounds_are_those_of_the_reader(tmp_path):
 @pytest.mark.parametrize("name", ["schema, practical", "hermes", "lark", "composed"])
 @pytest.mark.parametrize("kernel", ["plain", None])
 def test_warming_changes_no_mask_and_can_be_interrupted(name, kernel):
-    cold, warm = (c.compile(GRAMMARS[name], c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop), kernel=kernel) for _ in range(2))
+    cold, warm = (
+        c.compile(GRAMMARS[name], c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop), kernel=kernel)
+        for _ in range(2)
+    )
     calls = []
     first = warm.warm(states=100, cancelled=lambda: calls.append(0) or len(calls) > 3)
     assert len(calls) == 4
@@ -192,11 +255,21 @@ def _damaged(random_, value, depth=0):
     """Return a copy of some JSON with one thing changed."""
     if isinstance(value, dict) and value and random_.random() < 0.9:
         key = random_.choice(list(value))
-        return {name: inner for name, inner in value.items() if name != key} if random_.random() < 0.1 else {**value, key: _damaged(random_, value[key])}
+        return (
+            {name: inner for name, inner in value.items() if name != key}
+            if random_.random() < 0.1
+            else {**value, key: _damaged(random_, value[key])}
+        )
     if isinstance(value, list) and value and random_.random() < 0.9:
         at = random_.randrange(len(value))
-        return value[:at] + value[at + 1 :] if random_.random() < 0.1 else [*value[:at], _damaged(random_, value[at]), *value[at + 1 :]]
-    return random_.choice([None, True, -1, 0, 1.5, 10**30, "", "x", "start", "\ud800", [], [value], {}, {"a": value}, "a" * 1000])
+        return (
+            value[:at] + value[at + 1 :]
+            if random_.random() < 0.1
+            else [*value[:at], _damaged(random_, value[at]), *value[at + 1 :]]
+        )
+    return random_.choice(
+        [None, True, -1, 0, 1.5, 10**30, "", "x", "start", "\ud800", [], [value], {}, {"a": value}, "a" * 1000]
+    )
 
 
 @pytest.mark.parametrize("name", ["lark with parts", "schema", "hermes", "composed"])
@@ -206,7 +279,8 @@ def test_whatever_is_changed_in_a_file_the_error_is_ours(name, tmp_path):
     constraint.warm(states=5)
     constraint.save(path)
     sound = json.loads(path.read_text())
-    sound["grammar"]["fingerprint"] = sound["vocabulary"]["fingerprint"]  # never right: the grammar is made, and refused at the very end
+    # never right: the grammar is made, and refused at the very end
+    sound["grammar"]["fingerprint"] = sound["vocabulary"]["fingerprint"]
     for _ in range(60):
         path.write_text(json.dumps(_damaged(random_, sound)))
         with pytest.raises(c.ConstrainedError):

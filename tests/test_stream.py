@@ -1,4 +1,5 @@
-"""Streams: the events of every turn of the formats' tables, cut anywhere, add up to what `parse` returns for the whole."""
+"""Streams: the events of every turn of the formats' tables, cut anywhere, add up to what `parse` returns for the whole.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from constrained.formats.read.inputs import split_text
 FOLDER = Path(__file__).with_name("corpus") / "formats"
 CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
 TOOLS = {tool["function"]["name"]: tool for tool in json.loads(CALLS["tools"])}
-TURNS = [(name, row) for name in ChatFormat.names() for row in tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]]
+TURNS = [
+    (name, row) for name in ChatFormat.names() for row in tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]
+]
 VALID = [pair for pair in TURNS if "refused" not in pair[1]]
 
 
@@ -25,8 +28,14 @@ def _id(value):
 
 
 def _asked(name, row):
-    tools = row["own_tools"] if "own_tools" in row else [TOOLS[tool] for tool in row["tools"]] if "tools" in row else None
-    options = {key: value for key, value in row.get("options", {}).items() if key not in ("whitespace", "property_order", "calls_before")}
+    tools = (
+        row["own_tools"] if "own_tools" in row else [TOOLS[tool] for tool in row["tools"]] if "tools" in row else None
+    )
+    options = {
+        key: value
+        for key, value in row.get("options", {}).items()
+        if key not in ("whitespace", "property_order", "calls_before")
+    }
     return ChatFormat.load(name), tools, options
 
 
@@ -36,7 +45,12 @@ def test_events_add_up(name, row):
     whole = said(chat.parse(row["text"], tools, **options))
     text = row["text"]
     data = text.encode()
-    for pieces in ([text], list(text), [data[at : at + 1] for at in range(len(data))], [text[at : at + 7] for at in range(0, len(text), 7)]):
+    for pieces in (
+        [text],
+        list(text),
+        [data[at : at + 1] for at in range(len(data))],
+        [text[at : at + 7] for at in range(0, len(text), 7)],
+    ):
         stream = chat.stream_parser(tools, **options)
         events = [event for piece in pieces for event in stream.feed(piece)]
         assert total([*events, *stream.end()]) == whole
@@ -59,7 +73,10 @@ def test_ids_are_told_as_text_is(name):
     row = next(row for format, row in VALID if format == name)
     chat, tools, options = _asked(name, row)
     names = sorted({*chat.tokens.values(), *chat.definition.reserved})
-    vocabulary = Vocabulary([*[None] * len(names), *(bytes([byte]) for byte in range(256))], special={name: at for at, name in enumerate(names)})
+    vocabulary = Vocabulary(
+        [*[None] * len(names), *(bytes([byte]) for byte in range(256))],
+        special={name: at for at, name in enumerate(names)},
+    )
     ids = []
     for piece, is_token in split_text(row["text"], chat.definition).pieces():
         ids += [vocabulary.special[piece]] if is_token else vocabulary.tokenize(piece.encode())
@@ -128,10 +145,12 @@ def test_the_beginning_of_a_turn_is_read_as_far_as_it_goes(name):
         for at in range(0, len(row["text"]), 4):
             part = chat.parse(row["text"][:at], tools, partial=True, **options)
             assert whole.content.startswith(part.content)
-            assert [call.name for call in whole.tool_calls][: len(part.tool_calls)] == [call.name or whole.tool_calls[at].name for at, call in enumerate(part.tool_calls)]
+            assert [call.name for call in whole.tool_calls][: len(part.tool_calls)] == [
+                call.name or whole.tool_calls[at].name for at, call in enumerate(part.tool_calls)
+            ]
 
 
-CONVERSATION = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"p\\u0069ng\", \"arguments\": {\"a\": [1]}}\n</tool_call><|im_end|>\n"
+CONVERSATION = '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{"name": "p\\u0069ng", "arguments": {"a": [1]}}\n</tool_call><|im_end|>\n'
 QUERY = '<|python_tag|>brave_search.call(query="a \\"b\\" \\x41")<|eom_id|>'
 
 

@@ -1,4 +1,6 @@
-"""String formats: a table of texts, the calendar and the leap seconds in full, and other implementations where there are some."""
+"""String formats: a table of texts, the calendar and the leap seconds in full, and other implementations where there
+are some.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from constrained.schema.strings.formats import _FORMATS, INEXACT, NARROWED, form
 
 EVERY_BYTE = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 TABLE = tomllib.loads((Path(__file__).parent / "corpus" / "formats_string.toml").read_text("utf-8"))
-ROWS = [(name, text, verdict == "valid") for name, texts in TABLE.items() for verdict in ("valid", "invalid") for text in texts[verdict]]
+ROWS = [
+    (name, text, verdict == "valid")
+    for name, texts in TABLE.items()
+    for verdict in ("valid", "invalid")
+    for text in texts[verdict]
+]
 
 
 @pytest.mark.parametrize(("name", "text", "valid"), ROWS)
@@ -45,7 +52,9 @@ def test_the_calendar_in_full():
 
 def test_leap_seconds_in_full():
     time = format_expr("time")
-    offsets = [(sign, hour, minute) for sign in (1, -1) for hour in (0, 1, 5, 9, 13, 23) for minute in (0, 1, 30, 45, 59)]
+    offsets = [
+        (sign, hour, minute) for sign in (1, -1) for hour in (0, 1, 5, 9, 13, 23) for minute in (0, 1, 30, 45, 59)
+    ]
     for local in range(1440):
         for sign, hour, minute in offsets:
             offset = f"{'+' if sign > 0 else '-'}{hour:02}:{minute:02}"
@@ -58,7 +67,9 @@ def test_addresses_agree_with_the_standard_library():
     chosen = random.Random(1)
     v6 = format_expr("ipv6")
     for _ in range(3000):
-        text = "".join(chosen.choice([":", ":", "::", "0", "ff", "1a2b", "1.2.3.4", "12345"]) for _ in range(chosen.randint(1, 17)))
+        text = "".join(
+            chosen.choice([":", ":", "::", "0", "ff", "1a2b", "1.2.3.4", "12345"]) for _ in range(chosen.randint(1, 17))
+        )
         try:
             ipaddress.IPv6Address(text)
             valid = True

@@ -16,10 +16,38 @@ from constrained.formats.payload.raw import arguments_of
 from constrained.schema import embed
 
 QUOTE = '<|"|>'
-TAGGED = ["qwen3-coder", "qwen3.5", "mimo", "seed-oss", "glm-4.6", "glm-4.7", "minimax-m2", "minimax-m3", "deepseek-v3.2", "deepseek-v4.1", "kimi-k3", "cohere-xml", "gemma-4"]
-TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {
-    "s": {"type": "string"}, "n": {"type": "number"}, "b": {"type": "boolean"}, "l": {"type": "array", "items": {"type": ["string", "number"]}},
-    "o": {"type": "object", "additionalProperties": {"type": "string"}}, "u": {"type": ["string", "null"]}}, "additionalProperties": False}}]  # fmt: skip
+TAGGED = [
+    "qwen3-coder",
+    "qwen3.5",
+    "mimo",
+    "seed-oss",
+    "glm-4.6",
+    "glm-4.7",
+    "minimax-m2",
+    "minimax-m3",
+    "deepseek-v3.2",
+    "deepseek-v4.1",
+    "kimi-k3",
+    "cohere-xml",
+    "gemma-4",
+]
+TOOLS = [
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "s": {"type": "string"},
+                "n": {"type": "number"},
+                "b": {"type": "boolean"},
+                "l": {"type": "array", "items": {"type": ["string", "number"]}},
+                "o": {"type": "object", "additionalProperties": {"type": "string"}},
+                "u": {"type": ["string", "null"]},
+            },
+            "additionalProperties": False,
+        },
+    }
+]
 
 _KEYS = st.text("abcxyzÄ雨_", min_size=1, max_size=4)
 _TEXTS = st.text(st.sampled_from('ab"\\{}[],:<|\n 雨🌧7'), max_size=8).filter(lambda text: QUOTE not in text)
@@ -103,17 +131,36 @@ def test_a_union_prefers_the_other_type():
 
 
 MARK = "]<]minimax[>["
-NESTED = [{"name": "f", "parameters": {
-    "type": "object", "$defs": {"x": {"type": "object", "properties": {"b": {"type": "boolean"}}}}, "properties": {
-        "o": {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "integer"}, "l": {"type": "array", "items": {"type": "string"}}}},
-        "l": {"type": "array", "items": {"$ref": "#/$defs/x"}}}}}]
+NESTED = [
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "$defs": {"x": {"type": "object", "properties": {"b": {"type": "boolean"}}}},
+            "properties": {
+                "o": {
+                    "type": "object",
+                    "properties": {
+                        "a": {"type": "string"},
+                        "n": {"type": "integer"},
+                        "l": {"type": "array", "items": {"type": "string"}},
+                    },
+                },
+                "l": {"type": "array", "items": {"$ref": "#/$defs/x"}},
+            },
+        },
+    }
+]
 
 
 def _elements(value, name):
     """Return a value as MiniMax's template nests it."""
     inner = value if isinstance(value, str) else str(value).lower()
     if isinstance(value, (dict, list)):
-        inner = "".join(_elements(part, key) for key, part in (value.items() if isinstance(value, dict) else (("item", part) for part in value)))
+        inner = "".join(
+            _elements(part, key)
+            for key, part in (value.items() if isinstance(value, dict) else (("item", part) for part in value))
+        )
     return f"{MARK}<{name}>{inner}{MARK}</{name}>"
 
 
@@ -122,7 +169,10 @@ def _values(value, name=None):
     kind = {dict: "dict", list: "list", str: "raw"}.get(type(value), "json")
     inner = value if isinstance(value, str) else str(value).lower()
     if isinstance(value, (dict, list)):
-        inner = "".join(_values(part, key) for key, part in (value.items() if isinstance(value, dict) else ((None, part) for part in value)))
+        inner = "".join(
+            _values(part, key)
+            for key, part in (value.items() if isinstance(value, dict) else ((None, part) for part in value))
+        )
     named = "" if name is None else f' name="{name}"'
     return f'<cofl:value{named} type="{kind}">{inner}</cofl:value>'
 
@@ -134,9 +184,18 @@ def _nested_turn(name, body):
 
 
 @pytest.mark.parametrize(("name", "write"), [("minimax-m3", _elements), ("cohere-xml", _values)])
-@pytest.mark.parametrize("arguments", [
-    {"o": {"a": "007", "n": 7, "l": ["x", "12"]}, "l": [{"b": True}, {"b": False}]}, {"o": {"a": "<b> & \n"}}, {"l": []}, {"o": {}},
-    {"l": [{}]}, {"o": {"l": []}}, {"o": {"a": ""}}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"o": {"a": "007", "n": 7, "l": ["x", "12"]}, "l": [{"b": True}, {"b": False}]},
+        {"o": {"a": "<b> & \n"}},
+        {"l": []},
+        {"o": {}},
+        {"l": [{}]},
+        {"o": {"l": []}},
+        {"o": {"a": ""}},
+    ],
+)
 def test_nested_elements_are_read_by_the_schema(name, write, arguments):
     chat, body = ChatFormat.load(name), "".join(write(value, key) for key, value in arguments.items())
     turn = _nested_turn(name, body)
@@ -147,13 +206,26 @@ def test_nested_elements_are_read_by_the_schema(name, write, arguments):
         chat.parse(turn, NESTED, strict=True)  # read, not generated
 
 
-@pytest.mark.parametrize(("name", "body", "layer", "says"), [
-    ("minimax-m3", f"{MARK}<o>{MARK}<a>1{MARK}</b>{MARK}</o>", "syntax", "'a' is closed by 'b'"),
-    ("minimax-m3", _elements({"n": "x"}, "o"), "schema", "arguments /o/n"),
-    ("minimax-m3", f"{MARK}<o>{MARK}<a>1{MARK}</a>{MARK}<a>2{MARK}</a>{MARK}</o>", "syntax", "each another"),
-    ("cohere-xml", '<cofl:value name="o" type="dict"><cofl:value name="n" type="json">x</cofl:value></cofl:value>', "syntax", "begins no JSON value"),
-    ("cohere-xml", '<cofl:value name="o" type="dict"><cofl:value type="json">1</cofl:value></cofl:value>', "syntax", "elements have names"),
-])
+@pytest.mark.parametrize(
+    ("name", "body", "layer", "says"),
+    [
+        ("minimax-m3", f"{MARK}<o>{MARK}<a>1{MARK}</b>{MARK}</o>", "syntax", "'a' is closed by 'b'"),
+        ("minimax-m3", _elements({"n": "x"}, "o"), "schema", "arguments /o/n"),
+        ("minimax-m3", f"{MARK}<o>{MARK}<a>1{MARK}</a>{MARK}<a>2{MARK}</a>{MARK}</o>", "syntax", "each another"),
+        (
+            "cohere-xml",
+            '<cofl:value name="o" type="dict"><cofl:value name="n" type="json">x</cofl:value></cofl:value>',
+            "syntax",
+            "begins no JSON value",
+        ),
+        (
+            "cohere-xml",
+            '<cofl:value name="o" type="dict"><cofl:value type="json">1</cofl:value></cofl:value>',
+            "syntax",
+            "elements have names",
+        ),
+    ],
+)
 def test_wrong_elements_are_rejected(name, body, layer, says):
     with pytest.raises(Rejected, match=says) as told:
         ChatFormat.load(name).parse(_nested_turn(name, body), NESTED)

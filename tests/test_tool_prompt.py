@@ -1,4 +1,6 @@
-"""What a rendered conversation tells of tools: the words of the specification or template, once, and special tokens only in them."""
+"""What a rendered conversation tells of tools: the words of the specification or template, once, and special tokens
+only in them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from constrained import ChatFormat, ConstrainedError, Vocabulary
 from constrained.formats import Message
 
 TOOLS = [
-    {"type": "function", "function": {"name": "weather", "description": "Weather of a city", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}},
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "description": "Weather of a city",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    },
     {"name": "ping", "parameters": {"type": "object", "properties": {}}},
 ]
 WEATHER = '{"name": "weather", "description": "Weather of a city", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}'
@@ -52,9 +61,14 @@ def test_tools_are_told_of_once(name, told):
 def test_only_words_of_the_format_are_tokens():
     chat = ChatFormat.load("openchatml")
     names = sorted(chat.tokens.values())
-    vocabulary = Vocabulary([*[None] * len(names), *(bytes([byte]) for byte in range(256))], special={name: at for at, name in enumerate(names)})
+    vocabulary = Vocabulary(
+        [*[None] * len(names), *(bytes([byte]) for byte in range(256))],
+        special={name: at for at, name in enumerate(names)},
+    )
     list_token = vocabulary.special["<|function_list|>"]
-    tools = [{"name": "f", "description": "not the <|function_list|>", "parameters": {"type": "object", "properties": {}}}]
+    tools = [
+        {"name": "f", "description": "not the <|function_list|>", "parameters": {"type": "object", "properties": {}}}
+    ]
     ids = chat.render(_messages(chat, "A <|function_list|>."), vocabulary, tools)
     assert ids.count(list_token) == 2
     assert not chat.loss_mask(_messages(chat), vocabulary, tools)[: ids.index(list_token)].any()
@@ -64,7 +78,10 @@ def test_only_words_of_the_format_are_tokens():
 
 def test_chatglm3_says_the_fixed_prompt_where_nobody_says_another():
     text = ChatFormat.load("chatglm3").render_text(_messages(None, ""), TOOLS)
-    assert "<|system|>\nAnswer the following questions as best as you can. You have access to the following tools:\n[\n    {" in text
+    assert (
+        "<|system|>\nAnswer the following questions as best as you can. You have access to the following tools:\n[\n    {"
+        in text
+    )
 
 
 def test_tool_prompt_is_true_or_false():

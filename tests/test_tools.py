@@ -97,7 +97,10 @@ def test_read(definition, tool):
 
 
 def test_a_dict_of_tools():
-    assert [tool.name for tool in read_tools({"f": {"description": "d", "params": []}, "g": {"params": []}})] == ["f", "g"]
+    assert [tool.name for tool in read_tools({"f": {"description": "d", "params": []}, "g": {"params": []}})] == [
+        "f",
+        "g",
+    ]
 
 
 def test_standard_schemas_are_not_copied():
@@ -139,7 +142,23 @@ def test_python_types(annotation, schema):
     assert from_python(annotation, "") == schema
 
 
-@pytest.mark.parametrize("annotation", ["bytes", "set[int]", "int(", "f()", "", 7, "dict[int]", "dict[int, str]", "Optional[()]", "(" * 5000, "Union[()]", "\0"])
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "bytes",
+        "set[int]",
+        "int(",
+        "f()",
+        "",
+        7,
+        "dict[int]",
+        "dict[int, str]",
+        "Optional[()]",
+        "(" * 5000,
+        "Union[()]",
+        "\0",
+    ],
+)
 def test_no_python_types(annotation):
     with pytest.raises(SchemaError, match="unknown type"):
         from_python(annotation, "tool 'f' parameter 'a'")
@@ -271,8 +290,14 @@ def test_callables_agree_with_transformers():
 
 SCHEMAS = {
     "union": (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-    "nested": (dict[str, list[bool]], {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "boolean"}}}),
-    "pair": (tuple[int, str], {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}),
+    "nested": (
+        dict[str, list[bool]],
+        {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "boolean"}}},
+    ),
+    "pair": (
+        tuple[int, str],
+        {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
+    ),
     "set": (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
     "enum": (Colour, {"enum": ["red"]}),
     "literal": (typing.Literal["a", 1], {"enum": ["a", 1]}),

@@ -1,4 +1,6 @@
-"""The page of a trace: well-formed, self-contained, harmless whatever the model writes; and alive in a real browser, where there is one."""
+"""The page of a trace: well-formed, self-contained, harmless whatever the model writes; and alive in a real browser,
+where there is one.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,13 @@ class Page(HTMLParser):
 def found():
     vocabulary = c.Vocabulary([text.encode() for text in EVIL], special={"<end>": len(EVIL)}, stop=[len(EVIL)])
     constraint = c.compile(c.Grammar.choice(["".join(EVIL)]) | c.Grammar.choice([EVIL[0]]), vocabulary)
-    return trace(constraint, lambda ids: normalised(np.arange(len(EVIL) + 1)[::-1].astype(float)), "<i>prompt", tokenizer=lambda *_, **__: {"input_ids": [0]}, temperature=0)
+    return trace(
+        constraint,
+        lambda ids: normalised(np.arange(len(EVIL) + 1)[::-1].astype(float)),
+        "<i>prompt",
+        tokenizer=lambda *_, **__: {"input_ids": [0]},
+        temperature=0,
+    )
 
 
 def test_the_page_holds_nothing_that_a_model_wrote_as_markup(found):
@@ -57,7 +65,9 @@ def test_the_page_holds_nothing_that_a_model_wrote_as_markup(found):
     assert page.open == []
     assert page.seen.count("script") == 2 and "img" not in page.seen and "i" not in page.seen
     assert [json.loads("".join(page.data["script"][:1]))[0]["text"]] == [EVIL[0]]
-    assert not [name for _, attributes in page.attributes for name in attributes if name in ("src", "href", "onerror", "onload")]
+    assert not [
+        name for _, attributes in page.attributes for name in attributes if name in ("src", "href", "onerror", "onload")
+    ]
     assert "default-src 'none'" in found.html()
 
 
@@ -68,7 +78,9 @@ def test_a_notebook_gets_a_fragment(found):
 
 def test_a_trace_as_data(found):
     said = json.loads(found.to_json())
-    assert said["text"] == found.text and [step["kind"] for step in said["steps"]] == [step.kind for step in found.steps]
+    assert said["text"] == found.text and [step["kind"] for step in said["steps"]] == [
+        step.kind for step in found.steps
+    ]
     assert found.rows()[0]["forced"] is True
 
 
@@ -84,7 +96,16 @@ def test_a_browser_shows_the_panel(found, tmp_path):
         pytest.skip("no Chromium on this machine")
     path = tmp_path / "trace.html"
     found.save(path)
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000", "--dump-dom"]
-    dom = subprocess.run([browser, *options, path.as_uri()], capture_output=True, text=True, timeout=120, check=True).stdout
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=2000",
+        "--dump-dom",
+    ]
+    dom = subprocess.run(
+        [browser, *options, path.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
     assert re.search(rf"step \d+ of {len(found.steps)}: ", dom), "the script ran, and filled the panel from the data"
     assert re.search(r'class="token \w+ on"', dom), "and marked the token that it is about"

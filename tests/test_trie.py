@@ -15,7 +15,9 @@ from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS, MALFORME
 from constrained.engine.tokens.trie import TokenTrie, _assembled, _grown
 
 ARRAYS = {"byte": np.uint8, "end": np.int32, "depth": np.int32, "first": np.int32, "ids": np.int32}
-TEXTS = st.lists(st.one_of(st.binary(min_size=1, max_size=4), st.text("ab", min_size=1, max_size=9).map(str.encode)), max_size=40)
+TEXTS = st.lists(
+    st.one_of(st.binary(min_size=1, max_size=4), st.text("ab", min_size=1, max_size=9).map(str.encode)), max_size=40
+)
 
 
 def texts_of(trie: TokenTrie) -> dict[int, bytes]:
@@ -95,7 +97,8 @@ def test_arrays_are_frozen():
             getattr(trie, name)[0] = 0
 
 
-# -- classes of bytes ---------------------------------------------------------------------------------------------------------
+# -- classes of bytes
+# ---------------------------------------------------------------------------------------------------------
 
 MIXED_TEXTS = st.lists(st.one_of(
     st.binary(min_size=1, max_size=4), st.text('a."é日\u2028🎉', min_size=1, max_size=4).map(str.encode),
@@ -148,5 +151,11 @@ def test_bytes_of_one_kind_lead_to_the_same_code_points():
     for low, high in LEADS:
         points = [low, high, *range(low, high, 997)]
         assert len({int(BITS[chr(point).encode()[0]]) for point in points}) == 1
-    assert all(low == before + 1 or (before, low) == (0xD7FF, 0xE000) for (_, before), (low, _) in itertools.pairwise(LEADS))
-    assert all(BITS) and set(BITS[0x80:0xC0].tolist()) == {1 << INSIDE} and not set(BITS[:0x80].tolist()) & set(BITS[0x80:].tolist())
+    assert all(
+        low == before + 1 or (before, low) == (0xD7FF, 0xE000) for (_, before), (low, _) in itertools.pairwise(LEADS)
+    )
+    assert (
+        all(BITS)
+        and set(BITS[0x80:0xC0].tolist()) == {1 << INSIDE}
+        and not set(BITS[:0x80].tolist()) & set(BITS[0x80:].tolist())
+    )

@@ -52,7 +52,14 @@ def test_the_zero_width_non_joiner_stands_where_idna_lets_it_stand() -> None:
     idna = pytest.importorskip("idna")
     letters = [
         char
-        for low, high in ((0x620, 0x64A), (0x66E, 0x6D3), (0x712, 0x72F), (0x840, 0x858), (0x7CA, 0x7EA), (0x1820, 0x1878))
+        for low, high in (
+            (0x620, 0x64A),
+            (0x66E, 0x6D3),
+            (0x712, 0x72F),
+            (0x840, 0x858),
+            (0x7CA, 0x7EA),
+            (0x1820, 0x1878),
+        )
         for char in map(chr, range(low, high + 1))
         if char.isalpha()
     ]

@@ -1,4 +1,6 @@
-"""uniqueItems over arrays and objects: by value, in both kernels, on both surfaces, without dead ends; `jsonschema` is the oracle."""
+"""uniqueItems over arrays and objects: by value, in both kernels, on both surfaces, without dead ends; `jsonschema` is
+the oracle.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ def distinct(items: Any, **more: Any) -> dict[str, Any]:
 
 
 def closed(properties: dict[str, Any], required: list[str] | None = None, **more: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required or [], "additionalProperties": False, **more}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required or [],
+        "additionalProperties": False,
+        **more,
+    }
 
 
 BIT = {"type": "boolean"}
@@ -34,17 +42,51 @@ SCHEMAS = {
     "bits": distinct(closed({"a": BIT, "b": BIT, "c": BIT, "d": BIT})),  # 81 values, one of three each
     "pairs of bits": distinct({"type": "array", "items": BIT, "maxItems": 6}),  # 127
     "all the bits": distinct({"type": "array", "items": BIT, "maxItems": 6}, minItems=127),
-    "one way out": distinct({"anyOf": [closed({"k": {"const": "a"}}, ["k"]), closed({"k": {"const": "b"}, "x": {"type": "string"}}, ["k", "x"])]}),
+    "one way out": distinct(
+        {
+            "anyOf": [
+                closed({"k": {"const": "a"}}, ["k"]),
+                closed({"k": {"const": "b"}, "x": {"type": "string"}}, ["k", "x"]),
+            ]
+        }
+    ),
     "a pattern with an end": distinct(closed({"s": {"pattern": "^(a|b+)$", "type": "string"}}, ["s"]), minItems=3),
     "numbers in arrays": distinct({"type": "array", "prefixItems": [{"enum": [1, 2.5, 100]}], "items": False}),
-    "numbers of a range": distinct({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "minItems": 1, "maxItems": 2}),
+    "numbers of a range": distinct(
+        {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "minItems": 1, "maxItems": 2}
+    ),
     "open objects": distinct({"type": "object", "maxProperties": 2, "propertyNames": {"maxLength": 1}}),
-    "keys that run out": distinct({"type": "object", "propertyNames": {"enum": ["a", "b", "c", "d"]}, "additionalProperties": {"enum": [0, 1]}}),
+    "keys that run out": distinct(
+        {"type": "object", "propertyNames": {"enum": ["a", "b", "c", "d"]}, "additionalProperties": {"enum": [0, 1]}}
+    ),
     "distinct in distinct": distinct(distinct(distinct({"enum": [1, 2]}))),
-    "mixed": distinct({"anyOf": [{"type": "null"}, {"enum": ["a", 1]}, {"type": "array", "items": {"type": "null"}}, {"type": "object", "maxProperties": 1}]}),
-    "prefix": {"type": "array", "uniqueItems": True, "prefixItems": [{"enum": [[1], {"a": 1}]}, {"type": "array"}], "items": {"type": "object"}, "minItems": 2},
+    "mixed": distinct(
+        {
+            "anyOf": [
+                {"type": "null"},
+                {"enum": ["a", 1]},
+                {"type": "array", "items": {"type": "null"}},
+                {"type": "object", "maxProperties": 1},
+            ]
+        }
+    ),
+    "prefix": {
+        "type": "array",
+        "uniqueItems": True,
+        "prefixItems": [{"enum": [[1], {"a": 1}]}, {"type": "array"}],
+        "items": {"type": "object"},
+        "minItems": 2,
+    },
     "recursive": {"$defs": {"t": closed({"v": BIT, "c": distinct({"$ref": "#/$defs/t"})}, ["v"])}, "$ref": "#/$defs/t"},
-    "clauses": distinct({"type": "object", "properties": {"a": {"type": "integer"}, "b": BIT}, "dependentRequired": {"a": ["b"]}, "minProperties": 1, "maxProperties": 2}),
+    "clauses": distinct(
+        {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": BIT},
+            "dependentRequired": {"a": ["b"]},
+            "minProperties": 1,
+            "maxProperties": 2,
+        }
+    ),
 }
 
 
@@ -66,13 +108,33 @@ def accepts(schema: Any, text: str, kernel: str = "compiled", **options: Any) ->
 @pytest.mark.parametrize(
     ("text", "valid"),
     [
-        ('[{"a": 1}, {"a": 1}]', False), ('[{"a": 1}, {"a": 1.0}]', False), ('[{"a": 1}, {"a": 10e-1}]', False), ('[{"a": 1}, {"a": true}]', True),
-        ('[{"a": 1, "b": 2}, {"b": 2, "a": 1}]', False), ('[{"a": 1, "b": 2}, {"b": 2}]', True), ('[["\\u0061"], ["a"]]', False), ('[["a"], ["ab"]]', True),
-        ("[[], {}]", True), ("[[], [ ]]", False), ("[[[]], [[], []]]", True), ("[[1, 2], [2, 1]]", True), ("[0, [0], [[0]], [[-0.0]]]", False),
-        ('[{"a": {"b": []}}, {"a": {"b": [null]}}, {"a": {"b": [ ]}}]', False), ('[{"a": "1"}, {"a": 1}]', True), ("[[1e400], [10e399]]", False),
-        ("[[123456789012345678901234567890], [123456789012345678901234567891]]", True), ('[{"": 0}, {}]', True), ("[[null], [false], [0], [\"\"]]", True),
-        ('[["e", 1], ["e", 1]]', False), ('[["a", 1e5000], ["a", 10e4999]]', False), ('[["a", 1e5000], ["a", 1e5001]]', True), ("[[1e99999999], [1]]", True),
-        ("[[17], [17.0]]", False), ("[[17], [170], [1.7], [18, 17]]", True), ("[[17, 18], [17, 18e0]]", False), ("[[17, 18], [17, 19]]", True),
+        ('[{"a": 1}, {"a": 1}]', False),
+        ('[{"a": 1}, {"a": 1.0}]', False),
+        ('[{"a": 1}, {"a": 10e-1}]', False),
+        ('[{"a": 1}, {"a": true}]', True),
+        ('[{"a": 1, "b": 2}, {"b": 2, "a": 1}]', False),
+        ('[{"a": 1, "b": 2}, {"b": 2}]', True),
+        ('[["\\u0061"], ["a"]]', False),
+        ('[["a"], ["ab"]]', True),
+        ("[[], {}]", True),
+        ("[[], [ ]]", False),
+        ("[[[]], [[], []]]", True),
+        ("[[1, 2], [2, 1]]", True),
+        ("[0, [0], [[0]], [[-0.0]]]", False),
+        ('[{"a": {"b": []}}, {"a": {"b": [null]}}, {"a": {"b": [ ]}}]', False),
+        ('[{"a": "1"}, {"a": 1}]', True),
+        ("[[1e400], [10e399]]", False),
+        ("[[123456789012345678901234567890], [123456789012345678901234567891]]", True),
+        ('[{"": 0}, {}]', True),
+        ('[[null], [false], [0], [""]]', True),
+        ('[["e", 1], ["e", 1]]', False),
+        ('[["a", 1e5000], ["a", 10e4999]]', False),
+        ('[["a", 1e5000], ["a", 1e5001]]', True),
+        ("[[1e99999999], [1]]", True),
+        ("[[17], [17.0]]", False),
+        ("[[17], [170], [1.7], [18, 17]]", True),
+        ("[[17, 18], [17, 18e0]]", False),
+        ("[[17, 18], [17, 19]]", True),
     ],
 )
 def test_items_are_compared_by_value(text, valid, kernel):
@@ -109,7 +171,9 @@ def spelled(value: Any, picks: random.Random) -> str:
         return '"' + "".join(picks.choice((char, f"\\u{ord(char):04x}")) for char in value) + '"'
     if isinstance(value, bool) or value is None:
         return json.dumps(value)
-    return picks.choice((repr(value), f"{value}e0", f"{value * 10}e-1")) if value else picks.choice(("0", "-0.0", "0e5"))
+    return (
+        picks.choice((repr(value), f"{value}e0", f"{value * 10}e-1")) if value else picks.choice(("0", "-0.0", "0e5"))
+    )
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -188,7 +252,15 @@ def test_too_many_items_of_too_few_values_are_an_error():
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("1", "1.0"), ("100", "1e2"), ("-0.5", "-5e-1"), ("0", "-0e7"), ("1" + "0" * 5000, "1e5000"), ("12e" + "9" * 5000, "120e" + "9" * 4999 + "8")],
+    ("one", "other"),
+    [
+        ("1", "1.0"),
+        ("100", "1e2"),
+        ("-0.5", "-5e-1"),
+        ("0", "-0e7"),
+        ("1" + "0" * 5000, "1e5000"),
+        ("12e" + "9" * 5000, "120e" + "9" * 4999 + "8"),
+    ],
 )
 def test_numbers_have_one_key_for_all_spellings(one, other):
     assert number_key(one) == number_key(other)
@@ -197,10 +269,19 @@ def test_numbers_have_one_key_for_all_spellings(one, other):
 
 REFUSED = [
     ({"contains": {"uniqueItems": True}, "maxContains": 1}, "#/contains/uniqueItems"),
-    ({"properties": {"x": {"contains": {"uniqueItems": True}, "maxContains": 1}}}, "#/properties/x/contains/uniqueItems"),
-    ({"items": {"uniqueItems": True}, "contains": {"items": {"type": "integer"}}, "maxContains": 1}, "#/items/uniqueItems"),
+    (
+        {"properties": {"x": {"contains": {"uniqueItems": True}, "maxContains": 1}}},
+        "#/properties/x/contains/uniqueItems",
+    ),
+    (
+        {"items": {"uniqueItems": True}, "contains": {"items": {"type": "integer"}}, "maxContains": 1},
+        "#/items/uniqueItems",
+    ),
     ({"not": {"properties": {"b": {"items": {"uniqueItems": True}}}}}, "#/not/properties/b/items/uniqueItems"),
-    ({"dependentSchemas": {"a": {"not": {"properties": {"b": {"uniqueItems": True}}}}}}, "#/dependentSchemas/a/not/properties/b/uniqueItems"),
+    (
+        {"dependentSchemas": {"a": {"not": {"properties": {"b": {"uniqueItems": True}}}}}},
+        "#/dependentSchemas/a/not/properties/b/uniqueItems",
+    ),
 ]
 
 

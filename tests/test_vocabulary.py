@@ -19,7 +19,8 @@ from constrained.engine.tokens.tokenizer_json import BYTE_LEVEL, read_tokenizer_
 CASES = tomllib.loads(Path(__file__).with_name("corpus").joinpath("errors_vocabulary.toml").read_text())["case"]
 
 
-# --- the class ---------------------------------------------------------------------------------------------------------------
+# --- the class
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def small(**options) -> Vocabulary:
@@ -77,7 +78,10 @@ def test_trie_is_built_once_and_holds_texts_only():
     assert sorted(vocabulary.trie.ids.tolist()) == [0, 1, 2, 4]
 
 
-@given(st.lists(st.binary(min_size=1, max_size=3), min_size=1, max_size=6, unique=True), st.lists(st.integers(0, 5), max_size=12))
+@given(
+    st.lists(st.binary(min_size=1, max_size=3), min_size=1, max_size=6, unique=True),
+    st.lists(st.integers(0, 5), max_size=12),
+)
 def test_tokenize_spells_whatever_can_be_spelled(texts, picks):
     vocabulary = Vocabulary(texts)
     data = b"".join(texts[pick % len(texts)] for pick in picks)
@@ -103,7 +107,8 @@ def test_encoder_is_used_only_where_it_is_right():
         vocabulary.tokenize(b"a</s>")
 
 
-# --- real tokenizers, from their files ---------------------------------------------------------------------------------------
+# --- real tokenizers, from their files
+# ---------------------------------------------------------------------------------------
 
 
 def is_utf8(text: bytes) -> bool:
@@ -128,7 +133,15 @@ def test_llama3_file(llama3_path):
     for line in llama3_path.read_bytes().splitlines():
         text, rank = line.split()
         assert vocabulary.tokens[int(rank)] == base64.b64decode(text)
-    named = {0: "begin_of_text", 1: "end_of_text", 6: "start_header_id", 7: "end_header_id", 8: "eom_id", 9: "eot_id", 10: "python_tag"}
+    named = {
+        0: "begin_of_text",
+        1: "end_of_text",
+        6: "start_header_id",
+        7: "end_header_id",
+        8: "eom_id",
+        9: "eot_id",
+        10: "python_tag",
+    }
     for offset, name in named.items():
         assert vocabulary.special[f"<|{name}|>"] == 128_000 + offset
     assert vocabulary.special["<|reserved_special_token_245|>"] == 128_255
@@ -141,7 +154,12 @@ def test_llama4_file(llama3_path):
         pytest.skip("no Llama 4 file in the installed llama-models")
     vocabulary = Vocabulary.from_tokenizer(path)
     assert summary(vocabulary) == (200_000, 2048, 202_048, 1828, 0, 256)
-    expected = {"<|header_start|>": 200_005, "<|eot|>": 200_008, "<|python_start|>": 200_016, "<|image_start|>": 200_080}
+    expected = {
+        "<|header_start|>": 200_005,
+        "<|eot|>": 200_008,
+        "<|python_start|>": 200_016,
+        "<|image_start|>": 200_080,
+    }
     expected |= {"<|patch|>": 200_092, "<|reasoning_thinking_start|>": 201_142, "<|reserved_special_token_0|>": 201_144}
     assert {name: vocabulary.special[name] for name in expected} == expected
     assert vocabulary.stop == (200_008, 200_007, 200_001)
@@ -154,8 +172,14 @@ def test_tekken_file(name, mistral_path):
     assert summary(vocabulary) == (130_072, 1000, 131_072, 1435, 0, 256)
     for entry in json.loads(path.read_bytes())["vocab"][: 131_072 - 1000]:
         assert vocabulary.tokens[1000 + entry["rank"]] == base64.b64decode(entry["token_bytes"])
-    assert {name: vocabulary.special[name] for name in ("<unk>", "</s>", "[INST]", "[TOOL_CALLS]", "<SPECIAL_999>")} == {
-        "<unk>": 0, "</s>": 2, "[INST]": 3, "[TOOL_CALLS]": 9, "<SPECIAL_999>": 999,
+    assert {
+        name: vocabulary.special[name] for name in ("<unk>", "</s>", "[INST]", "[TOOL_CALLS]", "<SPECIAL_999>")
+    } == {
+        "<unk>": 0,
+        "</s>": 2,
+        "[INST]": 3,
+        "[TOOL_CALLS]": 9,
+        "<SPECIAL_999>": 999,
     }
     assert vocabulary.stop == (2,)
 
@@ -187,10 +211,13 @@ def test_sentencepiece_file_against_sentencepiece(name, mistral_path):
     assert Vocabulary.from_tokenizer(model) == vocabulary
     data = ' {"city": "Zürich 漢", "n": [1, 2]}\n'.encode()
     assert vocabulary.decode(vocabulary.tokenize(data)) == data
-    assert model.decode(model.encode("  two  spaces")).encode() == vocabulary.decode(model.encode("  two  spaces")).removeprefix(b" ")
+    assert model.decode(model.encode("  two  spaces")).encode() == vocabulary.decode(
+        model.encode("  two  spaces")
+    ).removeprefix(b" ")
 
 
-# --- real tokenizers, as objects ---------------------------------------------------------------------------------------------
+# --- real tokenizers, as objects
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +245,9 @@ def test_transformers_and_tokenizers_with_llama3(llama3, llama3_path, tmp_path):
     from transformers import PreTrainedTokenizerFast
     from transformers.convert_slow_tokenizer import TikTokenConverter
 
-    converted = TikTokenConverter(str(llama3_path), pattern=SPLIT, extra_special_tokens=list(llama3.special)).converted()
+    converted = TikTokenConverter(
+        str(llama3_path), pattern=SPLIT, extra_special_tokens=list(llama3.special)
+    ).converted()
     assert Vocabulary.from_tokenizer(converted) == llama3
     fast = PreTrainedTokenizerFast(tokenizer_object=converted, eos_token="<|eot_id|>", bos_token="<|begin_of_text|>")
     vocabulary = Vocabulary.from_tokenizer(fast)
@@ -295,7 +324,9 @@ def test_mistral_common_backend_of_transformers(mistral_path):
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("mistral_common")
     for path in (mistral_path, mistral_path.with_name("tekken_240911.json")):
-        assert Vocabulary.from_tokenizer(transformers.MistralCommonBackend(tokenizer_path=str(path))) == Vocabulary.from_tokenizer(path)
+        assert Vocabulary.from_tokenizer(
+            transformers.MistralCommonBackend(tokenizer_path=str(path))
+        ) == Vocabulary.from_tokenizer(path)
 
 
 def test_mistral_common_objects(mistral_path):
@@ -313,7 +344,8 @@ def test_mistral_common_objects(mistral_path):
         assert vocabulary.decode(vocabulary.tokenize(data)) == data
 
 
-# --- small tokenizers, built here --------------------------------------------------------------------------------------------
+# --- small tokenizers, built here
+# --------------------------------------------------------------------------------------------
 
 
 def byte_level():
@@ -337,7 +369,16 @@ def test_small_byte_level():
     tokenizer = byte_level()
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=300)
     assert vocabulary.tokens[:256] == tuple(bytes([value]) for value in range(256))
-    assert vocabulary.tokens[256:300] == ("é".encode(), b" a", "ü".encode(), None, None, b"<tool>", "é  é".encode(), *[None] * 37)
+    assert vocabulary.tokens[256:300] == (
+        "é".encode(),
+        b" a",
+        "ü".encode(),
+        None,
+        None,
+        b"<tool>",
+        "é  é".encode(),
+        *[None] * 37,
+    )
     assert vocabulary.special == {"<|im_end|>": 259, "<|im_start|>": 260}
     assert vocabulary.stop == (259,)
     assert vocabulary.tokenize(" aé".encode()) == [257, 256]
@@ -347,7 +388,9 @@ def test_small_byte_level():
 
 def test_small_byte_level_through_transformers():
     transformers = pytest.importorskip("transformers")
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=byte_level(), eos_token="</s>", unk_token="<|im_start|>")
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=byte_level(), eos_token="</s>", unk_token="<|im_start|>"
+    )
     vocabulary = Vocabulary.from_tokenizer(fast)
     assert vocabulary.special == {"<|im_end|>": 259, "<|im_start|>": 260, "</s>": 263}
     assert vocabulary.stop == (263,)
@@ -358,7 +401,19 @@ def sentencepiece_like(decoder: str):
     tokenizers = pytest.importorskip("tokenizers")
     from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-    pieces = ["<unk>", "<s>", "</s>", *[f"<0x{value:02X}>" for value in range(256)], "▁", "a", "b", "▁a", "ab", "é", "▁▁"]
+    pieces = [
+        "<unk>",
+        "<s>",
+        "</s>",
+        *[f"<0x{value:02X}>" for value in range(256)],
+        "▁",
+        "a",
+        "b",
+        "▁a",
+        "ab",
+        "é",
+        "▁▁",
+    ]
     vocab = {piece: token for token, piece in enumerate(pieces)}
     merges = [("▁", "a"), ("a", "b"), ("▁", "▁")]
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", byte_fallback=True))
@@ -415,7 +470,11 @@ def test_eos_that_is_text_becomes_a_stop_token():
 
 
 def test_file_without_decoder_is_read_by_its_pre_tokenizer():
-    data = {"model": {"type": "BPE", "vocab": {"Ġa": 0, "Ġ": 1}, "merges": []}, "pre_tokenizer": {"type": "ByteLevel"}, "decoder": None}
+    data = {
+        "model": {"type": "BPE", "vocab": {"Ġa": 0, "Ġ": 1}, "merges": []},
+        "pre_tokenizer": {"type": "ByteLevel"},
+        "decoder": None,
+    }
     assert read_tokenizer_json(data).tokens == [b" a", b" "]
 
 
@@ -436,23 +495,33 @@ def test_tiktoken_file_with_named_specials(tmp_path):
 def test_directory_with_sentencepiece_model_and_added_tokens(mistral_path, tmp_path):
     shutil.copy(mistral_path, tmp_path / "tokenizer.model")
     added = {"32767": {"content": "<|im_end|>", "special": True}, "32768": {"content": "<tool>", "special": False}}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added, "eos_token": {"content": "<|im_end|>"}}))
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps({"added_tokens_decoder": added, "eos_token": {"content": "<|im_end|>"}})
+    )
     vocabulary = Vocabulary.from_tokenizer(tmp_path)
-    assert (vocabulary.special["<|im_end|>"], vocabulary.tokens[32_767], vocabulary.tokens[32_768]) == (32_767, None, b"<tool>")
+    assert (vocabulary.special["<|im_end|>"], vocabulary.tokens[32_767], vocabulary.tokens[32_768]) == (
+        32_767,
+        None,
+        b"<tool>",
+    )
     assert vocabulary.stop == (32_767,)
 
 
-# --- cross-checks ------------------------------------------------------------------------------------------------------------
+# --- cross-checks
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_xgrammar_has_the_same_table(tiny_tokenizer, tiny_vocabulary):
     xgrammar = pytest.importorskip("xgrammar")
     theirs = xgrammar.TokenizerInfo.from_huggingface(tiny_tokenizer, vocab_size=tiny_vocabulary.size).decoded_vocab
-    differing = [token for token, text in enumerate(tiny_vocabulary.tokens) if text is not None and text != theirs[token]]
+    differing = [
+        token for token, text in enumerate(tiny_vocabulary.tokens) if text is not None and text != theirs[token]
+    ]
     assert differing == []
 
 
-# --- wrong uses --------------------------------------------------------------------------------------------------------------
+# --- wrong uses
+# --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])

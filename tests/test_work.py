@@ -24,7 +24,12 @@ def test_the_innermost_budget_counts_and_comes_back():
 
 
 def test_a_spent_budget_names_the_place():
-    with metered(Budget(10)), working_on("#/properties/a"), working_on("pattern 'x+'"), pytest.raises(LimitExceeded) as caught:
+    with (
+        metered(Budget(10)),
+        working_on("#/properties/a"),
+        working_on("pattern 'x+'"),
+        pytest.raises(LimitExceeded) as caught,
+    ):
         spend(11)
     assert caught.value.where == "#/properties/a pattern 'x+'"
     assert "max_work" in str(caught.value)
@@ -39,7 +44,10 @@ def test_refills_stop_at_the_limit():
     assert budget.left == 10
 
 
-@pytest.mark.parametrize(("budget", "what"), [(Budget(None, deadline=-1), "out of time"), (Budget(None, cancelled=lambda: True), "cancelled")])
+@pytest.mark.parametrize(
+    ("budget", "what"),
+    [(Budget(None, deadline=-1), "out of time"), (Budget(None, cancelled=lambda: True), "cancelled")],
+)
 def test_deadlines_and_cancelling(budget, what):
     with metered(budget), pytest.raises(LimitExceeded, match=what):
         for _ in range(10_000):

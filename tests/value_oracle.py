@@ -1,4 +1,6 @@
-"""Does a JSON value belong to a normal form?  The slow and obvious reading of `constrained.schema.values`, for tests only."""
+"""Does a JSON value belong to a normal form?  The slow and obvious reading of `constrained.schema.values`, for tests
+only.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,12 @@ def _in_range(number: Fraction, numbers: NumberRange) -> bool:
 
 def same(one: Any, other: Any) -> bool:
     """JSON equality: 1 equals 1.0 and not true."""
-    if isinstance(one, bool) or isinstance(other, bool) or not isinstance(other, type(one)) and not _are_numbers(one, other):
+    if (
+        isinstance(one, bool)
+        or isinstance(other, bool)
+        or not isinstance(other, type(one))
+        and not _are_numbers(one, other)
+    ):
         return one is other
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same, one, other))
@@ -120,7 +127,10 @@ def _in_object(properties: dict[str, Any], shape: ObjectShape) -> bool:
 
 def _property_holds(properties: dict[str, Any], named: dict[str, Conj], part: Obligation) -> bool:
     if isinstance(part, HasOther):
-        return any(key not in named and regex.matches(part.keys, key) and belongs(value, part.value) for key, value in properties.items())
+        return any(
+            key not in named and regex.matches(part.keys, key) and belongs(value, part.value)
+            for key, value in properties.items()
+        )
     assert isinstance(part, (HasNamed, Absent, Present))
     assert part.key in named
     if isinstance(part, HasNamed):

@@ -1,6 +1,8 @@
-"""Texts of JSON values on both surfaces: strict readers by way of `json` and `ast`, other spellings of a value, and damaged texts.
+"""Texts of JSON values on both surfaces: strict readers by way of `json` and `ast`, other spellings of a value, and
+damaged texts.
 
-A reader returns the value that a text stands for and raises ValueError where it stands for none.  `Unsure` is raised instead where the
+A reader returns the value that a text stands for and raises ValueError where it stands for none.  `Unsure` is raised
+instead where the
 reader itself cannot say: numbers that a float does not hold.
 """
 
@@ -52,7 +54,8 @@ def _number(text: str) -> int | float:
 def read_python(text: str) -> Any:
     """Read what `ast.literal_eval` reads, as the JSON value it stands for.
 
-    Raises: ValueError: it stands for none, or it is spelled in a way that the surface leaves out (see `surfaces.python`).
+    Raises: ValueError: it stands for none, or it is spelled in a way that the surface leaves out (see
+    `surfaces.python`).
     """
     if text != text.strip() or "\0" in text:
         raise ValueError("padded")
@@ -109,7 +112,9 @@ def _check_spelling(text: str, tree: ast.AST) -> None:
 _SPACE = {tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER, tokenize.INDENT, tokenize.DEDENT}
 _ESCAPE = r"\\(?:[\\'\"abfnrtv\n]|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _STRING = re.compile(rf"'(?:[^'\\\n]|{_ESCAPE})*'|\"(?:[^\"\\\n]|{_ESCAPE})*\"")
-_NUMBER = re.compile(r"(?:(?:0|[1-9](?:_?[0-9])*)(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][-+]?[0-9](?:_?[0-9])*)?")
+_NUMBER = re.compile(
+    r"(?:(?:0|[1-9](?:_?[0-9])*)(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][-+]?[0-9](?:_?[0-9])*)?"
+)
 
 
 def respelled_json(value: Any, rng: random.Random) -> str:
@@ -119,9 +124,18 @@ def respelled_json(value: Any, rng: random.Random) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return rng.choice(_numbers(value))
     if isinstance(value, list):
-        return "[" + _gap(rng) + f"{_gap(rng)},{_gap(rng)}".join(respelled_json(item, rng) for item in value) + _gap(rng) + "]"
+        return (
+            "["
+            + _gap(rng)
+            + f"{_gap(rng)},{_gap(rng)}".join(respelled_json(item, rng) for item in value)
+            + _gap(rng)
+            + "]"
+        )
     if isinstance(value, dict):
-        entries = [f"{respelled_json(key, rng)}{_gap(rng)}:{_gap(rng)}{respelled_json(item, rng)}" for key, item in value.items()]
+        entries = [
+            f"{respelled_json(key, rng)}{_gap(rng)}:{_gap(rng)}{respelled_json(item, rng)}"
+            for key, item in value.items()
+        ]
         rng.shuffle(entries)
         return "{" + _gap(rng) + f"{_gap(rng)},{_gap(rng)}".join(entries) + _gap(rng) + "}"
     return json.dumps(value)
@@ -129,7 +143,12 @@ def respelled_json(value: Any, rng: random.Random) -> str:
 
 def _json_char(char: str, rng: random.Random) -> str:
     escaped = "".join(f"\\u{int.from_bytes(unit, 'big'):04x}" for unit in _units(char))
-    forms = [escaped, escaped.upper().replace("\\U", "\\u"), json.dumps(char)[1:-1], json.dumps(char, ensure_ascii=False)[1:-1]]
+    forms = [
+        escaped,
+        escaped.upper().replace("\\U", "\\u"),
+        json.dumps(char)[1:-1],
+        json.dumps(char, ensure_ascii=False)[1:-1],
+    ]
     return rng.choice(["\\/", *forms] if char == "/" else forms)
 
 
@@ -146,7 +165,13 @@ def _numbers(value: float) -> list[str]:
     fraction = "" if fraction == "0" else fraction
     digits = (whole + fraction).replace("-", "").lstrip("0") or "0"
     sign = "-" if whole.startswith("-") else ""
-    found = [plain, f"{sign}{digits}e-{len(fraction)}", f"{sign}{digits}0E-{len(fraction) + 1}", f"{plain}e0", f"{plain}E+00"]
+    found = [
+        plain,
+        f"{sign}{digits}e-{len(fraction)}",
+        f"{sign}{digits}0E-{len(fraction) + 1}",
+        f"{plain}e0",
+        f"{plain}E+00",
+    ]
     found += [f"{plain}.0", f"{plain}.00e-0"] if "." not in plain else [f"{plain}0"]
     return [*found, "-0", "-0.0", "0e7", "0.0E-7"] if value == 0 else found
 
@@ -156,7 +181,9 @@ def _gap(rng: random.Random) -> str:
 
 
 def respelled_python(value: Any, rng: random.Random) -> str:
-    """Return another Python literal of a value: quotes, escapes, tuples, underscores, trailing commas, order of keys, whitespace."""
+    """Return another Python literal of a value: quotes, escapes, tuples, underscores, trailing commas, order of keys,
+    whitespace.
+    """
     if isinstance(value, str):
         quote = rng.choice("'\"")
         return quote + "".join(_python_char(char, quote, rng) for char in value) + quote
@@ -165,7 +192,10 @@ def respelled_python(value: Any, rng: random.Random) -> str:
             items = [respelled_python(item, rng) for item in value]
             opening, closing = rng.choice(["[]", "()"])
         else:
-            items = [f"{respelled_python(key, rng)}{_gap(rng)}:{_gap(rng)}{respelled_python(item, rng)}" for key, item in value.items()]
+            items = [
+                f"{respelled_python(key, rng)}{_gap(rng)}:{_gap(rng)}{respelled_python(item, rng)}"
+                for key, item in value.items()
+            ]
             rng.shuffle(items)
             opening, closing = "{}"
         trailing = rng.random() < 0.3 or opening == "(" and len(items) == 1
@@ -173,14 +203,30 @@ def respelled_python(value: Any, rng: random.Random) -> str:
         return opening + _gap(rng) + comma.join(items) + (comma if trailing else _gap(rng)) + closing
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         found = rng.choice(_numbers(value))
-        return rng.choice([found, re.sub(r"(\d)(?=\d)", r"\1_", found) if not re.match(r"-?0\d", found) else found, re.sub(r"\.0$", ".", found)])
+        return rng.choice(
+            [
+                found,
+                re.sub(r"(\d)(?=\d)", r"\1_", found) if not re.match(r"-?0\d", found) else found,
+                re.sub(r"\.0$", ".", found),
+            ]
+        )
     return rng.choice(["()", "( )", "[]"]) if value == [] else repr(value)
 
 
 def _python_char(char: str, quote: str, rng: random.Random) -> str:
     point = ord(char)
-    forms = [f"\\U{point:08x}", *([f"\\u{point:04X}"] if point < 0x10000 else []), *([f"\\x{point:02x}", f"\\{point:03o}"] if point < 0x100 else [])]
-    return rng.choice([repr(char)[1:-1] if char not in "'\"\\" else f"\\{char}", *([char] if char.isprintable() and char not in (quote, "\\") else []), *forms])
+    forms = [
+        f"\\U{point:08x}",
+        *([f"\\u{point:04X}"] if point < 0x10000 else []),
+        *([f"\\x{point:02x}", f"\\{point:03o}"] if point < 0x100 else []),
+    ]
+    return rng.choice(
+        [
+            repr(char)[1:-1] if char not in "'\"\\" else f"\\{char}",
+            *([char] if char.isprintable() and char not in (quote, "\\") else []),
+            *forms,
+        ]
+    )
 
 
 JSON_CHARS = '{}[]",:01.eE-+a \n\\utnN/'
@@ -216,4 +262,8 @@ def whitespace_of(text: str) -> set[str]:
     parts = _STRINGS.split(text)  # strings are the odd ones
     bare = [re.sub(r"\s", "", part) if number % 2 == 0 else part for number, part in enumerate(parts)]
     spaced = [re.sub(r"([,:])", r"\1 ", part) if number % 2 == 0 else part for number, part in enumerate(bare)]
-    return {"flexible"} | ({"compact"} if "".join(bare) == text else set()) | ({"canonical"} if "".join(spaced) == text else set())
+    return (
+        {"flexible"}
+        | ({"compact"} if "".join(bare) == text else set())
+        | ({"canonical"} if "".join(spaced) == text else set())
+    )

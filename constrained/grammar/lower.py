@@ -35,8 +35,10 @@ from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
 
 _MANY = 8  # patterns at one place that are read as one
 
-Position = int  # a place in an alternative: a symbol and what follows; equal remainders of one rule are one position
-Item = tuple[Position, int]  # and the bytes of its literal that have been read
+AlternativeAt = (
+    int  # a place in an alternative: a symbol and what follows; equal remainders of one rule are one position
+)
+Item = tuple[AlternativeAt, int]  # and the bytes of its literal that have been read
 
 
 class RuleState:
@@ -110,11 +112,11 @@ class Lowering:
         self._facts = facts = Facts(grammar)
         self._specials = grammar.specials
         self._symbol: list[Symbol | None] = []
-        self._next: list[Position] = []
+        self._next: list[AlternativeAt] = []
         self._rule: list[str] = []
-        self._known: dict[tuple[Symbol | None, Position | str], Position] = {}
-        self._begins: dict[str, tuple[Position, ...]] = {}  # left component -> first positions of its rules
-        self._resume: dict[str, list[Position]] = {}  # rule -> where to go on when it has been recognised
+        self._known: dict[tuple[Symbol | None, AlternativeAt | str], AlternativeAt] = {}
+        self._begins: dict[str, tuple[AlternativeAt, ...]] = {}  # left component -> first positions of its rules
+        self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
         self._states: dict[tuple[str, bool, frozenset[Item]], State] = {}
         self._calls: dict[Symbol, State] = {}
         self._number(grammar.start)
@@ -123,7 +125,7 @@ class Lowering:
 
     # -- positions -----------------------------------------------------------------------------------------------------
 
-    def _position(self, symbol: Symbol | None, then: Position, rule: str) -> Position:
+    def _position(self, symbol: Symbol | None, then: AlternativeAt, rule: str) -> AlternativeAt:
         key = (symbol, then if symbol is not None else rule)
         found = self._known.get(key)
         if found is None:
@@ -136,8 +138,8 @@ class Lowering:
     def _number(self, start: str) -> None:
         """Lay out all alternatives, then find the left recursion and the rules that run inside their only user."""
         facts = self._facts
-        begins: dict[str, list[Position]] = {}
-        fresh: dict[Position, None] = {}
+        begins: dict[str, list[AlternativeAt]] = {}
+        fresh: dict[AlternativeAt, None] = {}
         for name, sequences in facts.rules.items():
             spend(2)
             for sequence in sequences:
@@ -156,12 +158,12 @@ class Lowering:
                 self._resume.setdefault(self._reference(at), []).append(self._next[at])
         self._inlined = self._choose_inlined(start)
 
-    def _reference(self, at: Position) -> str:
+    def _reference(self, at: AlternativeAt) -> str:
         symbol = self._symbol[at]
         assert isinstance(symbol, Ref)
         return symbol.rule
 
-    def _is_left_recursion(self, at: Position) -> bool:
+    def _is_left_recursion(self, at: AlternativeAt) -> bool:
         symbol = self._symbol[at]
         component = self._facts.component
         return isinstance(symbol, Ref) and component[symbol.rule] == component[self._rule[at]]
@@ -173,7 +175,7 @@ class Lowering:
         facts = self._facts
         past = set(self._next)
         uses: Counter[str] = Counter({facts.component[start]: 2})
-        users: dict[str, Position] = {}
+        users: dict[str, AlternativeAt] = {}
         for at, symbol in enumerate(self._symbol):
             if isinstance(symbol, Ref):
                 component = facts.component[symbol.rule]
@@ -197,7 +199,7 @@ class Lowering:
         self,
         goal: str,
         inside: list[Item],
-        reached: Iterable[Position],
+        reached: Iterable[AlternativeAt],
         *,
         fresh: bool = False,
         accepting: bool = False,
@@ -207,7 +209,7 @@ class Lowering:
         work = [(at, fresh) for at in reached]
         seen = set(work)
 
-        def reach(positions: Iterable[Position], *, fresh: bool) -> None:
+        def reach(positions: Iterable[AlternativeAt], *, fresh: bool) -> None:
             new = [(at, fresh) for at in positions if (at, fresh) not in seen]
             seen.update(new)
             work.extend(new)
@@ -238,7 +240,7 @@ class Lowering:
             self._states[key] = RuleState(self, goal, tuple(items), accepting)
         return self._states[key]
 
-    def _ends_as_begun(self, goal: str, at: Position) -> bool:
+    def _ends_as_begun(self, goal: str, at: AlternativeAt) -> bool:
         """Return whether the machine's own rule stands at the end of one of its alternatives.
 
         Whatever completes the inner one completes the outer one, so the machine can begin anew instead of calling
@@ -266,8 +268,8 @@ class Lowering:
         Cost: linear in the items here and in those of the next states.
         """
         literals: dict[int, list[tuple[bytes, Item]]] = {}
-        tokens: dict[str, list[Position]] = {}
-        calls: dict[Symbol, list[Position]] = {}
+        tokens: dict[str, list[AlternativeAt]] = {}
+        calls: dict[Symbol, list[AlternativeAt]] = {}
         spend(2 * len(items))
         for at, offset in items:
             symbol = self._symbol[at]

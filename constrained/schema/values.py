@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)  # PERF: made twice a node; a frozen one takes three times as long to make
-class Literal:
+class SignedNode:
     """A subschema or its negation; never changed.  Interned: a node owns its two literals, and equality is identity."""
 
     node: Node
     positive: bool  # True: valid against the node; False: not valid against it
 
 
-Conj: TypeAlias = frozenset[Literal]
+Conj: TypeAlias = frozenset[SignedNode]
 ALWAYS: Conj = frozenset()  # every JSON value
 
 

@@ -2,8 +2,10 @@ r"""Two parsers agree: what the shipped grammars take is what the `lark` library
 
     python -m tests.fuzz.format_texts --texts 200 --seed 1 [--formats hermes,qwen3] [--vectors FOLDER]
 
-Each `.lark` file is read here and by the library's Earley parser with the complete dynamic lexer, without tools, special tokens as their texts, from
-each of its four entries.  Half of the texts are words of the file, or short texts of the vectors of its formats; the other half are damaged.
+Each `.lark` file is read here and by the library's Earley parser with the complete dynamic lexer, without tools,
+special tokens as their texts, from
+each of its four entries.  Half of the texts are words of the file, or short texts of the vectors of its formats; the
+other half are damaged.
 
 Left out: texts of more than `LONGEST` characters, for which the library takes minutes.
 """
@@ -83,7 +85,9 @@ def _taker(grammar: Grammar) -> Callable[[str], bool]:
 
 
 def _taken(library: LarkOracle, text: str) -> bool:
-    """Return whether the library takes a text; that it has found two items for the whole of it, it reports as a bug of its own."""
+    """Return whether the library takes a text; that it has found two items for the whole of it, it reports as a bug of
+    its own.
+    """
     try:
         return library.accepts(text)
     except RuntimeError as error:
@@ -98,7 +102,11 @@ def vectors(folder: Path) -> dict[str, list[str]]:
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
             for row in map(json.loads, lines):
-                if isinstance(row.get("text"), str) and len(row["text"]) <= LONGEST and row.get("kind") in ("assistant_turn", "conversation"):
+                if (
+                    isinstance(row.get("text"), str)
+                    and len(row["text"]) <= LONGEST
+                    and row.get("kind") in ("assistant_turn", "conversation")
+                ):
                     found.setdefault(_grammar_of(row["format"]), []).append(row["text"])
     return found
 
@@ -123,11 +131,16 @@ def main() -> None:
             outcomes = Counter[bool]()
             for entry in ENTRIES:
                 try:
-                    outcomes += check(path, entry, max(options.texts // len(ENTRIES), 1), options.seed, samples.get(name, []))
+                    outcomes += check(
+                        path, entry, max(options.texts // len(ENTRIES), 1), options.seed, samples.get(name, [])
+                    )
                 except (AssertionError, GrammarError, lark.exceptions.LarkError) as error:
                     wrong += 1
                     print(f"{name}, {entry}: {error}", file=sys.stderr, flush=True)
-            print(f"{name:20} {outcomes[True]:5} taken {outcomes[False]:5} refused, {len(samples.get(name, []))} vectors", flush=True)
+            print(
+                f"{name:20} {outcomes[True]:5} taken {outcomes[False]:5} refused, {len(samples.get(name, []))} vectors",
+                flush=True,
+            )
     sys.exit(bool(wrong))
 
 

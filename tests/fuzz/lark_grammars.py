@@ -2,12 +2,16 @@ r"""Random small Lark grammars of every construct: what we take is what the `lar
 
     python -m tests.fuzz.lark_grammars --count 20000 --seed 1
 
-A grammar has rules with groups, options, repeats, aliases, inline rules and templates over terminals that are strings, ranges, regular expressions
-with flags, other terminals, priorities, and assertions at their ends; some of them are ignored.  It is read, and short texts, half of
-them derived from the grammar itself, are put to our machines, to what `to_lark` prints of them (every eighth grammar) and to the library's
+A grammar has rules with groups, options, repeats, aliases, inline rules and templates over terminals that are strings,
+ranges, regular expressions
+with flags, other terminals, priorities, and assertions at their ends; some of them are ignored.  It is read, and short
+texts, half of
+them derived from the grammar itself, are put to our machines, to what `to_lark` prints of them (every eighth grammar)
+and to the library's
 Earley parser with the complete dynamic lexer.
 
-Left out, and said where they are: assertions inside repeats (`trailing_context`), terminals that can be empty, which the library refuses, and
+Left out, and said where they are: assertions inside repeats (`trailing_context`), terminals that can be empty, which
+the library refuses, and
 texts on which the library fails itself.
 """
 
@@ -32,12 +36,47 @@ MAX_RULES = 60  # into which the library multiplies a grammar's repeats and opti
 UNITS = 200_000  # of work for one grammar
 ALPHABET = "aaabbbc01 #\n"
 BEGINS = ("(?!a)", "(?!ab)", "(?=a)", r"\b", "^", "(?<!a)", "(?<=b)", r"\B", r"\A", r"(?!(?:ab|ba)\b)", "(?m:^)")
-ENDS = ("(?!a)", "(?=b)", r"\b", "$", r"(?!\w)", "(?! )", r"\Z", r"(?!\d)", "(?!a|bc)", r"(?<!b)", r"(?<=a)", "(?m:$)", r"\B", r"(?=[^a]|$)")
+ENDS = (
+    "(?!a)",
+    "(?=b)",
+    r"\b",
+    "$",
+    r"(?!\w)",
+    "(?! )",
+    r"\Z",
+    r"(?!\d)",
+    "(?!a|bc)",
+    r"(?<!b)",
+    r"(?<=a)",
+    "(?m:$)",
+    r"\B",
+    r"(?=[^a]|$)",
+)
 BODIES = (
     "a", "b", "ab", "[ab]", "a+", "[ab]+", "a*b", "a|ab", "ab|a", "ab?", "a+?", "b{1,2}", "(?:ab)+", r"\w+", "[^a]", " +", "a b?", r"\d+", "[abc]{2,3}", "(?:a|b)+c?",
     "#[^\\n]*", r"\s", r"[a-c]\w*", "(?:0|1)+?", "a??b", "(a|b)(a|c)", "[^\\n]+", "a.b", "a{2}", "(?:a|ab)(?:c|bc)", "b*a*c",
 )  # fmt: skip
-IGNORED = (" ", " +", "b", "#", r"[ #]+", "#[^a]*", "a", " (?!b)", r"\b ", "# ?", r"^#[^\n]*", r"\A#", r"\B#", "(?<!a)#", r"#(?!#)", r"\s+", "(?=#)#+", r"#\b", " $")
+IGNORED = (
+    " ",
+    " +",
+    "b",
+    "#",
+    r"[ #]+",
+    "#[^a]*",
+    "a",
+    " (?!b)",
+    r"\b ",
+    "# ?",
+    r"^#[^\n]*",
+    r"\A#",
+    r"\B#",
+    "(?<!a)#",
+    r"#(?!#)",
+    r"\s+",
+    "(?=#)#+",
+    r"#\b",
+    " $",
+)
 
 
 class Grammars:
@@ -52,9 +91,16 @@ class Grammars:
         self._rules = ["x", "_y"][: self.random.randint(0, 2)]
         self._templates = ["t"] if chance() < 0.2 else []
         lines = [f"{choose(('', '', '?', '!'))}start: {self._alternatives(self.random.choice((0, 0, 1)), top=True)}"]
-        lines += [f"{'?' if chance() < 0.2 and not name.startswith('_') else ''}{name}: {self._alternatives(0)}" for name in self._rules]
+        lines += [
+            f"{'?' if chance() < 0.2 and not name.startswith('_') else ''}{name}: {self._alternatives(0)}"
+            for name in self._rules
+        ]
         if self._templates:
-            lines.append(f"t{{p}}: {choose(('p', 'p B', 'p (A p)*', 'p t{p} | A', '[p] A', 'p | p p'))}".replace("B", self._terminals[-1]))
+            lines.append(
+                f"t{{p}}: {choose(('p', 'p B', 'p (A p)*', 'p t{p} | A', '[p] A', 'p | p p'))}".replace(
+                    "B", self._terminals[-1]
+                )
+            )
         for at, name in enumerate(self._terminals):
             lines.append(f"{name}{choose(('', '', '', '.1', '.2', '.-1'))}: {self._terminal(at)}")
         if chance() < 0.4:
@@ -83,7 +129,9 @@ class Grammars:
             return f"[{self._alternatives(depth - 1)}]"
         if self._templates and roll < 0.28:
             return f"t{{{choose([*self._terminals, *self._rules, chr(34) + 'a' + chr(34)])}}}"
-        symbol = choose([*self._terminals * 3, *self._rules * 2, '"a"', '"b"', '"ab"i', '"a".."c"', self._regexp(edges=False)])
+        symbol = choose(
+            [*self._terminals * 3, *self._rules * 2, '"a"', '"b"', '"ab"i', '"a".."c"', self._regexp(edges=False)]
+        )
         return symbol + choose(("", "", "", "", "?", "*", "+", "~1..2", "~0..2", "~2"))
 
     def _terminal(self, at: int) -> str:
@@ -91,7 +139,9 @@ class Grammars:
         if roll < 0.15:
             return " | ".join(f'"{choose(("a", "b", "ab", "abc", "ba", "c"))}"' for _ in range(choose((1, 2, 3))))
         if roll < 0.2:
-            return choose(('"a".."c"', '"0".."1"', '"a"i', '"ab"i "c"?', '("a" | "b")+', '"a" "b"*', '["a"] "b"', '"b"~1..2 "a"'))
+            return choose(
+                ('"a".."c"', '"0".."1"', '"a"i', '"ab"i "c"?', '("a" | "b")+', '"a" "b"*', '["a"] "b"', '"b"~1..2 "a"')
+            )
         if roll < 0.3 and at + 1 < len(self._terminals):
             other = choose(self._terminals[at + 1 :])
             return choose(("{}", "{} {}", '{} | "b"', '"a" {}', "{}+", '({} "c")?  "a"')).format(other, other)
@@ -102,7 +152,11 @@ class Grammars:
         begin = choose(BEGINS) if edges and chance() < 0.15 else ""
         end = choose(ENDS) if edges and chance() < 0.25 else ""
         body = choose(BODIES)
-        return f"/{begin}(?:{body}){end}/" + choose(("", "", "", "", "i", "s", "m", "im")) if begin or end else f"/{body}/" + choose(("", "", "", "i"))
+        return (
+            f"/{begin}(?:{body}){end}/" + choose(("", "", "", "", "i", "s", "m", "im"))
+            if begin or end
+            else f"/{body}/" + choose(("", "", "", "i"))
+        )
 
     def texts(self, grammar: Grammar, count: int) -> list[str]:
         own = [derived(grammar, self.random, self.random.choice((2, 5, 8))) for _ in range(count)]
@@ -147,7 +201,9 @@ def check(source: str, grammars: Grammars, *, printed: bool) -> str:
 
 
 def _taken(library: LarkOracle, text: str) -> bool | None:
-    """Return whether the library takes a text, None where it fails itself; two items for the whole of it, it reports as a bug of its own."""
+    """Return whether the library takes a text, None where it fails itself; two items for the whole of it, it reports as
+    a bug of its own.
+    """
     try:
         return library.accepts(text)
     except RuntimeError as error:
@@ -157,7 +213,9 @@ def _taken(library: LarkOracle, text: str) -> bool | None:
 
 
 def run(count: int, seed: int, *, stop: bool = True) -> Counter[str]:
-    """Check `count` grammars and return how often each outcome came; at the first difference `stop`, or else print it and go on."""
+    """Check `count` grammars and return how often each outcome came; at the first difference `stop`, or else print it
+    and go on.
+    """
     outcomes = Counter[str]()
     for number in range(count):
         grammars = Grammars(seed * 1_000_003 + number)

@@ -1,9 +1,12 @@
-r"""Random Lark texts: small right ones mean what the `lark` library means by them, damaged real ones are read or explained.
+r"""Random Lark texts: small right ones mean what the `lark` library means by them, damaged real ones are read or
+explained.
 
     python -m tests.fuzz.lark_texts --count 10000 --seed 1
 
-Half of the texts are small grammars whose terminals begin and end with assertions, some of them ignored; where they are read, they take the
-texts that Earley's parser with the complete dynamic lexer takes.  The other half are grammars of the tables and of the library with a piece
+Half of the texts are small grammars whose terminals begin and end with assertions, some of them ignored; where they are
+read, they take the
+texts that Earley's parser with the complete dynamic lexer takes.  The other half are grammars of the tables and of the
+library with a piece
 cut out, doubled, moved or replaced: an exception is one of the tree, worded in at most 2 KB.
 
 Left out: assertions inside repeats, of which `grammar.lark.lookahead` says where they differ.
@@ -30,7 +33,24 @@ from constrained.work import Budget, metered
 UNITS = 100_000  # of work for one text
 BEGINS = ("", "", "", "(?!a)", "(?!ab)", "(?=a)", r"\b", "^", "(?<!a)", "(?<=b)", r"\B", r"(?!a\b)", "(?!(?:ab|b) )")
 ENDS = ("", "", "", "(?!a)", "(?=b)", r"\b", "$", r"(?!\w)", "(?! )", r"(?=\b)", r"\Z")
-BODIES = ("a", "b", "ab", "[ab]", "a+", "[ab]+", "a*b", "a|ab", "ab?", "a+?", "b{1,2}", "(?:ab)+", r"\w+", "[^a]", " +", "a b?")
+BODIES = (
+    "a",
+    "b",
+    "ab",
+    "[ab]",
+    "a+",
+    "[ab]+",
+    "a*b",
+    "a|ab",
+    "ab?",
+    "a+?",
+    "b{1,2}",
+    "(?:ab)+",
+    r"\w+",
+    "[^a]",
+    " +",
+    "a b?",
+)
 IGNORED = (" ", " +", "b", "#", r"[ #]+", "#[^a]*", "a", " (?!b)", r"\b ", "# ?")
 DEBRIS = (
     "(", ")", "[", "]", "{", "}", '"', "/", ":", "|", "~", "~3..2", "~0..99999", "%ignore", "%import", "%declare X", "%extend", "%override", "->", "!", "?", ".5", "\n",
@@ -44,10 +64,15 @@ class Texts:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        rows = tomllib.loads((CORPUS / "lark.toml").read_text())["case"] + tomllib.loads((CORPUS / "errors_lark.toml").read_text())["case"]
+        rows = (
+            tomllib.loads((CORPUS / "lark.toml").read_text())["case"]
+            + tomllib.loads((CORPUS / "errors_lark.toml").read_text())["case"]
+        )
         self._real = [row["grammar"] for row in rows if len(row.get("grammar", "")) in range(1, 3000)]
         library = Path(lark.__file__).with_name("grammars")
-        self._real += [(library / name).read_text(encoding="utf-8") for name in ("common.lark", "lark.lark", "python.lark")]
+        self._real += [
+            (library / name).read_text(encoding="utf-8") for name in ("common.lark", "lark.lark", "python.lark")
+        ]
 
     def small(self) -> str:
         choose = self.random.choice
@@ -55,7 +80,13 @@ class Texts:
         symbols = [*names, *names, '"a"', '"b"', "x"]
 
         def alternatives() -> str:
-            parts = [" ".join(choose(symbols) + choose(("", "", "", "?", "*", "+", "~1..2")) for _ in range(self.random.randint(1, 3))) for _ in range(2)]
+            parts = [
+                " ".join(
+                    choose(symbols) + choose(("", "", "", "?", "*", "+", "~1..2"))
+                    for _ in range(self.random.randint(1, 3))
+                )
+                for _ in range(2)
+            ]
             return " | ".join(parts)
 
         lines = [f"start: {alternatives()} | A", f"x: {alternatives()} | B" if "B" in names else "x: A"]
@@ -74,7 +105,12 @@ class Texts:
         return text
 
     def inputs(self, count: int) -> list[str]:
-        return ["", "a", "b", *("".join(self.random.choices("aaabbb #", k=self.random.randint(2, 6))) for _ in range(count))]
+        return [
+            "",
+            "a",
+            "b",
+            *("".join(self.random.choices("aaabbb #", k=self.random.randint(2, 6))) for _ in range(count)),
+        ]
 
 
 def check(source: str, inputs: list[str], *, oracle: bool) -> str:
@@ -93,12 +129,16 @@ def check(source: str, inputs: list[str], *, oracle: bool) -> str:
     if oracle:
         library = LarkOracle(source)
         for text in inputs:
-            assert acceptor.accepts(text) is _taken(library, text), f"on {text!r}: {acceptor.accepts(text)}, lark says otherwise"
+            assert acceptor.accepts(text) is _taken(library, text), (
+                f"on {text!r}: {acceptor.accepts(text)}, lark says otherwise"
+            )
     return "read"
 
 
 def _taken(library: LarkOracle, text: str) -> bool:
-    """Return whether the library takes a text; that it has found two items for the whole of it, it reports as a bug of its own."""
+    """Return whether the library takes a text; that it has found two items for the whole of it, it reports as a bug of
+    its own.
+    """
     try:
         return library.accepts(text)
     except RuntimeError as error:

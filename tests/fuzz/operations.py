@@ -1,8 +1,10 @@
-"""Random operations on matchers, each made on the compiled kernel and on its plain twin: both must find the same, whatever came before.
+"""Random operations on matchers, each made on the compiled kernel and on its plain twin: both must find the same,
+whatever came before.
 
     python -m tests.fuzz.operations --count 1000000 --seed 1
 
-A few matchers of one grammar live at a time, in pairs.  An operation (advance, accepts, masks, rollback, copy, reset, forced bytes, explain,
+A few matchers of one grammar live at a time, in pairs.  An operation (advance, accepts, masks, rollback, copy, reset,
+forced bytes, explain,
 pickling, wrong arguments, kernels that vanish or are too small) is done to both of a pair; then
 
 * results are equal, errors are of the tree, of the same type and with the same words;
@@ -80,8 +82,13 @@ class Operations:
 
     def __init__(self, seed: int) -> None:
         self.random, self.vocabulary, self.done, self.by_name = random.Random(seed), vocabulary(), 0, Counter[str]()
-        self.twins = {name: c.compile(make(), self.vocabulary, kernel="plain", max_work=None) for name, make in GRAMMARS.items()}
-        self.rows = np.zeros((CURSORS + 1, self.vocabulary.words), np.int32), np.zeros((CURSORS + 1, self.vocabulary.words), np.int32)
+        self.twins = {
+            name: c.compile(make(), self.vocabulary, kernel="plain", max_work=None) for name, make in GRAMMARS.items()
+        }
+        self.rows = (
+            np.zeros((CURSORS + 1, self.vocabulary.words), np.int32),
+            np.zeros((CURSORS + 1, self.vocabulary.words), np.int32),
+        )
         self.story: list[Any] = []
 
     def run(self, count: int) -> None:
@@ -97,7 +104,9 @@ class Operations:
                     getattr(self, f"do_{name}")(at)
                     self.same_place(at)
                 except Exception as error:
-                    raise Difference(f"{self.grammar}, operation {self.done} ({name} of {at}): {error!r}; before it: {self.story[-12:]}") from error
+                    raise Difference(
+                        f"{self.grammar}, operation {self.done} ({name} of {at}): {error!r}; before it: {self.story[-12:]}"
+                    ) from error
 
     def begin(self) -> None:
         """Take a grammar, with a cache that is large or small, and a pair of matchers."""
@@ -108,9 +117,13 @@ class Operations:
         fast = c.compile(twin.grammar, self.vocabulary, kernel="compiled", cache_bytes=bound, max_work=None)
         if self.random.random() < 0.05:
             fast = pickle.loads(pickle.dumps(fast))
-        if len(twin.place()[0]._states) > 20_000:  # the twin keeps all states of all grammars: begin again before they fill the memory
+        # the twin keeps all states of all grammars: begin again before they fill the memory
+        if len(twin.place()[0]._states) > 20_000:
             self.vocabulary.kernels.clear()
-            self.twins = {name: c.compile(old.grammar, self.vocabulary, kernel="plain", max_work=None) for name, old in self.twins.items()}
+            self.twins = {
+                name: c.compile(old.grammar, self.vocabulary, kernel="plain", max_work=None)
+                for name, old in self.twins.items()
+            }
             twin = self.twins[self.grammar]
         self.pairs, self.story = [(fast.matcher(), twin.matcher())], [self.grammar, bound]
 
@@ -143,7 +156,8 @@ class Operations:
             raise Difference(f"masks {self.rows[0][row]} and {self.rows[1][row]}")
         return np.flatnonzero(np.unpackbits(self.rows[0][row].view(np.uint8), bitorder="little"))
 
-    # -- operations: each is done to a pair ----------------------------------------------------------------------------------
+    # -- operations: each is done to a pair
+    # ----------------------------------------------------------------------------------
 
     def do_follow(self, at: int) -> None:
         allowed = self.mask(at)
@@ -167,7 +181,9 @@ class Operations:
     def do_wrong(self, at: int) -> None:
         value, rows = self.random.choice(WRONG), self.rows[0]
         name = self.random.choice(("advance", "accepts", "explain", "rollback", "fill_mask"))
-        found = self.both(at, lambda matcher: matcher.fill_mask(rows, value) if name == "fill_mask" else getattr(matcher, name)(value))
+        found = self.both(
+            at, lambda matcher: matcher.fill_mask(rows, value) if name == "fill_mask" else getattr(matcher, name)(value)
+        )
         if not isinstance(found, tuple):
             raise Difference(f"{name}({value!r}) found {found!r}")
 
@@ -229,7 +245,9 @@ class Operations:
             self.vocabulary.kernels.masks.clear()
 
     def do_bitmask(self, at: int) -> None:
-        wrong = self.random.choice((np.zeros((1, 99), np.int32), np.zeros((CURSORS, self.vocabulary.words), np.int64), None, [1]))
+        wrong = self.random.choice(
+            (np.zeros((1, 99), np.int32), np.zeros((CURSORS, self.vocabulary.words), np.int64), None, [1])
+        )
         if not isinstance(self.both(at, lambda matcher: matcher.fill_mask(wrong)), tuple):
             raise Difference("a bitmask that is none was filled")
 
@@ -246,7 +264,9 @@ def main() -> int:
     except Difference as difference:
         print(f"seed {options.seed}: {difference}")
         return 1
-    print(f"{operations.done:,} operations, 0 differences, {time.process_time() - began:.0f} s of processor: {dict(operations.by_name)}")
+    print(
+        f"{operations.done:,} operations, 0 differences, {time.process_time() - began:.0f} s of processor: {dict(operations.by_name)}"
+    )
     return 0
 
 

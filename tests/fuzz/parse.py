@@ -2,8 +2,10 @@
 
     python -m tests.fuzz.parse --inputs 10000 --seed 1
 
-The texts are those of the formats' tables with pieces cut out, doubled, moved or replaced.  `parse`, `validate` and strict parsing raise errors
-of the tree only, worded in at most 2 KB; the beginning of a text, read with ``partial=True``, is read or `Rejected`, as is the whole.
+The texts are those of the formats' tables with pieces cut out, doubled, moved or replaced.  `parse`, `validate` and
+strict parsing raise errors
+of the tree only, worded in at most 2 KB; the beginning of a text, read with ``partial=True``, is read or `Rejected`, as
+is the whole.
 
 Left out: what is read from a text, which the tables and the laws of the formats say.
 """
@@ -26,7 +28,14 @@ UNITS = 1_000_000  # of work for one reading
 TABLES = Path(__file__).resolve().parents[1] / "corpus" / "formats"
 TOOLS = [
     {"name": "ping", "parameters": {"type": "object", "properties": {}}},
-    {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}},
+    {
+        "name": "weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city"],
+        },
+    },
 ]
 DEBRIS = (
     "<", ">", "</", "{", "}", "[", "]", '"', "\\", "\\u", "\\ud800", "'", "\n", "\0", "\ud800", "é", "😀", "9" * 30, "1e999", "null", "<tool_call>",
@@ -59,7 +68,8 @@ class Turns:
 
 
 def check(format_name: str, text: str, tools: Any, *, cut: int) -> str:
-    """Return the class of outcome of `parse`: "read", "refused" or "limit"; the other readings raise nothing unexpected.
+    """Return the class of outcome of `parse`: "read", "refused" or "limit"; the other readings raise nothing
+    unexpected.
 
     Raises: AssertionError: a law is broken.  Any exception outside the tree passes through.
     """
@@ -77,7 +87,8 @@ def _outcome(reading: Any) -> str:
         with metered(Budget(UNITS)):
             reading()
     except ConstrainedError as error:
-        assert isinstance(error, (Rejected, LimitExceeded, SchemaError)), repr(error)  # the last: tools that the format cannot call
+        # the last: tools that the format cannot call
+        assert isinstance(error, (Rejected, LimitExceeded, SchemaError)), repr(error)
         assert len(str(error).encode("utf-8", "backslashreplace")) <= 2048, f"a message of {len(str(error))} characters"
         return "limit" if isinstance(error, LimitExceeded) else "refused"
     return "read"
@@ -93,7 +104,10 @@ def run(count: int, seed: int) -> Counter[str]:
         try:
             outcomes[check(name, text, tools, cut=cut)] += 1
         except Exception:
-            print(f"seed {seed}, text {number}: {name} {text!r}, cut at {cut}, {'with' if tools else 'without'} tools", file=sys.stderr)
+            print(
+                f"seed {seed}, text {number}: {name} {text!r}, cut at {cut}, {'with' if tools else 'without'} tools",
+                file=sys.stderr,
+            )
             raise
     return outcomes
 

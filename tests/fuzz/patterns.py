@@ -5,9 +5,11 @@ r"""Random patterns, right and wrong, in both syntaxes: every answer is an expre
 A pattern is grown from a grammar and then, half of the time, damaged.  What is checked of each:
 
 * an exception is one of the tree, worded in at most 2 KB, and says where the trouble is;
-* in Python's syntax, a pattern that is read matches the short texts that `re.fullmatch` matches, and one that `re` refuses is refused;
+* in Python's syntax, a pattern that is read matches the short texts that `re.fullmatch` matches, and one that `re`
+refuses is refused;
 * in ECMA-262's, a pattern that Python reads alike (no escape, class or assertion that differs) agrees with `re.search`;
-* a text is in the language or in its complement, never in both, and liveness of every edge is true of the text that `example` gives.
+* a text is in the language or in its complement, never in both, and liveness of every edge is true of the text that
+`example` gives.
 """
 
 from __future__ import annotations
@@ -28,12 +30,58 @@ Oracle = Callable[[str], re.Match[str] | None]
 
 UNITS = 60_000  # of work for one pattern
 LETTERS = "ab-\n"
-ATOMS = ("a", "b", "ab", ".", "[ab]", "[^a]", r"\w", r"\d", r"\s", r"\W", r"\n", r"\x61", r"\-", "é", r"\u0061", "[a-b-]", "")
+ATOMS = (
+    "a",
+    "b",
+    "ab",
+    ".",
+    "[ab]",
+    "[^a]",
+    r"\w",
+    r"\d",
+    r"\s",
+    r"\W",
+    r"\n",
+    r"\x61",
+    r"\-",
+    "é",
+    r"\u0061",
+    "[a-b-]",
+    "",
+)
 EDGES = ("^", "$", r"\b", r"\B")
 COUNTS = ("*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "*?", "{0,9999}", "{3,70000}", "{,2}")
 GROUPS = ("(", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?i:", "(?P<x>", "(?<x>", "(?>")
-DEBRIS = ("(", ")", "[", "]", "{", "}", "\\", "|", "*", "?", "^", "$", r"\1", r"\p{L}", r"\p{", r"\u{", r"\x", r"\c", "(?", "[^", "-", "\x00", "\ud800", "\U0010ffff", "9" * 30)
-PLAIN = re.compile(r"(?:[ab|^é]|\((?:\?[:=!])?(?![*+?{])|\)|\[\^?(?:a|ab|a-b-)\]|[*+?]\??(?![*+?{])|\{[0-9]{1,4}(?:,[0-9]{1,5})?\}(?![*+?{]))*")
+DEBRIS = (
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\\",
+    "|",
+    "*",
+    "?",
+    "^",
+    "$",
+    r"\1",
+    r"\p{L}",
+    r"\p{",
+    r"\u{",
+    r"\x",
+    r"\c",
+    "(?",
+    "[^",
+    "-",
+    "\x00",
+    "\ud800",
+    "\U0010ffff",
+    "9" * 30,
+)
+PLAIN = re.compile(
+    r"(?:[ab|^é]|\((?:\?[:=!])?(?![*+?{])|\)|\[\^?(?:a|ab|a-b-)\]|[*+?]\??(?![*+?{])|\{[0-9]{1,4}(?:,[0-9]{1,5})?\}(?![*+?{]))*"
+)
 
 
 class Patterns:
@@ -89,7 +137,9 @@ def check(pattern: str, texts: list[str], *, python: bool) -> str:
             _laws(language, pattern, texts, oracle)
     except ConstrainedError as error:
         assert isinstance(error, (GrammarError, LimitExceeded)), error
-        assert len(str(error).encode("utf-8", "backslashreplace")) <= 2048, f"{syntax} {pattern!r}: a message of {len(str(error))} characters"
+        assert len(str(error).encode("utf-8", "backslashreplace")) <= 2048, (
+            f"{syntax} {pattern!r}: a message of {len(str(error))} characters"
+        )
         assert repr(pattern)[1:8] in str(error) or error.where, f"{syntax} {pattern!r}: no place in {error}"
         return "limit" if isinstance(error, LimitExceeded) else "wrong"
     assert oracle is not False, f"{syntax} {pattern!r} is read, `re` refuses it"
@@ -116,10 +166,14 @@ def _laws(language: regex.Expr, pattern: str, texts: list[str], oracle: Oracle |
     for text in texts:
         inside = regex.matches(language, text)
         assert inside is not regex.matches(outside, text), f"{pattern!r}: {text!r} in both or neither"
-        assert not callable(oracle) or inside is bool(oracle(text)), f"{pattern!r} on {text!r}: {inside}, `re` says otherwise"
+        assert not callable(oracle) or inside is bool(oracle(text)), (
+            f"{pattern!r} on {text!r}: {inside}, `re` says otherwise"
+        )
     shortest = regex.example(language)
     assert (shortest is None) is regex.is_empty(language), f"{pattern!r}: empty or not"
-    assert shortest is None or regex.matches(language, shortest), f"{pattern!r}: its example {shortest!r} does not match"
+    assert shortest is None or regex.matches(language, shortest), (
+        f"{pattern!r}: its example {shortest!r} does not match"
+    )
     for _, _, target in language.edges():
         assert not regex.is_empty(target), f"{pattern!r}: a dead edge"
 

@@ -2,8 +2,10 @@ r"""Damaged programs of a part of Lua and of SQL, whose names exclude keywords: 
 
     python -m tests.fuzz.programs --count 300 --seed 1
 
-The grammars are those of `corpus/languages`, with `_INDENT` of Python left to `test_lark_python`.  A name makes more demands of what follows than can
-be followed, so it is read as its longest match, which the grammar lists in `narrowed`.  So the verdict lies between two of the library's: what
+The grammars are those of `corpus/languages`, with `_INDENT` of Python left to `test_lark_python`.  A name makes more
+demands of what follows than can
+be followed, so it is read as its longest match, which the grammar lists in `narrowed`.  So the verdict lies between two
+of the library's: what
 the dynamic lexer takes, which knows only longest matches, we take; what the complete one refuses, we refuse.
 """
 
@@ -26,8 +28,50 @@ FOLDER = Path(__file__).resolve().parents[1] / "corpus" / "languages"
 PROGRAMS = tomllib.loads((FOLDER / "programs.toml").read_text(encoding="utf-8"))
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 PIECES = {
-    "lua": [" ", "=", "(", ")", "end", " end ", ",", "x", "1", "nil", "and ", ".", "'a'", "{", "}", "--", "\n", "_", "do ", "return "],
-    "sql": [" ", "=", "(", ")", "select ", " from ", ",", "x", "1", "null", " and ", ".", "'a'", "*", ";", "--", "\n", "_", " as ", "is "],
+    "lua": [
+        " ",
+        "=",
+        "(",
+        ")",
+        "end",
+        " end ",
+        ",",
+        "x",
+        "1",
+        "nil",
+        "and ",
+        ".",
+        "'a'",
+        "{",
+        "}",
+        "--",
+        "\n",
+        "_",
+        "do ",
+        "return ",
+    ],
+    "sql": [
+        " ",
+        "=",
+        "(",
+        ")",
+        "select ",
+        " from ",
+        ",",
+        "x",
+        "1",
+        "null",
+        " and ",
+        ".",
+        "'a'",
+        "*",
+        ";",
+        "--",
+        "\n",
+        "_",
+        " as ",
+        "is ",
+    ],
 }
 
 
@@ -60,8 +104,14 @@ def run(language: str, count: int, seed: int) -> Counter[str]:
     known = PROGRAMS[language]["accept"] + PROGRAMS[language]["reject"]
     for number in range(count):
         text = known[number] if number < len(known) else _damaged(chance, chance.choice(known), PIECES[language])
-        taken, longest, complete = takes(language, text), _taken(language, "dynamic", text), _taken(language, "dynamic_complete", text)
-        assert longest <= taken <= complete, f"{language}: {text!r} is {taken}, by lark's lexers {longest} and {complete}"
+        taken, longest, complete = (
+            takes(language, text),
+            _taken(language, "dynamic", text),
+            _taken(language, "dynamic_complete", text),
+        )
+        assert longest <= taken <= complete, (
+            f"{language}: {text!r} is {taken}, by lark's lexers {longest} and {complete}"
+        )
         outcomes["between" if longest < complete else "taken" if taken else "refused"] += 1
     return outcomes
 

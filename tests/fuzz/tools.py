@@ -2,7 +2,8 @@
 
     python -m tests.fuzz.tools --inputs 10000 --seed 1
 
-Half of the lists are right in all their wrappings (functions, bare objects, ``parameters`` or ``input_schema``); half have a piece taken out, put
+Half of the lists are right in all their wrappings (functions, bare objects, ``parameters`` or ``input_schema``); half
+have a piece taken out, put
 in twice, or replaced by what belongs nowhere.  An exception is one of the tree, worded in at most 2 KB.
 
 Left out: callables as tools, and what the calls look like, which the tables of formats say.
@@ -26,14 +27,46 @@ from constrained.work import Budget, metered
 UNITS = 300_000  # of work for one list
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 SCHEMAS: tuple[Any, ...] = (
-    {"type": "string"}, {"type": "integer", "minimum": 0}, {"enum": ["a", 1, None]}, {"const": {"a": [1]}}, {"type": ["string", "null"]}, True, {},
-    {"type": "array", "items": {"type": "number"}, "maxItems": 2}, {"type": "object", "additionalProperties": {"type": "boolean"}},
-    {"anyOf": [{"type": "string", "pattern": "^a+$"}, {"type": "null"}]}, {"$ref": "#/$defs/x"}, {"type": "string", "format": "date"},
+    {"type": "string"},
+    {"type": "integer", "minimum": 0},
+    {"enum": ["a", 1, None]},
+    {"const": {"a": [1]}},
+    {"type": ["string", "null"]},
+    True,
+    {},
+    {"type": "array", "items": {"type": "number"}, "maxItems": 2},
+    {"type": "object", "additionalProperties": {"type": "boolean"}},
+    {"anyOf": [{"type": "string", "pattern": "^a+$"}, {"type": "null"}]},
+    {"$ref": "#/$defs/x"},
+    {"type": "string", "format": "date"},
 )
 NAMES = ("f", "get_weather", "a.b", "a-b", "é", "f f", "print", "x" * 64, "</tool_call>", '"', "<|python_tag|>", "1")
 JUNK: tuple[Any, ...] = (
-    None, 0, -1, 1e400, "", "x", [], {}, [[]], {"type": 1}, {"type": "object", "properties": []}, "\ud800", "\0", b"x", {1: 2}, {"a": {"b": {"c": {}}}},
-    {"required": "a"}, {"properties": {"a": 1}}, True, ("a",), {"oneOf": 1}, {"$ref": 5}, {"$ref": "#"}, 10**400, object(),
+    None,
+    0,
+    -1,
+    1e400,
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+    {"type": 1},
+    {"type": "object", "properties": []},
+    "\ud800",
+    "\0",
+    b"x",
+    {1: 2},
+    {"a": {"b": {"c": {}}}},
+    {"required": "a"},
+    {"properties": {"a": 1}},
+    True,
+    ("a",),
+    {"oneOf": 1},
+    {"$ref": 5},
+    {"$ref": "#"},
+    10**400,
+    object(),
 )
 OPTIONS: tuple[dict[str, Any], ...] = (
     {}, {}, {}, {"tool_choice": "required"}, {"tool_choice": "none"}, {"tool_choice": {"type": "function", "function": {"name": "f"}}}, {"closed": False},
@@ -49,7 +82,10 @@ class Lists:
 
     def parameters(self) -> dict[str, Any]:
         names = self.random.sample(("a", "b", "city", "if", "a b", "é", "</a>", ""), self.random.randint(0, 4))
-        found: dict[str, Any] = {"type": "object", "properties": {name: copy.deepcopy(self.random.choice(SCHEMAS)) for name in names}}
+        found: dict[str, Any] = {
+            "type": "object",
+            "properties": {name: copy.deepcopy(self.random.choice(SCHEMAS)) for name in names},
+        }
         if names and self.random.random() < 0.7:
             found["required"] = self.random.sample(names, self.random.randint(0, len(names)))
         if self.random.random() < 0.5:

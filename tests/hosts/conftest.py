@@ -36,7 +36,9 @@ def free(tiny_vocabulary):
 
 @pytest.fixture
 def run(tiny_model, tiny_tokenizer, tiny_vocabulary):
-    """Return a function (processor, prompts, **options of generate) → list of generated texts, None for one that is not finished."""
+    """Return a function (processor, prompts, **options of generate) → list of generated texts, None for one that is not
+    finished.
+    """
     import torch
 
     stop = list(tiny_vocabulary.stop)
@@ -46,7 +48,13 @@ def run(tiny_model, tiny_tokenizer, tiny_vocabulary):
         torch.manual_seed(7)
         options = {"max_new_tokens": 60, "do_sample": False} | options
         processors = processor if isinstance(processor, list) else [processor]
-        output = tiny_model.generate(**encoded, logits_processor=processors, eos_token_id=stop, pad_token_id=tiny_tokenizer.pad_token_id, **options)
+        output = tiny_model.generate(
+            **encoded,
+            logits_processor=processors,
+            eos_token_id=stop,
+            pad_token_id=tiny_tokenizer.pad_token_id,
+            **options,
+        )
         texts = []
         for row in output[:, encoded["input_ids"].shape[1] :].tolist():
             end = next((at for at, token in enumerate(row) if token in stop), None)

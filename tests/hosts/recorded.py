@@ -1,4 +1,5 @@
-"""The interfaces of hosts that are not installed, as their packages publish them: names and signatures alone, written down from vLLM 0.33.0 and
+"""The interfaces of hosts that are not installed, as their packages publish them: names and signatures alone, written
+down from vLLM 0.33.0 and
 SGLang 0.5.23, for contract tests that say so."""
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ class StructuredOutputBackend(ABC):
 
 
 def record_vllm() -> None:
-    _module("vllm.v1.sample.logits_processor", LogitsProcessor=StepLogitsProcessor, MoveDirectionality=MoveDirectionality)
+    _module(
+        "vllm.v1.sample.logits_processor", LogitsProcessor=StepLogitsProcessor, MoveDirectionality=MoveDirectionality
+    )
     _module("vllm.v1.worker.gpu.sample.logits_processor", LogitsProcessor=SlotLogitsProcessor)
     _module(
         "vllm.v1.structured_output.backend_types", StructuredOutputBackend=StructuredOutputBackend,
@@ -129,9 +132,16 @@ class BaseGrammarBackend:
 def record_sglang() -> None:
     registry: dict[str, Any] = {}
     _module(
-        "sglang.srt.constrained.base_grammar_backend", BaseGrammarBackend=BaseGrammarBackend, BaseGrammarObject=BaseGrammarObject,
-        GrammarRow=GrammarRow, InvalidGrammarObject=InvalidGrammarObject, GRAMMAR_BACKEND_REGISTRY=registry,
-        register_grammar_backend=registry.__setitem__)
+        "sglang.srt.constrained.base_grammar_backend",
+        BaseGrammarBackend=BaseGrammarBackend,
+        BaseGrammarObject=BaseGrammarObject,
+        GrammarRow=GrammarRow,
+        InvalidGrammarObject=InvalidGrammarObject,
+        GRAMMAR_BACKEND_REGISTRY=registry,
+        register_grammar_backend=registry.__setitem__,
+    )
     choices: list[str] = []
-    _module("sglang.srt.arg_groups.choices", GRAMMAR_BACKEND_CHOICES=choices, add_grammar_backend_choices=choices.extend)
+    _module(
+        "sglang.srt.arg_groups.choices", GRAMMAR_BACKEND_CHOICES=choices, add_grammar_backend_choices=choices.extend
+    )
     sys.modules["sglang.srt.arg_groups"].choices = sys.modules["sglang.srt.arg_groups.choices"]

@@ -22,7 +22,9 @@ def test_each_request_keeps_to_its_grammar(tiny_tokenizer, tiny_vocabulary):
 
     model, _ = load()
     stop = list(tiny_vocabulary.stop)
-    config = transformers.ContinuousBatchingConfig(page_size=16, num_blocks=64, max_batch_tokens=64, auto_switch_to_flash=False)
+    config = transformers.ContinuousBatchingConfig(
+        page_size=16, num_blocks=64, max_batch_tokens=64, auto_switch_to_flash=False
+    )
     generation = transformers.GenerationConfig(max_new_tokens=40, eos_token_id=stop, pad_token_id=0, do_sample=True)
     manager = continuous_batching(model, vocabulary=tiny_vocabulary, generation_config=generation, config=config)
     asked = {}
@@ -30,7 +32,11 @@ def test_each_request_keeps_to_its_grammar(tiny_tokenizer, tiny_vocabulary):
     try:
         for number, (pattern, most) in enumerate([*WORDS.items(), *WORDS.items()]):
             grammar = {} if pattern is None else {"grammar": c.compile(c.Grammar.from_regex(pattern), tiny_vocabulary)}
-            asked[manager.add_request(tiny_tokenizer.encode("Hello " * (number + 1)), max_new_tokens=most, eos_token_id=stop, **grammar)] = pattern
+            asked[
+                manager.add_request(
+                    tiny_tokenizer.encode("Hello " * (number + 1)), max_new_tokens=most, eos_token_id=stop, **grammar
+                )
+            ] = pattern
         found = {}
         while len(found) < len(asked):
             result = manager.get_result(timeout=60)

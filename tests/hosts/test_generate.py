@@ -1,4 +1,6 @@
-"""Tests of `constrained.generate`: what is wanted is a row, the answer is of its type; what cannot be wanted is an error."""
+"""Tests of `constrained.generate`: what is wanted is a row, the answer is of its type; what cannot be wanted is an
+error.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,16 @@ class Order(pydantic.BaseModel):
     day: datetime.date
 
 
-TOOL = {"name": "paint", "description": "", "parameters": {
-    "type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"], "additionalProperties": False}}  # fmt: skip
+TOOL = {
+    "name": "paint",
+    "description": "",
+    "parameters": {
+        "type": "object",
+        "properties": {"colour": {"enum": ["red", "blue"]}},
+        "required": ["colour"],
+        "additionalProperties": False,
+    },
+}
 # what is wanted → is this an answer?
 WANTED = {
     "texts": (["yes", "no"], lambda found: found in ("yes", "no")),
@@ -54,7 +64,10 @@ WANTED = {
     "nothing": (None, lambda found: found is None),
     "a literal": (Literal["a", 2], lambda found: found in ("a", 2)),
     "an enum": (Colour, lambda found: isinstance(found, Colour)),
-    "a list": (Annotated[list[bool], pydantic.Field(min_length=2, max_length=2)], lambda found: [type(one) for one in found] == [bool, bool]),
+    "a list": (
+        Annotated[list[bool], pydantic.Field(min_length=2, max_length=2)],
+        lambda found: [type(one) for one in found] == [bool, bool],
+    ),
     "a union": (bool | Literal["none"], lambda found: found in (True, False, "none")),
     "a dataclass": (Fruit, lambda found: isinstance(found, Fruit) and isinstance(found.colour, Colour)),
     "a typed dict": (Point, lambda found: found in ({"x": 1}, {"x": 2})),
@@ -71,7 +84,13 @@ def test_the_answer_is_what_was_wanted(wanted, is_answer, tiny_model, tiny_token
 
 @pytest.mark.parametrize("name", ["hermes", "pythonic", "glm-4.6", "llama3.1-function"])
 def test_a_format_answers_with_a_message(name, tiny_model, tiny_tokenizer):
-    asked = {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False, "do_sample": True, "temperature": 3.0}
+    asked = {
+        "tools": [TOOL],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "do_sample": True,
+        "temperature": 3.0,
+    }
     torch.manual_seed(1)
     message = c.generate(tiny_model, tiny_tokenizer, "Paint!", c.ChatFormat.load(name), **asked)
     (call,) = message.tool_calls
@@ -99,6 +118,10 @@ def test_messages_need_a_template(tiny_model, tiny_tokenizer):
     messages = [{"role": "user", "content": "Which?"}]
     with pytest.raises(ConstrainedError, match="chat template"):
         c.generate(tiny_model, tiny_tokenizer, messages, bool)
-    templated = type(tiny_tokenizer)(tokenizer_object=tiny_tokenizer.backend_tokenizer, bos_token=tiny_tokenizer.bos_token, eos_token=tiny_tokenizer.eos_token)
+    templated = type(tiny_tokenizer)(
+        tokenizer_object=tiny_tokenizer.backend_tokenizer,
+        bos_token=tiny_tokenizer.bos_token,
+        eos_token=tiny_tokenizer.eos_token,
+    )
     templated.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
     assert c.generate(tiny_model, templated, messages, bool) in (True, False)

@@ -1,4 +1,6 @@
-"""llama-cpp-python and mlx-lm: one sequence at a time; with the packages and models of random weights where they are installed."""
+"""llama-cpp-python and mlx-lm: one sequence at a time; with the packages and models of random weights where they are
+installed.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,16 @@ from constrained.integrations.llama_cpp import logits_processor, vocabulary_of
 from constrained.integrations.sequences.one_sequence import OneSequence
 
 needs_llama = pytest.mark.skipif(
-    importlib.util.find_spec("llama_cpp") is None or importlib.util.find_spec("gguf") is None, reason="llama-cpp-python and gguf are not installed")
+    importlib.util.find_spec("llama_cpp") is None or importlib.util.find_spec("gguf") is None,
+    reason="llama-cpp-python and gguf are not installed",
+)
 needs_mlx = pytest.mark.skipif(importlib.util.find_spec("mlx_lm") is None, reason="mlx-lm is not installed")
 VOCABULARY = c.Vocabulary([bytes([byte]) for byte in range(256)], {"</s>": 256, "<s>": 257}, [256], 264)
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 99}, "s": {"type": "string", "maxLength": 5}}, "required": ["n", "s"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "maximum": 99}, "s": {"type": "string", "maxLength": 5}},
+    "required": ["n", "s"],
+}
 
 
 def _is_right(text):
@@ -83,7 +91,13 @@ def test_llama_cpp_generates_words(tmp_path):
     assert len([text for text in vocabulary.tokens if text]) >= 256
     processor = logits_processor(c.compile(c.Grammar.from_json_schema(SCHEMA, profile="practical"), vocabulary))
     for seed in range(5):
-        found = llama("Hi", max_tokens=100, temperature=1.5, seed=seed, logits_processor=llama_cpp.LogitsProcessorList([processor]))["choices"][0]
+        found = llama(
+            "Hi",
+            max_tokens=100,
+            temperature=1.5,
+            seed=seed,
+            logits_processor=llama_cpp.LogitsProcessorList([processor]),
+        )["choices"][0]
         assert (found["finish_reason"], _is_right(found["text"])) == ("stop", True)
 
 
@@ -92,7 +106,8 @@ def _tiny_gguf(path):
     import gguf
 
     writer, width, inner = gguf.GGUFWriter(path, "llama"), 32, 64
-    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that stand for themselves in the byte-level alphabet
+    # bytes that stand for themselves in the byte-level alphabet
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = iter(range(256, 512))
     letters = [chr(byte) if byte in seen else chr(next(hidden)) for byte in range(256)]
     tokens = ["<s>", "</s>", *(letters[byte] for byte in range(256))]
@@ -115,7 +130,12 @@ def _tiny_gguf(path):
     random_ = np.random.default_rng(0)
     shapes = {"token_embd": (len(tokens), width), "output": (len(tokens), width), "output_norm": (width,)}
     shapes |= {f"blk.0.{name}": (width, width) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
-    shapes |= {"blk.0.attn_norm": (width,), "blk.0.ffn_norm": (width,), "blk.0.ffn_gate": (inner, width), "blk.0.ffn_up": (inner, width)}
+    shapes |= {
+        "blk.0.attn_norm": (width,),
+        "blk.0.ffn_norm": (width,),
+        "blk.0.ffn_gate": (inner, width),
+        "blk.0.ffn_up": (inner, width),
+    }
     shapes |= {"blk.0.ffn_down": (width, inner)}
     for name, shape in shapes.items():
         writer.add_tensor(f"{name}.weight", random_.normal(0, 0.3, shape).astype(np.float32))
@@ -135,14 +155,24 @@ def test_mlx_generates_words(tiny_tokenizer, tiny_vocabulary):
     from constrained.integrations.mlx_lm import logits_processor
 
     mx.random.seed(0)
-    model = Model(ModelArgs(
-        model_type="llama", hidden_size=32, num_hidden_layers=1, intermediate_size=64, num_attention_heads=4, rms_norm_eps=1e-5,
-        vocab_size=tiny_vocabulary.size))
+    model = Model(
+        ModelArgs(
+            model_type="llama",
+            hidden_size=32,
+            num_hidden_layers=1,
+            intermediate_size=64,
+            num_attention_heads=4,
+            rms_norm_eps=1e-5,
+            vocab_size=tiny_vocabulary.size,
+        )
+    )
     processor = logits_processor(c.compile(c.Grammar.from_json_schema(SCHEMA, profile="practical"), tiny_vocabulary))
     for prompt in ("Hi", "Hi", "How are you?"):
         ids = []
         prompt = mx.array(tiny_tokenizer.encode(prompt))
-        for token, _ in generate_step(prompt, model, max_tokens=100, sampler=mx.random.categorical, logits_processors=[processor]):
+        for token, _ in generate_step(
+            prompt, model, max_tokens=100, sampler=mx.random.categorical, logits_processors=[processor]
+        ):
             ids.append(int(token))
             if ids[-1] in tiny_vocabulary.stop:
                 break

@@ -66,11 +66,15 @@ def test_types_mean_what_they_mean_there(kind, words, other, tiny_vocabulary):
     assert not reads(other)
 
 
-@pytest.mark.parametrize("options", [{}, {"do_sample": True}, {"num_beams": 3}, {"num_beams": 4, "do_sample": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"do_sample": True}, {"num_beams": 3}, {"num_beams": 4, "do_sample": True}], ids=str
+)
 @pytest.mark.filterwarnings("ignore")
 def test_the_output_is_that_of_plain_generate(options, model, constraint, run):
     torch.manual_seed(7)
-    found = outlines.Generator(model, processor=processor(constraint, model))("Hello", max_new_tokens=60, **{"do_sample": False, **options})
+    found = outlines.Generator(model, processor=processor(constraint, model))(
+        "Hello", max_new_tokens=60, **{"do_sample": False, **options}
+    )
     assert re.fullmatch(PATTERN, found)
     assert [found] == run(constraint.logits_processor(), ["Hello"], **options)
 
@@ -87,7 +91,9 @@ def test_batches_and_one_generator_many_times(options, model):
 
 @pytest.mark.filterwarnings("ignore")
 def test_several_samples_of_a_prompt(model, constraint):
-    texts = outlines.Generator(model, processor=processor(constraint, model))("Hello", max_new_tokens=60, do_sample=True, num_return_sequences=3)
+    texts = outlines.Generator(model, processor=processor(constraint, model))(
+        "Hello", max_new_tokens=60, do_sample=True, num_return_sequences=3
+    )
     assert all(re.fullmatch(PATTERN, text) for text in texts)
     assert len(texts) == 3
 

@@ -1,4 +1,6 @@
-"""Rows in this process and in actors of Ray: the same results, in order, also when an actor is killed in the middle, and after a break."""
+"""Rows in this process and in actors of Ray: the same results, in order, also when an actor is killed in the middle,
+and after a break.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def judging():
     def judge(row):
         if row["id"] == 5:
             raise ValueError("row five is wrong")
-        matcher = c.compile(c.Grammar.from_json_schema(row["schema"]), c.Vocabulary([bytes([byte]) for byte in range(256)])).matcher()
+        matcher = c.compile(
+            c.Grammar.from_json_schema(row["schema"]), c.Vocabulary([bytes([byte]) for byte in range(256)])
+        ).matcher()
         for byte in row["text"].encode():
             matcher.advance(byte)
         return {"id": row["id"], "ends": matcher.is_accepting(), "process": None}
@@ -45,7 +49,9 @@ def dying(folder):
 @pytest.fixture(scope="module")
 def expected():
     found = list(run(ROWS, WORKER("judging")))
-    assert [result.get("id") for result in found if "error" not in result] == [at for at in range(40) if at % 3 and at != 5]
+    assert [result.get("id") for result in found if "error" not in result] == [
+        at for at in range(40) if at % 3 and at != 5
+    ]
     assert found[5] == {"error": {"message": "row five is wrong", "type": "ValueError"}}
     assert "not allowed" in found[0]["error"]["message"] or found[0]["error"]["type"] == "Rejected"
     return found

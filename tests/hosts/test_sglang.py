@@ -1,4 +1,6 @@
-"""SGLang's grammar backend; against the package's base classes where they load, else against its published interface.  No server runs here."""
+"""SGLang's grammar backend; against the package's base classes where they load, else against its published interface.
+No server runs here.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,15 @@ def backend(hosted, tiny_tokenizer, tiny_vocabulary):
     return hosted.GrammarBackend(tiny_tokenizer, tiny_vocabulary.size, set(tiny_vocabulary.stop[:1]))
 
 
-@pytest.mark.parametrize(("kind", "text", "word"), [
-    ("json", SCHEMA, '{"n": 1}'), ("json", "$$ANY$$", '{"a": [1]}'), ("regex", "a+", "aaa"), ("ebnf", 'start: "a" "b"?', "ab")])
+@pytest.mark.parametrize(
+    ("kind", "text", "word"),
+    [
+        ("json", SCHEMA, '{"n": 1}'),
+        ("json", "$$ANY$$", '{"a": [1]}'),
+        ("regex", "a+", "aaa"),
+        ("ebnf", 'start: "a" "b"?', "ab"),
+    ],
+)
 def test_a_request_from_its_first_token_to_its_last(kind, text, word, backend, tiny_vocabulary):
     template = getattr(backend, f"dispatch_{kind}")(text)
     grammar = template.copy()
@@ -81,7 +90,9 @@ def test_what_is_dictated_can_be_jumped_over(backend, tiny_vocabulary):
     assert grammar.copy().try_jump_forward(None) is None
 
 
-@pytest.mark.parametrize(("kind", "text"), [("json", "{"), ("regex", "("), ("ebnf", "root ::= 1"), ("structural_tag", "{}")])
+@pytest.mark.parametrize(
+    ("kind", "text"), [("json", "{"), ("regex", "("), ("ebnf", "root ::= 1"), ("structural_tag", "{}")]
+)
 def test_what_cannot_be_read_comes_back_as_an_invalid_grammar(kind, text, backend, hosted):
     found = getattr(backend, f"dispatch_{kind}")(text)
     assert isinstance(found, hosted.InvalidGrammarObject)
@@ -94,5 +105,7 @@ def test_the_server_finds_the_backend_by_name(hosted, tiny_tokenizer, tiny_vocab
     base = importlib.import_module("sglang.srt.constrained.base_grammar_backend")
     choices = importlib.import_module("sglang.srt.arg_groups.choices").GRAMMAR_BACKEND_CHOICES
     assert choices.count("constrained") == 1
-    made = base.GRAMMAR_BACKEND_REGISTRY["constrained"](None, tiny_tokenizer, tiny_vocabulary.size, {tiny_vocabulary.stop[0]})
+    made = base.GRAMMAR_BACKEND_REGISTRY["constrained"](
+        None, tiny_tokenizer, tiny_vocabulary.size, {tiny_vocabulary.stop[0]}
+    )
     assert isinstance(made, hosted.GrammarBackend)

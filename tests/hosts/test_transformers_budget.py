@@ -1,4 +1,6 @@
-"""Every row that `generate` writes with a budget is a word: beams, batches whose rows have different budgets, and as `generate` was told."""
+"""Every row that `generate` writes with a budget is a word: beams, batches whose rows have different budgets, and as
+`generate` was told.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,21 @@ from constrained.engine.constraint import logits_processor
 def test_every_row_ends_within_its_budget(name, mode, tiny_model, tiny_tokenizer, tiny_vocabulary):
     (case,) = always_finished.cases(tiny_vocabulary, [], [name])
     budgets = [case.constraint.min_tokens + more for more in (0, 6, 1)]
-    for ids, most in zip(always_finished.generated(case, tiny_model, tiny_tokenizer.pad_token_id, mode, budgets), budgets, strict=True):
+    for ids, most in zip(
+        always_finished.generated(case, tiny_model, tiny_tokenizer.pad_token_id, mode, budgets), budgets, strict=True
+    ):
         assert case.fault(ids, most) is None
 
 
 def test_a_slice_of_the_matrix():
-    """Two constraints of ``python -m constrained.benchmarks.always_finished``: every budget, in one of them every way to decode."""
+    """Two constraints of ``python -m constrained.benchmarks.always_finished``: every budget, in one of them every way
+    to decode.
+    """
     assert always_finished.main(["--formats", "", "--schemas", "array"]) == 0
-    assert always_finished.main(["--inside", "--formats", "gemma-4", "--schemas", "counted members", "--without-model"]) == 0
+    assert (
+        always_finished.main(["--inside", "--formats", "gemma-4", "--schemas", "counted members", "--without-model"])
+        == 0
+    )
 
 
 def test_the_budget_is_what_generate_was_told(tiny_model, tiny_tokenizer, constraint):
@@ -30,7 +39,9 @@ def test_the_budget_is_what_generate_was_told(tiny_model, tiny_tokenizer, constr
     for more in (0, 1, 9):
         new = constraint.min_tokens + more
         kwargs = constraint.generation_kwargs() | {"logits_processor": [processor], "max_new_tokens": new}
-        output = tiny_model.generate(**encoded, do_sample=True, temperature=5.0, **kwargs)[0, encoded["input_ids"].shape[1] :].tolist()
+        output = tiny_model.generate(**encoded, do_sample=True, temperature=5.0, **kwargs)[
+            0, encoded["input_ids"].shape[1] :
+        ].tolist()
         assert always_finished.Case("", constraint, schema=True).fault(output, new) is None
     with pytest.raises(c.LimitExceeded, match="too small"):
         tiny_model.generate(**encoded, **kwargs | {"max_new_tokens": constraint.min_tokens - 1})

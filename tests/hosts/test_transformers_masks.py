@@ -34,7 +34,11 @@ def test_nothing_is_changed_in_place(run, constraint, tiny_model, tiny_tokenizer
     assert torch.equal(ids, ids_before)
     encoded = tiny_tokenizer("How many?", return_tensors="pt")
     output = tiny_model.generate(
-        **encoded, logits_processor=[constraint.logits_processor()], max_new_tokens=5, output_logits=True, return_dict_in_generate=True,
+        **encoded,
+        logits_processor=[constraint.logits_processor()],
+        max_new_tokens=5,
+        output_logits=True,
+        return_dict_in_generate=True,
     )
     assert all(torch.isfinite(logits).all() for logits in output.logits)
 
@@ -91,7 +95,9 @@ def test_cuda_generation(run, constraint, tiny_tokenizer, tiny_vocabulary):
 def test_finished_rows_take_stops_and_impossible_rows_are_left_alone(constraint, tiny_vocabulary):
     ids, stop = constraint.vocabulary.tokenize(b'{"n": 12, "of": "pears"}'), tiny_vocabulary.stop[0]
     width = len(ids) + 3
-    rows = torch.tensor([[1, *ids, stop, 0], [1, *ids, stop, 5_000_000], [1, *ids[:-1], *ids[-1:], stop, stop], [1, *ids, 7, 7]])
+    rows = torch.tensor(
+        [[1, *ids, stop, 0], [1, *ids, stop, 5_000_000], [1, *ids[:-1], *ids[-1:], stop, stop], [1, *ids, 7, 7]]
+    )
     assert rows.shape[1] == width
     scores = torch.randn(4, 1536)
     processor = constraint.logits_processor(prompt_length=1)
@@ -118,7 +124,8 @@ def test_copies_and_pickles(run, constraint):
         assert run(twin, ["How many?"]) == expected
 
 
-# --- wrong uses --------------------------------------------------------------------------------------------------------------
+# --- wrong uses
+# --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
@@ -133,7 +140,15 @@ def test_wrong_use(case, run, constraint, tiny_vocabulary):
 
         return Forbid()
 
-    names = {"c": c, "torch": torch, "constraint": constraint, "run": run, "forbid": forbid, "drafts": grammar_candidates, "monkey": Monkey()}
+    names = {
+        "c": c,
+        "torch": torch,
+        "constraint": constraint,
+        "run": run,
+        "forbid": forbid,
+        "drafts": grammar_candidates,
+        "monkey": Monkey(),
+    }
     with pytest.raises(c.ConstrainedError) as caught:
         exec(case["call"], names)
     assert f"{type(caught.value).__name__}: {caught.value}" == case["message"].strip("\n")

@@ -23,7 +23,11 @@ ALONE = {"prompt lookup": {"prompt_lookup_num_tokens": 3}, "drafts": {"custom_ge
 
 @pytest.mark.parametrize("mode", MODES)
 def test_batches_in_every_mode(run, constraint, mode):
-    texts = run(constraint.logits_processor(), ["How many?", "A much longer question about fruit: how many?", "?"], **MODES[mode])
+    texts = run(
+        constraint.logits_processor(),
+        ["How many?", "A much longer question about fruit: how many?", "?"],
+        **MODES[mode],
+    )
     assert len(texts) == 3 * MODES[mode].get("num_return_sequences", 1)
     for text in texts:
         assert re.fullmatch(PATTERN, text)
@@ -83,14 +87,25 @@ def test_inputs_embeds(constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
     processor = constraint.logits_processor()
     for _ in range(2):
         output = tiny_model.generate(
-            inputs_embeds=embeds, logits_processor=[processor], max_new_tokens=60, do_sample=False, eos_token_id=list(tiny_vocabulary.stop),
+            inputs_embeds=embeds,
+            logits_processor=[processor],
+            max_new_tokens=60,
+            do_sample=False,
+            eos_token_id=list(tiny_vocabulary.stop),
         )
         assert re.fullmatch(PATTERN, tiny_tokenizer.decode(output[0][:-1]))
 
 
 def test_encoder_decoder(constraint, tiny_tokenizer, tiny_vocabulary):
     config = transformers.T5Config(
-        vocab_size=tiny_vocabulary.size, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0, pad_token_id=0,
+        vocab_size=tiny_vocabulary.size,
+        d_model=32,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+        pad_token_id=0,
         eos_token_id=list(tiny_vocabulary.stop),
     )
     torch.manual_seed(1)
@@ -104,7 +119,8 @@ def test_encoder_decoder(constraint, tiny_tokenizer, tiny_vocabulary):
             assert re.fullmatch(PATTERN, tiny_tokenizer.decode(ids))
 
 
-# --- drafts ------------------------------------------------------------------------------------------------------------------
+# --- drafts
+# ------------------------------------------------------------------------------------------------------------------
 
 
 def test_drafts_save_forward_passes(run, constraint, tiny_model):
@@ -135,7 +151,8 @@ def test_prompt_lookup_needs_no_more_passes_than_without_a_grammar(run, constrai
 
 
 def test_what_is_private_to_transformers_is_as_expected():
-    """A new version may move these; the rule of the prompt then falls back to content, and drafts say that they cannot."""
+    """A new version may move these; the rule of the prompt then falls back to content, and drafts say that they cannot.
+    """
     assert callable(GenerationMixin._assisted_decoding)
     assert callable(GenerationMixin._get_candidate_generator)
     lists = []

@@ -26,12 +26,20 @@ from .conftest import MODES, PATTERN
 
 def test_one_processor_for_many_prompts(run, constraint):
     processor = constraint.logits_processor()
-    for prompts, mode in ((["a"], "greedy"), (["a b c", "d"], "beams"), (["a"], "greedy"), (["a a"], "sampling"), (["g", "h"], "greedy")):
+    for prompts, mode in (
+        (["a"], "greedy"),
+        (["a b c", "d"], "beams"),
+        (["a"], "greedy"),
+        (["a a"], "sampling"),
+        (["g", "h"], "greedy"),
+    ):
         assert run(processor, prompts, **MODES[mode]) == run(constraint.logits_processor(), prompts, **MODES[mode])
 
 
 def test_a_prompt_that_looks_like_a_step(run, free, tiny_tokenizer):
-    """The second prompt is the first and one token (or several) that the grammar allows: content cannot tell it from a step."""
+    """The second prompt is the first and one token (or several) that the grammar allows: content cannot tell it from a
+    step.
+    """
     processor = free.logits_processor()
     first = run(processor, ["hello"])[0]
     begin = tiny_tokenizer("hello")["input_ids"]
@@ -125,7 +133,9 @@ ROW = Rows
 def test_rows_agree_with_fresh_matchers(constraint, free):
     """Rows that grow, shrink, change places, multiply and leave the language: each has the matcher of its ids."""
     rng = random.Random(5)
-    words = [constraint.vocabulary.tokenize(text) for text in (b'{"n": 12, "of": "pears"}', b'{"n": 125, "of": "apples"}')]
+    words = [
+        constraint.vocabulary.tokenize(text) for text in (b'{"n": 12, "of": "pears"}', b'{"n": 125, "of": "apples"}')
+    ]
     stop = [constraint.vocabulary.stop[0]]
     for constraints in ([constraint], [constraint, free], [constraint, None]):
         rows = ROW(constraints)
@@ -170,7 +180,9 @@ def test_a_grammar_for_each_row(run, constraint, free):
 
 
 def test_nothing_follows_the_end(constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
-    """Whatever `generate` takes for its end: behind a complete word there are stop tokens and padding only, and one warning."""
+    """Whatever `generate` takes for its end: behind a complete word there are stop tokens and padding only, and one
+    warning.
+    """
     encoded = tiny_tokenizer(["How many?", "?"], return_tensors="pt", padding=True, padding_side="left")
     processor, ends = constraint.logits_processor(), {*tiny_vocabulary.stop, tiny_tokenizer.pad_token_id}
     with warnings.catch_warnings(record=True) as caught:
@@ -178,20 +190,30 @@ def test_nothing_follows_the_end(constraint, tiny_model, tiny_tokenizer, tiny_vo
         for seed in range(6):
             torch.manual_seed(seed)
             output = tiny_model.generate(
-                **encoded, logits_processor=[processor], max_new_tokens=50, do_sample=True, eos_token_id=7, pad_token_id=tiny_tokenizer.pad_token_id
+                **encoded,
+                logits_processor=[processor],
+                max_new_tokens=50,
+                do_sample=True,
+                eos_token_id=7,
+                pad_token_id=tiny_tokenizer.pad_token_id,
             )
             for row in output[:, encoded["input_ids"].shape[1] :].tolist():
                 end = next(at for at, token in enumerate(row) if token in tiny_vocabulary.stop)
                 assert re.fullmatch(PATTERN, tiny_tokenizer.decode(row[:end]))
                 assert set(row[end:]) <= ends
-    assert [str(each.message)[:25] for each in caught if "eos_token_id" in str(each.message)] == ["the eos_token_id of gener"]
+    assert [str(each.message)[:25] for each in caught if "eos_token_id" in str(each.message)] == [
+        "the eos_token_id of gener"
+    ]
 
 
 def test_generation_kwargs(constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         output = tiny_model.generate(
-            **tiny_tokenizer("How many?", return_tensors="pt"), **constraint.generation_kwargs(), max_new_tokens=60, do_sample=False
+            **tiny_tokenizer("How many?", return_tensors="pt"),
+            **constraint.generation_kwargs(),
+            max_new_tokens=60,
+            do_sample=False,
         )
     text = tiny_vocabulary.decode([token for token in output[0].tolist() if token not in tiny_vocabulary.stop]).decode()
     assert re.search(PATTERN + "$", text)
@@ -199,7 +221,9 @@ def test_generation_kwargs(constraint, tiny_model, tiny_tokenizer, tiny_vocabula
 
 @pytest.mark.parametrize("name", ["pattern", "hermes auto", "gpt-oss required"])
 def test_texts_end_once_under_the_end_of_the_tokenizer(tiny_model, tiny_tokenizer, tiny_vocabulary, name):
-    """A slice of ``python -m constrained.benchmarks.ends``: formats whose stop token is not the tokenizer's, and a schema."""
+    """A slice of ``python -m constrained.benchmarks.ends``: formats whose stop token is not the tokenizer's, and a
+    schema.
+    """
     found = cases(tiny_vocabulary, [name.split()[0]] if " " in name else [], [] if " " in name else [name])
     case = next(case for case in found if case.name == name)
     tally = ends.check(case.constraint, (tiny_model, tiny_tokenizer), seeds=4, rows=4)

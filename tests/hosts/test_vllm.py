@@ -1,4 +1,5 @@
-"""vLLM: both interfaces of logits processors and the structured-output objects; against the package where it is installed, else against its
+"""vLLM: both interfaces of logits processors and the structured-output objects; against the package where it is
+installed, else against its
 interface as it is published (`recorded`): then these are contract tests.  No engine runs here, which takes a GPU."""
 
 from __future__ import annotations
@@ -21,12 +22,25 @@ from . import recorded
 
 REAL = importlib.util.find_spec("vllm") is not None
 needs_vllm = pytest.mark.skipif(not REAL, reason="vLLM is not installed")
-SCHEMA = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}, "ok": {"type": "boolean"}}, "required": ["n"]})
-ASKED = {"json": {"constrained_json": SCHEMA}, "regex": {"constrained_regex": "[0-9]{3,9}"}, "choice": {"constrained_choice": '["red", "green"]'}, "free": None}
+SCHEMA = json.dumps(
+    {"type": "object", "properties": {"n": {"type": "integer"}, "ok": {"type": "boolean"}}, "required": ["n"]}
+)
+ASKED = {
+    "json": {"constrained_json": SCHEMA},
+    "regex": {"constrained_regex": "[0-9]{3,9}"},
+    "choice": {"constrained_choice": '["red", "green"]'},
+    "free": None,
+}
 
 
 def _params(name, **more):
-    return types.SimpleNamespace(extra_args=ASKED[name] if isinstance(name, str) else name, max_tokens=40, all_stop_token_ids=set(), stop_token_ids=[], **more)
+    return types.SimpleNamespace(
+        extra_args=ASKED[name] if isinstance(name, str) else name,
+        max_tokens=40,
+        all_stop_token_ids=set(),
+        stop_token_ids=[],
+        **more,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +66,11 @@ def config(monkeypatch, hosted, tiny_tokenizer, tiny_vocabulary):
 def _is_right(name, text):
     if name == "json":
         return isinstance(json.loads(text)["n"], int)
-    return {"regex": lambda: text.isdigit() and 3 <= len(text) <= 9, "choice": lambda: text in ("red", "green"), "free": lambda: True}[name]()
+    return {
+        "regex": lambda: text.isdigit() and 3 <= len(text) <= 9,
+        "choice": lambda: text in ("red", "green"),
+        "free": lambda: True,
+    }[name]()
 
 
 def test_one_class_is_both_interfaces(hosted):
@@ -70,7 +88,9 @@ def test_a_wrong_request_is_refused_before_it_runs(hosted):
 
 
 def test_the_older_runner_through_a_day_of_requests(hosted, config, tiny_vocabulary):
-    """Requests come, go, change places and are preempted, tokens are drawn at random from what is left: every answer is a word."""
+    """Requests come, go, change places and are preempted, tokens are drawn at random from what is left: every answer is
+    a word.
+    """
     random_ = random.Random(3)
     processor = hosted.GrammarProcessor(config, torch.device("cpu"), False)
     assert not processor.is_argmax_invariant()
@@ -96,11 +116,28 @@ def test_the_older_runner_through_a_day_of_requests(hosted, config, tiny_vocabul
         if batch and random_.random() < 0.05:  # preempted, and back with what it has written
             name, output = batch[-1]
             processor.update_state(update(removed=[len(batch) - 1], added=[], moved=[]))
-            processor.update_state(update(removed=[], added=[(len(batch) - 1, _params(name), [1, 2], output)], moved=[]))
+            processor.update_state(
+                update(removed=[], added=[(len(batch) - 1, _params(name), [1, 2], output)], moved=[])
+            )
         while waiting and len(batch) < 4:
             name, output = waiting.pop(), []
             batch.append((name, output))
-            processor.update_state(update(removed=[], added=[(len(batch) - 1, _params(name, ), [1, 2], output)], moved=[]))
+            processor.update_state(
+                update(
+                    removed=[],
+                    added=[
+                        (
+                            len(batch) - 1,
+                            _params(
+                                name,
+                            ),
+                            [1, 2],
+                            output,
+                        )
+                    ],
+                    moved=[],
+                )
+            )
         if not batch:
             continue
         logits = processor.apply(torch.randn(len(batch), tiny_vocabulary.size))
@@ -115,18 +152,33 @@ def test_the_older_runner_through_a_day_of_requests(hosted, config, tiny_vocabul
 def test_a_budget_ends_every_answer_as_a_whole_one(hosted, config, tiny_vocabulary):
     processor = hosted.GrammarProcessor(config, torch.device("cpu"), False)
     output = []
-    params = _params({"constrained_json": json.dumps({"type": "array", "items": {"type": "string"}}), "constrained_budget": True})
+    params = _params(
+        {"constrained_json": json.dumps({"type": "array", "items": {"type": "string"}}), "constrained_budget": True}
+    )
     processor.update_state(types.SimpleNamespace(removed=[], added=[(0, params, [], output)], moved=[]))
     torch.manual_seed(0)
     while not output or output[-1] not in tiny_vocabulary.stop:
-        output.append(int(torch.distributions.Categorical(logits=processor.apply(torch.randn(1, tiny_vocabulary.size))[0]).sample()))
+        output.append(
+            int(
+                torch.distributions.Categorical(
+                    logits=processor.apply(torch.randn(1, tiny_vocabulary.size))[0]
+                ).sample()
+            )
+        )
     assert len(output) <= 41
     assert isinstance(json.loads(tiny_vocabulary.decode(output[:-1])), list)
 
 
 def test_what_cannot_be_begun_is_ended_and_the_others_go_on(hosted, config, tiny_vocabulary, caplog):
     processor = hosted.GrammarProcessor(config, torch.device("cpu"), False)
-    update = types.SimpleNamespace(removed=[], added=[(0, _params({"constrained_choice": '["abcdef"]', "constrained_budget": 1}), [], []), (1, _params("regex"), [], [])], moved=[])
+    update = types.SimpleNamespace(
+        removed=[],
+        added=[
+            (0, _params({"constrained_choice": '["abcdef"]', "constrained_budget": 1}), [], []),
+            (1, _params("regex"), [], []),
+        ],
+        moved=[],
+    )
     processor.update_state(update)
     finite = torch.isfinite(processor.apply(torch.zeros(2, tiny_vocabulary.size)))
     assert set(finite[0].nonzero().flatten().tolist()) == set(tiny_vocabulary.stop)
@@ -147,7 +199,13 @@ def _context(rows):
     slots, offsets, fed, ends = (torch.tensor(column) for column in zip(*rows))
     mapping = torch.tensor(list(dict.fromkeys(slots.tolist())))
     return types.SimpleNamespace(
-        expanded_idx_mapping=slots, expanded_local_pos=offsets, input_ids=fed, pos=ends, idx_mapping=mapping, idx_mapping_np=mapping.numpy())
+        expanded_idx_mapping=slots,
+        expanded_local_pos=offsets,
+        input_ids=fed,
+        pos=ends,
+        idx_mapping=mapping,
+        idx_mapping_np=mapping.numpy(),
+    )
 
 
 def test_the_newer_runner_with_drafts(hosted, config, tiny_vocabulary):
@@ -166,7 +224,10 @@ def test_the_newer_runner_with_drafts(hosted, config, tiny_vocabulary):
             length = 2 + len(tokens[slot])
             slots.all_token_ids.gpu[slot, 2:length] = torch.tensor(tokens[slot], dtype=torch.int32)
             drafts = [random_.randrange(tiny_vocabulary.used) for _ in range(random_.choice([0, 0, 2]))]
-            rows += [(slot, at, drafts[at - 1] if at else (tokens[slot] or [1])[-1], length - 1 + at) for at in range(len(drafts) + 1)]
+            rows += [
+                (slot, at, drafts[at - 1] if at else (tokens[slot] or [1])[-1], length - 1 + at)
+                for at in range(len(drafts) + 1)
+            ]
         logits = processor.apply(torch.randn(len(rows), tiny_vocabulary.size), _context(rows))
         for (slot, offset, fed, _), row in zip(rows, logits):
             if offset and not (tokens.get(slot) and tokens[slot][-1] == fed):
@@ -183,12 +244,26 @@ def test_the_newer_runner_with_drafts(hosted, config, tiny_vocabulary):
 
 
 def _backend(hosted, tiny_tokenizer, tiny_vocabulary, **settings):
-    return hosted.GrammarBackend(types.SimpleNamespace(structured_outputs_config=types.SimpleNamespace(**settings)), tiny_tokenizer, tiny_vocabulary.size)
+    return hosted.GrammarBackend(
+        types.SimpleNamespace(structured_outputs_config=types.SimpleNamespace(**settings)),
+        tiny_tokenizer,
+        tiny_vocabulary.size,
+    )
 
 
-@pytest.mark.parametrize(("kind", "spec", "word"), [
-    ("JSON", SCHEMA, '{"n": 1}'), ("JSON_OBJECT", "", "{}"), ("REGEX", "a+", "aa"), ("CHOICE", '["x", "y"]', "y"), ("GRAMMAR", 'start: "a" "b"?', "ab")])
-def test_structured_outputs_through_accept_validate_rollback_and_masks(kind, spec, word, hosted, tiny_tokenizer, tiny_vocabulary):
+@pytest.mark.parametrize(
+    ("kind", "spec", "word"),
+    [
+        ("JSON", SCHEMA, '{"n": 1}'),
+        ("JSON_OBJECT", "", "{}"),
+        ("REGEX", "a+", "aa"),
+        ("CHOICE", '["x", "y"]', "y"),
+        ("GRAMMAR", 'start: "a" "b"?', "ab"),
+    ],
+)
+def test_structured_outputs_through_accept_validate_rollback_and_masks(
+    kind, spec, word, hosted, tiny_tokenizer, tiny_vocabulary
+):
     backend = _backend(hosted, tiny_tokenizer, tiny_vocabulary)
     grammar = backend.compile_grammar(hosted.StructuredOutputOptions[kind], spec, {tiny_vocabulary.stop[0]})
     tokens = [*tiny_vocabulary.tokenize(word.encode()), tiny_vocabulary.stop[0]]
@@ -219,7 +294,8 @@ def test_structured_outputs_that_cannot_be_read_are_refused(hosted, tiny_tokeniz
     assert grammar.validate_tokens(tiny_vocabulary.tokenize(b'{ "n"')) == tiny_vocabulary.tokenize(b"{")
 
 
-# -- with the package -------------------------------------------------------------------------------------------------------------
+# -- with the package
+# -------------------------------------------------------------------------------------------------------------
 
 
 @needs_vllm
@@ -241,16 +317,31 @@ def test_the_packages_own_manager_runs_the_backend(hosted, monkeypatch, tiny_tok
     assert manager.GuidanceBackend is hosted.GrammarBackend
     space = types.SimpleNamespace
     config = space(
-        parallel_config=space(distributed_executor_backend="external_launcher"), scheduler_config=space(max_num_seqs=8), speculative_config=None, num_speculative_tokens=0,
+        parallel_config=space(distributed_executor_backend="external_launcher"),
+        scheduler_config=space(max_num_seqs=8),
+        speculative_config=None,
+        num_speculative_tokens=0,
         model_config=space(skip_tokenizer_init=True, is_diffusion=False, get_vocab_size=lambda: tiny_vocabulary.size),
-        structured_outputs_config=space(enable_in_reasoning=False, disable_any_whitespace=False))
+        structured_outputs_config=space(enable_in_reasoning=False, disable_any_whitespace=False),
+    )
     found = manager.StructuredOutputManager(config)
     found.tokenizer = tiny_tokenizer
     request = space(
-        request_id="r", sampling_params=space(structured_outputs=space(_backend="guidance"), all_stop_token_ids=set(tiny_vocabulary.stop)),
-        structured_output_request=space(structured_output_key=(hosted.StructuredOutputOptions.REGEX, "[0-9]{2}"), grammar=None, reasoner=None, reasoning_ended=True))
+        request_id="r",
+        sampling_params=space(
+            structured_outputs=space(_backend="guidance"), all_stop_token_ids=set(tiny_vocabulary.stop)
+        ),
+        structured_output_request=space(
+            structured_output_key=(hosted.StructuredOutputOptions.REGEX, "[0-9]{2}"),
+            grammar=None,
+            reasoner=None,
+            reasoning_ended=True,
+        ),
+    )
     found.grammar_init(request)
     assert isinstance(request.structured_output_request.grammar, hosted.RequestGrammar)
     bitmask = found.grammar_bitmask({"r": request}, ["r"], {})
     digits = {token for token in range(tiny_vocabulary.size) if bitmask[0, token >> 5] >> (token & 31) & 1}
-    assert digits == {token for token, text in enumerate(tiny_vocabulary.tokens) if text and text.isdigit() and len(text) <= 2}
+    assert digits == {
+        token for token, text in enumerate(tiny_vocabulary.tokens) if text and text.isdigit() and len(text) <= 2
+    }

@@ -53,7 +53,12 @@ def test_a_turn_that_is_cut_is_told_as_far_as_it_came(tiny_model, tiny_tokenizer
     chat, constraint = _asked("hermes", tiny_vocabulary)
     told = []
     streamer = EventStreamer(chat, tiny_vocabulary, TOOLS, on_event=told.append)
-    tiny_model.generate(**tiny_tokenizer("Paint!", return_tensors="pt"), **constraint.generation_kwargs(), max_new_tokens=12, streamer=streamer)
+    tiny_model.generate(
+        **tiny_tokenizer("Paint!", return_tensors="pt"),
+        **constraint.generation_kwargs(),
+        max_new_tokens=12,
+        streamer=streamer,
+    )
     assert streamer.error is not None
     assert isinstance(streamer.message, c.formats.Message)
     assert list(streamer) == []
@@ -65,13 +70,21 @@ def test_a_streamer_takes_one_sequence(tiny_vocabulary):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("pattern", "first", "wanted"), [("[ab]{3}", False, "[ab]{3}"), ("[ab]{1,9}", True, "[ab]"), ("[ab]{1,3}c?", False, "[ab]{1,3}c?")])
+@pytest.mark.parametrize(
+    ("pattern", "first", "wanted"),
+    [("[ab]{3}", False, "[ab]{3}"), ("[ab]{1,9}", True, "[ab]"), ("[ab]{1,3}c?", False, "[ab]{1,3}c?")],
+)
 def test_rows_end_at_a_word_without_a_stop_token(pattern, first, wanted, tiny_model, tiny_tokenizer, tiny_vocabulary):
     processor = c.compile(c.Grammar.from_regex(pattern), tiny_vocabulary).logits_processor()
     inputs = tiny_tokenizer(["Hello", "A longer one"], return_tensors="pt", padding=True, padding_side="left")
     output = tiny_model.generate(
-        **inputs, logits_processor=[processor], stopping_criteria=[WholeWord(processor, first=first)], do_sample=True, max_new_tokens=20,
-        pad_token_id=tiny_tokenizer.pad_token_id)
+        **inputs,
+        logits_processor=[processor],
+        stopping_criteria=[WholeWord(processor, first=first)],
+        do_sample=True,
+        max_new_tokens=20,
+        pad_token_id=tiny_tokenizer.pad_token_id,
+    )
     for row in output[:, inputs["input_ids"].shape[1] :].tolist():
         text = tiny_tokenizer.decode([token for token in row if tiny_vocabulary.tokens[token] is not None])
         assert re.fullmatch(wanted if not first else f"{wanted}+", text)
@@ -90,14 +103,26 @@ def test_a_pipeline_hands_the_processor_on(tiny_model, tiny_tokenizer, constrain
 
 
 def test_a_template_takes_messages_and_tools_and_a_message_comes_back(tiny_model, tiny_tokenizer):
-    templated = type(tiny_tokenizer)(tokenizer_object=tiny_tokenizer.backend_tokenizer, bos_token=tiny_tokenizer.bos_token, eos_token=tiny_tokenizer.eos_token)
+    templated = type(tiny_tokenizer)(
+        tokenizer_object=tiny_tokenizer.backend_tokenizer,
+        bos_token=tiny_tokenizer.bos_token,
+        eos_token=tiny_tokenizer.eos_token,
+    )
     templated.chat_template = (
         "{% for tool in tools %}{{ tool.function.name }};{% endfor %}{% for message in messages %}{{ message.content }}{% endfor %}"
-        "{% if add_generation_prompt %}Answer: {% endif %}")
+        "{% if add_generation_prompt %}Answer: {% endif %}"
+    )
     seen = []
     prepare = templated.apply_chat_template
     templated.apply_chat_template = lambda *given, **more: seen.append(more["tools"]) or prepare(*given, **more)
     message = c.generate(
-        tiny_model, templated, [{"role": "user", "content": "Paint!"}], c.ChatFormat.load("hermes"), tools=TOOLS, tool_choice="required", do_sample=True)
+        tiny_model,
+        templated,
+        [{"role": "user", "content": "Paint!"}],
+        c.ChatFormat.load("hermes"),
+        tools=TOOLS,
+        tool_choice="required",
+        do_sample=True,
+    )
     assert seen == [TOOLS]
     assert message.tool_calls[0].name == "paint"

@@ -27,16 +27,31 @@ from .reach import FOLDER
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("schema", "regex", "grammar", "formats", "engine")
-CARRIED = ("constrained", "tests", "grammars", "benchmarks", "notebooks", "README.md", "pyproject.toml", "constraints.txt")
+CARRIED = (
+    "constrained",
+    "tests",
+    "grammars",
+    "benchmarks",
+    "notebooks",
+    "README.md",
+    "pyproject.toml",
+    "constraints.txt",
+)
 # They look at the tree itself, which a mutant's scratch copy is not.
-LEFT_OUT = tuple(f"tests/test_{name}.py" for name in ("layers", "readme", "notebooks", "mutation", "docs", "architecture", "unicode_tables"))
+LEFT_OUT = tuple(
+    f"tests/test_{name}.py"
+    for name in ("layers", "readme", "notebooks", "mutation", "docs", "architecture", "unicode_tables")
+)
 COLLECTING = 0.004  # seconds a test
-STAGES = (1, 3)  # modules of tests that are asked first, and second: to collect a module's tests takes longer than to run a few
+# modules of tests that are asked first, and second: to collect a module's tests takes longer than to run a few
+STAGES = (1, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Test → seconds; (file, first line of a function) → tests that enter it; file → tests that enter anything of it; module → its tests."""
+    """Test → seconds; (file, first line of a function) → tests that enter it; file → tests that enter anything of it;
+    module → its tests.
+    """
 
     seconds: dict[str, float]
     functions: dict[tuple[str, int], list[str]]
@@ -44,7 +59,8 @@ class Reach:
     sizes: Counter[str]
 
     def tests(self, file: str, function: int, seconds: float) -> list[str]:
-        """Return the tests to ask, the fastest first, as many as fit into the time; at module level those of the file."""
+        """Return the tests to ask, the fastest first, as many as fit into the time; at module level those of the file.
+        """
         own = self.functions.get((file, function), [])
         near = [test for test in self.files.get(file, []) if test not in set(own)]
         chosen, total = [], 0.0
@@ -57,7 +73,9 @@ class Reach:
 
 
 def in_stages(tests: list[str], reach: Reach) -> list[list[str]]:
-    """Return the tests in the order in which they are asked, by module: first where many tests cost little, to collect and to run."""
+    """Return the tests in the order in which they are asked, by module: first where many tests cost little, to collect
+    and to run.
+    """
     modules: dict[str, list[str]] = {}
     for test in tests:
         modules.setdefault(test.partition("::")[0], []).append(test)
@@ -88,7 +106,18 @@ def read_reach(path: Path) -> Reach:
 def record_reach(out: Path, jobs: int) -> None:
     """Run the suite once and write which test enters which function."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.reach", "-n", str(jobs), "--dist", "worksteal"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "tests.mutation.reach",
+            "-n",
+            str(jobs),
+            "--dist",
+            "worksteal",
+        ]
         command += [f"--ignore={path}" for path in LEFT_OUT]
         subprocess.run(command, cwd=ROOT, env={**os.environ, FOLDER: folder}, check=False)
         found: dict[str, list] = {}
@@ -126,7 +155,8 @@ def make_copy(folder: Path) -> Path:
         (folder / "constrained" / name).symlink_to(folder / name)
     warm_up = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(folder / "tests")))}
-    subprocess.run(warm_up, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=False)  # which compiles everything once
+    # which compiles everything once
+    subprocess.run(warm_up, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=False)
     return folder
 
 
@@ -194,7 +224,19 @@ def _wait(child: int, seconds: float) -> int | None:
 
 def load_libraries() -> None:
     """Import what every child would import anyway."""
-    for name in ("numpy", "lark", "jsonschema", "referencing", "hypothesis", "pytest", "torch", "transformers", "tokenizers", "typer", "rich"):
+    for name in (
+        "numpy",
+        "lark",
+        "jsonschema",
+        "referencing",
+        "hypothesis",
+        "pytest",
+        "torch",
+        "transformers",
+        "tokenizers",
+        "typer",
+        "rich",
+    ):
         with suppress(ImportError):
             importlib.import_module(name)
 
@@ -217,14 +259,21 @@ def run(arguments: argparse.Namespace) -> int:
             tests = reach.tests(file, mutant.function, arguments.seconds)
             folder = folders.get()
             try:
-                return is_killed(folder, file, mutant, in_stages(tests, reach), 60 + 6 * arguments.seconds) if tests else None
+                return (
+                    is_killed(folder, file, mutant, in_stages(tests, reach), 60 + 6 * arguments.seconds)
+                    if tests
+                    else None
+                )
             finally:
                 folders.put(folder)
 
         with ThreadPoolExecutor(arguments.jobs) as pool:
             for number, ((file, mutant), noticed) in enumerate(zip(chosen, pool.map(ask, chosen)), 1):
                 row = {"file": file, "line": mutant.line, "change": mutant.change, "noticed": noticed}
-                print(f"{number:4} {'killed  ' if noticed else 'SURVIVED'} {file}:{mutant.line} {mutant.change}", flush=True)
+                print(
+                    f"{number:4} {'killed  ' if noticed else 'SURVIVED'} {file}:{mutant.line} {mutant.change}",
+                    flush=True,
+                )
                 if not noticed:
                     survivors.append(row)
                 if arguments.out:

@@ -1,8 +1,11 @@
 """Make small faults in a Python module: one changed operator, constant, condition or return value each.
 
-Only code that computes is changed: docstrings, annotations, the wording of errors, `__repr__` and type-checking blocks are left alone,
-and so are texts, because most of them are names, and bounds of effort (``_MOST_STATES = 100``), near which any number is as right.  A mutant is a whole new source text; its line says where it differs.
-Sources: the operators of Offutt et al., "An experimental determination of sufficient mutant operators" (1996), as far as Python has them.
+Only code that computes is changed: docstrings, annotations, the wording of errors, `__repr__` and type-checking blocks
+are left alone,
+and so are texts, because most of them are names, and bounds of effort (``_MOST_STATES = 100``), near which any number
+is as right.  A mutant is a whole new source text; its line says where it differs.
+Sources: the operators of Offutt et al., "An experimental determination of sufficient mutant operators" (1996), as far
+as Python has them.
 """
 
 from __future__ import annotations
@@ -21,8 +24,11 @@ _BINARY = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
 }  # fmt: skip
-_BOUND = re.compile(r"_?(MAX|MOST|MANY|MUCH|LONGEST|DEEPEST|LARGEST|KEPT|FEW|WIDEST|SHOWN|APART|LEASE|REFILL|CONTEXT|WORTH_IT)(_[A-Z_]+)?|_?[A-Z_]+(_MOST|_KEPT|_BYTES|_WORK|_LIMIT)|_LEAF")
-_QUIET_CALLS = {"compose", "pointer", "shortened", "working_on", "spend"}  # whose arguments only word or count something
+_BOUND = re.compile(
+    r"_?(MAX|MOST|MANY|MUCH|LONGEST|DEEPEST|LARGEST|KEPT|FEW|WIDEST|SHOWN|APART|LEASE|REFILL|CONTEXT|WORTH_IT)(_[A-Z_]+)?|_?[A-Z_]+(_MOST|_KEPT|_BYTES|_WORK|_LIMIT)|_LEAF"
+)
+# whose arguments only word or count something
+_QUIET_CALLS = {"compose", "pointer", "shortened", "working_on", "spend"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,11 @@ def nth(source: str, number: int) -> Mutant | None:
             before = ast.unparse(node)
             changes[number]()
             after = ast.unparse(node)
-            return Mutant(node.lineno, function, f"{before[:100]}  →  {after[:100]}", ast.unparse(tree)) if before != after else None
+            return (
+                Mutant(node.lineno, function, f"{before[:100]}  →  {after[:100]}", ast.unparse(tree))
+                if before != after
+                else None
+            )
         number -= len(changes)
     raise IndexError("the module has no mutant of this number")
 
@@ -89,10 +99,14 @@ def _computing(node: ast.AST) -> Iterator[ast.AST]:
     if _is_type_checking(node) or _is_bound(node):
         return
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list", "type_params", "bases", "keywords") and not isinstance(node, ast.Call):
+        if name in ("annotation", "returns", "decorator_list", "type_params", "bases", "keywords") and not isinstance(
+            node, ast.Call
+        ):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
+            if isinstance(child, ast.AST) and not (
+                isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+            ):
                 yield child
 
 
@@ -107,7 +121,13 @@ def _is_bound(node: ast.AST) -> bool:
 
 def _is_wording(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        name = (
+            node.func.id
+            if isinstance(node.func, ast.Name)
+            else node.func.attr
+            if isinstance(node.func, ast.Attribute)
+            else ""
+        )
         return name in _QUIET_CALLS or name.endswith(("Error", "Rejected", "Exceeded", "UnsupportedSchema"))
     return isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom))
 
@@ -122,7 +142,11 @@ def _changes(node: ast.AST) -> list:
         return [lambda: setattr(node, "op", ast.Or() if isinstance(node.op, ast.And) else ast.And())]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return [lambda: setattr(node, "op", ast.UAdd()) or setattr(node, "operand", _truth(node.operand))]
-    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and not isinstance(node.test, ast.Constant) and not _is_type_checking(node):
+    if (
+        isinstance(node, (ast.If, ast.IfExp, ast.While))
+        and not isinstance(node.test, ast.Constant)
+        and not _is_type_checking(node)
+    ):
         return [lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test))]
     if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int)):
         new = (not node.value) if isinstance(node.value, bool) else node.value + 1

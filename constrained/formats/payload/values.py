@@ -19,7 +19,7 @@ from constrained.schema.surfaces.python import why_no_argument
 from constrained.work import spend
 
 
-class _Surface(NamedTuple):
+class _Codec(NamedTuple):
     """How a language writes strings and words; `escape` writes a character that must not stand as it is."""
 
     string: Callable[[str], str]
@@ -35,10 +35,10 @@ def _escaped_in_python(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
 
 
-_JSON = _Surface(
+_JSON = _Codec(
     lambda text: json.dumps(text, ensure_ascii=False), {None: "null", True: "true", False: "false"}, _escaped_in_json
 )
-_PYTHON = _Surface(repr, {None: "None", True: "True", False: "False"}, _escaped_in_python)
+_PYTHON = _Codec(repr, {None: "None", True: "True", False: "False"}, _escaped_in_python)
 
 
 def write_json(value: object, avoid: tuple[str, ...] = ()) -> str:
@@ -62,7 +62,7 @@ def write_keywords(arguments: Mapping[str, object], avoid: tuple[str, ...] = ())
     return "(" + ", ".join(f"{name}={_written(value, _PYTHON, avoid)}" for name, value in arguments.items()) + ")"
 
 
-def _written(value: object, surface: _Surface, avoid: tuple[str, ...]) -> str:
+def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
     """Return the text of a value.  Raises: SchemaError: it is none of JSON's."""
     pieces: list[str] = []
     # a text, or None and a value, or None and an iterator that goes on
@@ -88,7 +88,7 @@ def _written(value: object, surface: _Surface, avoid: tuple[str, ...]) -> str:
     return "".join(pieces)
 
 
-def _members(container: Any, surface: _Surface, avoid: tuple[str, ...]) -> Iterable[tuple[str | None, Any]]:
+def _members(container: Any, surface: _Codec, avoid: tuple[str, ...]) -> Iterable[tuple[str | None, Any]]:
     """Yield what stands between the brackets of a container: texts, and values that are still to be written."""
     for index, entry in enumerate(container.items() if isinstance(container, Mapping) else container):
         comma = ", " if index else ""
@@ -103,7 +103,7 @@ def _members(container: Any, surface: _Surface, avoid: tuple[str, ...]) -> Itera
         yield None, member
 
 
-def _leaf(value: Any, surface: _Surface, avoid: tuple[str, ...]) -> str:
+def _leaf(value: Any, surface: _Codec, avoid: tuple[str, ...]) -> str:
     if isinstance(value, str):
         try:
             value.encode()

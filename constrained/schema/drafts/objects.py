@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from constrained.schema.drafts.arrays import denials
-from constrained.schema.drafts.property_names import NO_KEYS, Keys
+from constrained.schema.drafts.property_names import NO_KEYS, PropertyNames
 from constrained.schema.reading.nodes import NOTHING, both
 from constrained.schema.values import ALWAYS, Absent, Conj, HasNamed, Obligation, Present
 from constrained.work import spend
@@ -26,7 +26,7 @@ class HasIn:
     known.
     """
 
-    keys: Keys
+    keys: PropertyNames
     value: Conj
 
 
@@ -39,12 +39,12 @@ class ObjectDraft:
     """
 
     named: dict[str, Conj] = field(default_factory=dict)
-    regions: tuple[tuple[Keys, Conj], ...] = ()
+    regions: tuple[tuple[PropertyNames, Conj], ...] = ()
     required: dict[str, None] = field(default_factory=dict)
     min: int = 0
     max: int | None = None
     clauses: tuple[frozenset[Obligation | HasIn], ...] = ()
-    seen: Keys = NO_KEYS
+    seen: PropertyNames = NO_KEYS
 
 
 FULL = ObjectDraft()

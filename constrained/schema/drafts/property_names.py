@@ -13,7 +13,7 @@ from constrained.regex import ANY_TEXT, NEVER, Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class PropertyNames:
     """The keys in `names` or in one of the languages; with `outside`, all other keys."""
 
     outside: bool
@@ -32,25 +32,29 @@ class Keys:
         inside = regex.union(*self.languages) if len(self.languages) > 1 else self.languages[0]
         return regex.complement(inside) if self.outside else inside
 
-    def __invert__(self) -> Keys:
-        return Keys(not self.outside, self.names, self.languages)
+    def __invert__(self) -> PropertyNames:
+        return PropertyNames(not self.outside, self.names, self.languages)
 
-    def __or__(self, other: Keys) -> Keys:
+    def __or__(self, other: PropertyNames) -> PropertyNames:
         """Return the union.  Names that one side lists are decided one by one; the rest are languages."""
         if not self.outside and not other.outside:
-            return Keys(False, self.names | other.names, tuple(dict.fromkeys(self.languages + other.languages)))
+            return PropertyNames(
+                False, self.names | other.names, tuple(dict.fromkeys(self.languages + other.languages))
+            )
         if not self.languages and not other.languages:
             if self.outside and other.outside:
-                return Keys(True, self.names & other.names)
+                return PropertyNames(True, self.names & other.names)
             outer, inner = (self, other) if self.outside else (other, self)
-            return Keys(True, outer.names - inner.names)
+            return PropertyNames(True, outer.names - inner.names)
         names = frozenset(name for name in self.names | other.names if name not in self and name not in other)
         rest = regex.complement(regex.union(self.others(), other.others()))
-        return Keys(True, names, () if rest is NEVER else (_without(rest, (self.names | other.names) - names),))
+        return PropertyNames(
+            True, names, () if rest is NEVER else (_without(rest, (self.names | other.names) - names),)
+        )
 
 
-ALL_KEYS = Keys(True)
-NO_KEYS = Keys(False)
+ALL_KEYS = PropertyNames(True)
+NO_KEYS = PropertyNames(False)
 
 
 def _without(language: Expr, names: frozenset[str]) -> Expr:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from constrained.caches import cached
 from constrained.regex import ANY_TEXT, Expr
 from constrained.schema.drafts.objects import ObjectDraft
-from constrained.schema.drafts.property_names import ALL_KEYS, Keys
+from constrained.schema.drafts.property_names import ALL_KEYS, PropertyNames
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.strings import sets as texts
 from constrained.schema.strings.sets import Texts
@@ -27,7 +27,7 @@ def properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
 
 def pattern_properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
     draft.regions += tuple(
-        (Keys(False, *_matching(pattern)), conj)
+        (PropertyNames(False, *_matching(pattern)), conj)
         for pattern, schema in value.items() if (conj := node.below(schema, "patternProperties", pattern))
     )
 
@@ -36,7 +36,7 @@ def additional_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
     """SPEC: applies to the keys that neither "properties" nor "patternProperties" of the same schema name."""
     conj = node.below(value, "additionalProperties")
     if conj:
-        draft.regions += ((Keys(True, *_mentioned(node)), conj),)
+        draft.regions += ((PropertyNames(True, *_mentioned(node)), conj),)
 
 
 def _mentioned(node: Node) -> tuple[frozenset[str], tuple[Expr, ...]]:
@@ -54,22 +54,22 @@ def _matching(pattern: str) -> tuple[frozenset[str], tuple[Expr, ...]]:
     return (frozenset(), (language,)) if few is None else (frozenset(few), ())
 
 
-def evaluated(node: Node) -> Keys:
+def evaluated(node: Node) -> PropertyNames:
     """Return the keys that the keywords of the schema itself evaluate."""
     if "additionalProperties" in node.schema:
         return ALL_KEYS
-    return Keys(False, *_mentioned(node))
+    return PropertyNames(False, *_mentioned(node))
 
 
 def property_names(draft: ObjectDraft, names: Texts) -> None:
     """Forbid all keys outside a set of names; the caller normalises the subschema."""
     if names.only is not None:
-        draft.regions += ((Keys(True, names.only), NOTHING),)
+        draft.regions += ((PropertyNames(True, names.only), NOTHING),)
     elif names.language is ANY_TEXT:
         if names.barred:
-            draft.regions += ((Keys(False, names.barred), NOTHING),)
+            draft.regions += ((PropertyNames(False, names.barred), NOTHING),)
     else:
-        draft.regions += ((Keys(True, languages=(names.expr(),)), NOTHING),)
+        draft.regions += ((PropertyNames(True, languages=(names.expr(),)), NOTHING),)
 
 
 def required(draft: ObjectDraft, value: list[str], node: Node) -> None:
@@ -97,4 +97,4 @@ def constant(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
     for key, part in value.items():
         draft.named[key] = node.document.constant(part, ((node.where, "const"), key))
     draft.required = dict.fromkeys(value)
-    draft.regions += ((Keys(True, frozenset(value)), NOTHING),)
+    draft.regions += ((PropertyNames(True, frozenset(value)), NOTHING),)

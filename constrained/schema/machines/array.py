@@ -50,7 +50,7 @@ class Progress(NamedTuple):
     clauses: int  # bit i: clause i is still open
 
 
-class Position(NamedTuple):
+class ArrayPosition(NamedTuple):
     """A position between the brackets; equal positions have equal continuations."""
 
     machine: ArrayMachine
@@ -125,11 +125,11 @@ class ArrayMachine:
         """The pointer of the schema, for messages."""
         return pointer_of(self._conj)
 
-    def start(self, brackets: int) -> Position:
+    def start(self, brackets: int) -> ArrayPosition:
         shape = self.shape
         progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
         written = Written()
-        return Position(self, FIRST, self.values.punctuation.gap is not None, brackets, progress, written)
+        return ArrayPosition(self, FIRST, self.values.punctuation.gap is not None, brackets, progress, written)
 
     @cached_property
     def limit(self) -> int | None:
@@ -156,7 +156,7 @@ class ArrayMachine:
 
     # -- items ---------------------------------------------------------------------------------------------------------
 
-    def items(self, at: Position) -> list[tuple[State, State | Dispatch]]:
+    def items(self, at: ArrayPosition) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next item."""
         if self._distinct is not None:
             after = self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses))
@@ -164,7 +164,7 @@ class ArrayMachine:
         state = self.values.state
         return [(state(conj), self._after(at, progress)) for conj, progress in self._options(at.progress)]
 
-    def continues(self, at: Position) -> bool:
+    def continues(self, at: ArrayPosition) -> bool:
         """Say whether one more item may come."""
         if self._distinct is not None:
             return self._may_grow(at.progress) and self._distinct.continues(
@@ -180,8 +180,8 @@ class ArrayMachine:
         limit = self.shape.max if self._distinct else self.limit
         return limit is None or progress.length < limit
 
-    def _after(self, at: Position, progress: Progress) -> Position:
-        return Position(self, AFTER, self.values.punctuation.gap is not None, at.brackets, progress, at.written)
+    def _after(self, at: ArrayPosition, progress: Progress) -> ArrayPosition:
+        return ArrayPosition(self, AFTER, self.values.punctuation.gap is not None, at.brackets, progress, at.written)
 
     def _options(self, progress: Progress) -> list[tuple[Conj, Progress]]:
         """Return what the next item may be, with the progress it makes, as far as the array can then be completed."""

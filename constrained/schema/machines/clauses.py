@@ -18,7 +18,7 @@ from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, 
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.object import MemberValues, ObjectMachine, Position
+    from constrained.schema.machines.object import MemberValues, ObjectMachine, ObjectPosition
 
 Reading: TypeAlias = tuple[Conj, int]  # what the value must be, which clauses are open after it
 Entries: TypeAlias = tuple[Reading, ...]
@@ -124,7 +124,7 @@ class Clauses:
     def _open(self, mask: int) -> list[Clause]:
         return [clause for number, clause in enumerate(self._clauses) if mask >> number & 1]
 
-    def met(self, at: Position) -> bool:
+    def met(self, at: ObjectPosition) -> bool:
         """Say whether the object may end here as far as the open clauses go."""
         index = self._machine.index
         return all(
@@ -132,7 +132,7 @@ class Clauses:
             for clause in self._open(at.clauses)
         )
 
-    def named(self, bit: int, conj: Conj, after: Position) -> Iterator[Reading]:
+    def named(self, bit: int, conj: Conj, after: ObjectPosition) -> Iterator[Reading]:
         """Yield the ways to write a named key; `after` is the position behind it, with the clauses that were open
         before it.
         """
@@ -140,7 +140,7 @@ class Clauses:
         parts = [(clause, demands) for clause, demands in self._named.get(bit, {}).items() if open_ & clause]
         return self._readings(conj, open_, parts, after, bit) if parts else iter(((conj, open_),))
 
-    def other(self, cell: int, conj: Conj, after: Position) -> Iterator[Reading]:
+    def other(self, cell: int, conj: Conj, after: ObjectPosition) -> Iterator[Reading]:
         """Yield the ways to write a key of a cell."""
         open_ = after.clauses
         parts = []
@@ -151,7 +151,7 @@ class Clauses:
         return self._readings(conj, open_, parts, after, None) if parts else iter(((conj, open_),))
 
     def _readings(
-        self, conj: Conj, open_: int, parts: list[tuple[int, list[Conj]]], after: Position, bit: int | None,
+        self, conj: Conj, open_: int, parts: list[tuple[int, list[Conj]]], after: ObjectPosition, bit: int | None,
     ) -> Iterator[Reading]:
         """Yield the ways to meet some of the clauses by a value and leave the others to the rest of the object.
 
@@ -190,7 +190,7 @@ class Clauses:
                     following.append((outside, open_, number + 1, plan))
             todo.extend(reversed(following))
 
-    def _failing(self, mask: int, plan: Plan, after: Position, but: int | None) -> Plan | None:
+    def _failing(self, mask: int, plan: Plan, after: ObjectPosition, but: int | None) -> Plan | None:
         """Return the plan of the rests that, besides, do not meet a clause (by keys other than `but`), None if there
         are none.
         """
@@ -222,19 +222,19 @@ class Clauses:
         except UnsupportedSchema:
             return False
 
-    def _is_possible(self, plan: Plan, after: Position) -> bool:
+    def _is_possible(self, plan: Plan, after: ObjectPosition) -> bool:
         return self._solve(list(plan.left), after, plan.ahead, plan.present, plan.values, ())
 
     def _inside(self, cell: int, keys: Expr) -> bool:
         language = self._machine.cells[cell].language
         return keys is ANY_TEXT or keys is language or not is_empty(intersect(language, keys))
 
-    def doubtful(self, at: Position, needed: int) -> int:
+    def doubtful(self, at: ObjectPosition, needed: int) -> int:
         """Return the named keys that, if they come, may leave some clause without a way to be met."""
         critical = self._critical(at, needed)
         return self.denied if critical is None else critical
 
-    def _critical(self, at: Position, needed: int) -> int | None:
+    def _critical(self, at: ObjectPosition, needed: int) -> int | None:
         """Return the keys each of which is the last by whose absence some clause can be met; None if absence does not
         do for all of them.
 
@@ -261,7 +261,7 @@ class Clauses:
                 found |= absences
         return found
 
-    def can_be_met(self, at: Position, ahead: int, needed: int) -> bool:
+    def can_be_met(self, at: ObjectPosition, ahead: int, needed: int) -> bool:
         """Say whether the object can be completed so that the open clauses are met.
 
         ahead, needed: the named keys that may still come, and that must.  Tries the ways to meet each clause, depth
@@ -271,7 +271,7 @@ class Clauses:
         return self._critical(at, needed) is not None or self._solve(self._open(at.clauses), at, ahead, needed, {}, ())
 
     def _solve(
-        self, left: list[Clause], at: Position, ahead: int, present: int, values: dict[int, Conj], others: Others,
+        self, left: list[Clause], at: ObjectPosition, ahead: int, present: int, values: dict[int, Conj], others: Others,
     ) -> bool:
         """Say whether some choice of one obligation per clause is consistent: depth first, without recursion.
 
@@ -294,7 +294,7 @@ class Clauses:
                 return True
         return False
 
-    def _choices(self, clause: Clause, at: Position, chosen: Chosen) -> Iterator[Chosen]:
+    def _choices(self, clause: Clause, at: ObjectPosition, chosen: Chosen) -> Iterator[Chosen]:
         """Yield the ways to meet a clause."""
         machine = self._machine
         ahead, present, values, others = chosen

@@ -30,7 +30,7 @@ from constrained.schema.values import ArrayShape, Conj
 from constrained.work import place, spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.array import Position
+    from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.value import Values
 
 Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `satisfiability.counts`
@@ -89,7 +89,7 @@ class AfterText(Dispatch):
 
     def __init__(
         self,
-        after: Position,
+        after: ArrayPosition,
         used: frozenset[Item],
         *,
         number: bool,
@@ -178,11 +178,11 @@ class Distinct:
         """Whether keys come in the order of the schema."""
         return self._values.ordered
 
-    def behind(self, after: Position, whole: Whole) -> State:
+    def behind(self, after: ArrayPosition, whole: Whole) -> State:
         """Return the position behind an array or object that was not written before."""
         return after._replace(written=after.written.plus_whole(whole))
 
-    def items(self, written: Written, index: int, after: Position) -> list[tuple[State, State | Dispatch]]:
+    def items(self, written: Written, index: int, after: ArrayPosition) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next item: a value that has not been written and leaves enough for the items
         to come.
         """
@@ -220,7 +220,7 @@ class Distinct:
         return calls + self._composites(conj, written, reserved, after)
 
     def _composites(
-        self, conj: Conj, written: Written, reserved: frozenset[Item], after: Position
+        self, conj: Conj, written: Written, reserved: frozenset[Item], after: ArrayPosition
     ) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the opening bracket of an array or object, as far as one is left."""
         earlier = written.composites
@@ -290,7 +290,7 @@ class Distinct:
         """Whether some position can run out of values while more items are needed."""
         return any(self._few(index) is not None for index in range(len(self._shape.prefix) + 1))
 
-    def continues(self, written: Written, index: int, after: Position) -> bool:
+    def continues(self, written: Written, index: int, after: ArrayPosition) -> bool:
         """Say whether some value is left for the next item."""
         conj = self._conj(index)
         value = self._values.value(conj)

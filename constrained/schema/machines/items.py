@@ -32,7 +32,7 @@ from constrained.schema.numeric.ranges import constant, contains
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.array import Position
+    from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.distinct import Distinct
 
 CLOSING = b"}])"
@@ -67,7 +67,9 @@ class Item:
 
     __slots__ = ("_hash", "after", "built", "home", "returns", "state")
 
-    def __init__(self, home: Distinct, after: Position, state: State, returns: Return | None, built: Built) -> None:
+    def __init__(
+        self, home: Distinct, after: ArrayPosition, state: State, returns: Return | None, built: Built
+    ) -> None:
         while state is END and returns is not None:
             state, returns = returns.then, returns.parent
         self.home, self.after, self.state, self.returns, self.built = home, after, state, returns, built

@@ -129,12 +129,12 @@ class Listed:
         """The pointer of the schema, for messages."""
         return pointer_of(self._conj)
 
-    def start(self, brackets: int = _OBJECT) -> Position:
+    def start(self, brackets: int = _OBJECT) -> ListPosition:
         """Return the position behind the opening bracket."""
         return self._opened(self._root, brackets, (1 << len(self._root.parts)) - 1, None)
 
-    def _opened(self, place: _Place, brackets: int, left: Mask, parent: Frame | None) -> Position:
-        return Position(
+    def _opened(self, place: _Place, brackets: int, left: Mask, parent: Frame | None) -> ListPosition:
+        return ListPosition(
             self,
             FIRST,
             self.marks.gap is not None,
@@ -201,9 +201,9 @@ class Listed:
             return [(Text(Surface.RAW, language), _Texts(self, frame, [spelled[text] for text in language.texts]))]
         return [(Text(Surface.RAW, language), _Numbers(self, frame, numbers))]
 
-    def after(self, left: Mask, frame: Frame) -> Position:
+    def after(self, left: Mask, frame: Frame) -> ListPosition:
         """Return the position behind an entry."""
-        return Position(self, AFTER, self.marks.gap is not None, left, frame)
+        return ListPosition(self, AFTER, self.marks.gap is not None, left, frame)
 
     def closed(self, left: Mask, frame: Frame) -> State:
         """Return what follows a closing bracket."""
@@ -294,7 +294,7 @@ class Keyed(NamedTuple):
         return Edges(calls=((self.home.marks.keys.colon, self._replace(is_separated=True)),))
 
 
-class Position(NamedTuple):
+class ListPosition(NamedTuple):
     """A position between brackets; equal ones read the same."""
 
     home: Listed

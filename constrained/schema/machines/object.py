@@ -58,7 +58,7 @@ class Cell(NamedTuple):
     endless: bool
 
 
-class Position(NamedTuple):
+class ObjectPosition(NamedTuple):
     """A position between the brackets; equal positions have equal continuations."""
 
     machine: ObjectMachine
@@ -121,7 +121,7 @@ class Entry(NamedTuple):
 
     values: MemberValues
     colon: State
-    options: tuple[tuple[Conj, Position], ...]
+    options: tuple[tuple[Conj, ObjectPosition], ...]
 
     def expand(self) -> Edges:
         return Edges(calls=((self.colon, Begin(self.values, self.options)),))
@@ -131,7 +131,7 @@ class Begin(NamedTuple):
     """A value of one of several conjunctions, each with what follows it."""
 
     values: MemberValues
-    options: tuple[tuple[Conj, Position], ...]
+    options: tuple[tuple[Conj, ObjectPosition], ...]
 
     def expand(self) -> Edges:
         return Edges(calls=tuple([(self.values.state(conj), after) for conj, after in self.options]))
@@ -142,7 +142,7 @@ class NamedKey(Dispatch):
 
     __slots__ = ("at",)
 
-    def __init__(self, at: Position) -> None:
+    def __init__(self, at: ObjectPosition) -> None:
         self.at = at
 
     @property
@@ -163,7 +163,7 @@ class OtherKey(Dispatch):
     records = True
     alike = True
 
-    def __init__(self, at: Position, cell: int, special: frozenset[str]) -> None:
+    def __init__(self, at: ObjectPosition, cell: int, special: frozenset[str]) -> None:
         self.at, self.cell, self.special = at, cell, special
 
     @property
@@ -195,9 +195,9 @@ class ObjectMachine:
         self._counts_to = shape.min if shape.max is None else shape.max
 
     @property
-    def start(self) -> Position:
+    def start(self) -> ObjectPosition:
         padded = self.punctuation.gap is not None
-        return Position(self, FIRST, padded, 0, frozenset(), 0, self.clauses.all, 0)
+        return ObjectPosition(self, FIRST, padded, 0, frozenset(), 0, self.clauses.all, 0)
 
     @property
     def place(self) -> str:
@@ -272,17 +272,17 @@ class ObjectMachine:
 
     # -- predicates on the set written so far --------------------------------------------------------------------------
 
-    def ahead(self, at: Position) -> int:
+    def ahead(self, at: ObjectPosition) -> int:
         """Return the named keys that have not been written and still may be, as far as order and values say."""
         left = self.usable & ~at.written
         return left & self.ranks[1][at.rank] if self.values.ordered else left
 
-    def closable(self, at: Position) -> bool:
+    def closable(self, at: ObjectPosition) -> bool:
         return (
             not self.required & ~at.written and at.size >= self.shape.min and (not at.clauses or self.clauses.met(at))
         )
 
-    def completable(self, at: Position) -> bool:
+    def completable(self, at: ObjectPosition) -> bool:
         """Say whether some continuation closes the object."""
         needed = self.required & ~at.written
         ahead = self.ahead(at)
@@ -295,7 +295,7 @@ class ObjectMachine:
             return False
         return not at.clauses or self.clauses.can_be_met(at, ahead, needed)
 
-    def offered(self, at: Position) -> int:
+    def offered(self, at: ObjectPosition) -> int:
         """Return the named keys that may come now."""
         ahead = self.ahead(at)
         needed = self.required & ~at.written
@@ -316,18 +316,18 @@ class ObjectMachine:
                 ahead &= ~(1 << bit)
         return ahead
 
-    def _offers_other(self, at: Position) -> bool:
+    def _offers_other(self, at: ObjectPosition) -> bool:
         needed = self.required & ~at.written
         if not self.cells or (self.values.ordered and needed):
             return False
         return self._most is None or at.size + needed.bit_count() < self._most
 
-    def continues(self, at: Position) -> bool:
+    def continues(self, at: ObjectPosition) -> bool:
         """Say whether a key may come."""
         return bool(self.offered(at)) or bool(self.offered_cells(at))
 
 
-    def offered_cells(self, at: Position) -> list[int]:
+    def offered_cells(self, at: ObjectPosition) -> list[int]:
         """Return the cells of which a key may come now."""
         if not self._offers_other(at):
             return []
@@ -339,7 +339,7 @@ class ObjectMachine:
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
-    def entries(self, at: Position, *, nearest: bool = False) -> list[tuple[State, State | Dispatch]]:
+    def entries(self, at: ObjectPosition, *, nearest: bool = False) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next key; nearest: of required ones only the first, if one is missing."""
         surface = self.punctuation.keys.surface
         calls: list[tuple[State, State | Dispatch]] = []
@@ -358,7 +358,7 @@ class ObjectMachine:
                     calls.append((Text(surface, language), OtherKey(at, number, self.special | at.others)))
         return calls
 
-    def _language(self, at: Position, number: int) -> Expr | None:
+    def _language(self, at: ObjectPosition, number: int) -> Expr | None:
         cell = self.cells[number]
         return cell.language if cell.endless else without_dead_ends(cell.language, self.special | at.others)
 
@@ -370,36 +370,38 @@ class ObjectMachine:
         characters = min((number for number in numbers if number is not None), default=None)
         return None if characters is None else 3 + characters  # behind colon, value and comma
 
-    def named_entry(self, at: Position, bit: int) -> State | None:
+    def named_entry(self, at: ObjectPosition, bit: int) -> State | None:
         options = tuple(self.named_options(at, bit))
         return Entry(self.values.named(self.names[bit]), self.punctuation.keys.colon, options) if options else None
 
-    def other_entry(self, at: Position, cell: int, text: str | None) -> State | None:
+    def other_entry(self, at: ObjectPosition, cell: int, text: str | None) -> State | None:
         options = tuple(self.other_options(at, cell, text))
         return Entry(self.values, self.punctuation.keys.colon, options) if options else None
 
-    def named_options(self, at: Position, bit: int) -> Iterator[tuple[Conj, Position]]:
+    def named_options(self, at: ObjectPosition, bit: int) -> Iterator[tuple[Conj, ObjectPosition]]:
         rank = self.ranks[0][bit] + 1 if self.values.ordered else 0
         written = at.written | 1 << bit
         if self.values.ordered:  # what is behind cannot come: only clauses ask whether it was written
             written |= ~self.ranks[1][rank] & ~self.clauses.touched & ((1 << len(self.names)) - 1)
-        after = Position(
+        after = ObjectPosition(
             self, AFTER, self.punctuation.gap is not None, written, at.others, self._counted(at.size), at.clauses, rank
         )
         return self._options(
             self.clauses.named(bit, self.conjs[bit], after) if at.clauses else ((self.conjs[bit], 0),), after
         )
 
-    def other_options(self, at: Position, cell: int, text: str | None = None) -> Iterator[tuple[Conj, Position]]:
+    def other_options(
+        self, at: ObjectPosition, cell: int, text: str | None = None
+    ) -> Iterator[tuple[Conj, ObjectPosition]]:
         others = at.others if text is None else at.others | {text}
         rank = len(self.names) if self.values.ordered else 0
-        after = Position(
+        after = ObjectPosition(
             self, AFTER, self.punctuation.gap is not None, at.written, others, self._counted(at.size), at.clauses, rank
         )
         conj = self.cells[cell].value
         return self._options(self.clauses.other(cell, conj, after) if at.clauses else ((conj, 0),), after)
 
-    def _options(self, readings: Iterable[Reading], after: Position) -> Iterator[tuple[Conj, Position]]:
+    def _options(self, readings: Iterable[Reading], after: ObjectPosition) -> Iterator[tuple[Conj, ObjectPosition]]:
         for conj, clauses in readings:
             option = after if after.clauses == clauses else after._replace(clauses=clauses)
             if self.completable(option):

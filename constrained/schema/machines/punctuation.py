@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from constrained.errors import SchemaError, shown
 from constrained.machine import END, Bytes, Edges, MarkerSafe, State, Surface, Text
 from constrained.regex import EPSILON, Expr, char_class, concat, literal, repeat
-from constrained.schema.numeric.exponents import Spelling
+from constrained.schema.numeric.exponents import NumberSpelling
 
 LONGEST_GAP = 1024  # characters of whitespace in a row
 
@@ -91,7 +91,7 @@ class Brackets:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeySpelling:
     """How the keys of an object are written."""
 
     surface: Surface | MarkerSafe
@@ -109,10 +109,10 @@ class Punctuation:
     false: bytes
     true: bytes
     strings: Surface | MarkerSafe
-    numbers: Spelling
+    numbers: NumberSpelling
     comma: State
     gap: State | None
-    keys: Keys
+    keys: KeySpelling
     objects: Brackets
     arrays: tuple[Brackets, ...]
     quote: str | None = None  # the special token between which strings stand as they are

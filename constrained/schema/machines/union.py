@@ -23,7 +23,7 @@ from constrained.machine import END, Dispatch, Edges, LiteralSet, State, Surface
 from constrained.regex import NEVER, Expr, matches
 from constrained.schema.drafts.constants import of_conj
 from constrained.schema.machines.clauses import bits
-from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, Position
+from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, ObjectPosition
 from constrained.schema.machines.recorded_values import number_key
 from constrained.schema.numeric.language import canonical_text, number_language
 from constrained.schema.numeric.ranges import constant, exact
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MOST_APART = 50  # shapes; from so many on they are read together
 _FEW_TEXTS = 64  # that a tag may have
-Option: TypeAlias = tuple[Conj, Position]
+Option: TypeAlias = tuple[Conj, ObjectPosition]
 Call: TypeAlias = tuple[State, "State | Dispatch"]
 
 
@@ -68,7 +68,7 @@ class _Home:
         places = self._places[machine]
         return names if places is None else sum(1 << places[bit] for bit in bits(names))
 
-    def free(self, language: Expr, offers: list[tuple[Position, int]]) -> int:
+    def free(self, language: Expr, offers: list[tuple[ObjectPosition, int]]) -> int:
         """Return the names that some of the positions take as keys of a cell."""
         within = self._within.get(language)
         if within is None:
@@ -114,7 +114,7 @@ def union(values: Values, machines: Sequence[ObjectMachine]) -> State:
     return joined(_Home(values, machines), [machine.start for machine in machines])
 
 
-def joined(home: _Home, parts: Iterable[Position]) -> State:
+def joined(home: _Home, parts: Iterable[ObjectPosition]) -> State:
     found = tuple(dict.fromkeys(parts))
     return found[0] if len(found) == 1 else Union(home, found)
 
@@ -124,7 +124,7 @@ class Union:
 
     __slots__ = ("_hash", "home", "parts")
 
-    def __init__(self, home: _Home, parts: tuple[Position, ...]) -> None:
+    def __init__(self, home: _Home, parts: tuple[ObjectPosition, ...]) -> None:
         self.home, self.parts = home, parts
         self._hash = hash(parts)
 
@@ -169,7 +169,7 @@ class Union:
         calls: list[Call] = []
         named = [(part, part.machine.offered(part)) for part in self.parts]
         offered = 0
-        cells: dict[Expr, list[tuple[Position, int]]] = {}
+        cells: dict[Expr, list[tuple[ObjectPosition, int]]] = {}
         for part, names in named:
             offered |= home.lifted(part.machine, names)
             for number in part.machine.offered_cells(part):
@@ -189,7 +189,7 @@ class _Named(Dispatch):
     """What follows a key that some shape names."""
 
     def __init__(
-        self, home: _Home, named: list[tuple[Position, int]], cells: dict[Expr, list[tuple[Position, int]]]
+        self, home: _Home, named: list[tuple[ObjectPosition, int]], cells: dict[Expr, list[tuple[ObjectPosition, int]]]
     ) -> None:
         self._home, self._named, self._cells = home, named, cells
 
@@ -213,14 +213,14 @@ class _Other(Dispatch):
     records = True
     alike = True
 
-    def __init__(self, home: _Home, offers: list[tuple[Position, int]], special: frozenset[str]) -> None:
+    def __init__(self, home: _Home, offers: list[tuple[ObjectPosition, int]], special: frozenset[str]) -> None:
         self._home, self._offers, self.special = home, offers, special
 
     def after_text(self, text: str | None) -> State | None:
         return None if text in self._home.special else entered(self._home, _others(self._offers, text))
 
 
-def _others(offers: list[tuple[Position, int]], text: str | None) -> list[Option]:
+def _others(offers: list[tuple[ObjectPosition, int]], text: str | None) -> list[Option]:
     return [option for part, number in offers if text not in part.machine.special and text not in part.others
             for option in part.machine.other_options(part, number, text)]
 
@@ -228,7 +228,7 @@ def _others(offers: list[tuple[Position, int]], text: str | None) -> list[Option
 def entered(home: _Home, options: list[Option]) -> State | None:
     """Return what follows a key, None if nothing does."""
     spend(4 * len(options))
-    by_value: dict[Conj, list[Position]] = {}
+    by_value: dict[Conj, list[ObjectPosition]] = {}
     for conj, after in options:
         by_value.setdefault(conj, []).append(after)
     return Entered(home, tuple([(conj, tuple(parts)) for conj, parts in by_value.items()])) if options else None
@@ -239,7 +239,7 @@ class Entered:
     each key.
     """
 
-    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[Position, ...]], ...]) -> None:
+    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[ObjectPosition, ...]], ...]) -> None:
         self._home, self._options = home, options
 
     def expand(self) -> Edges:
@@ -253,13 +253,13 @@ class Entered:
 class Told:
     """A value of one of several conjunctions; a tag tells which shapes are left."""
 
-    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[Position, ...]], ...]) -> None:
+    def __init__(self, home: _Home, options: tuple[tuple[Conj, tuple[ObjectPosition, ...]], ...]) -> None:
         self._home, self._options = home, options
 
     def expand(self) -> Edges:
         home, marks = self._home, self._home.marks
-        texts: dict[str, list[Position]] = {}
-        numbers: dict[Any, list[Position]] = {}
+        texts: dict[str, list[ObjectPosition]] = {}
+        numbers: dict[Any, list[ObjectPosition]] = {}
         calls: list[Call] = []
         for conj, parts in self._options:
             spend(4 + len(parts) // 8)
@@ -289,7 +289,7 @@ class _Texts(Dispatch):
 
     refuses = False
 
-    def __init__(self, home: _Home, parts: list[list[Position]]) -> None:
+    def __init__(self, home: _Home, parts: list[list[ObjectPosition]]) -> None:
         self._home, self._parts = home, parts
 
     def after(self, label: int) -> State:
@@ -301,7 +301,7 @@ class _Numbers(Dispatch):
 
     records = True
 
-    def __init__(self, home: _Home, parts: dict[str, list[Position]]) -> None:
+    def __init__(self, home: _Home, parts: dict[str, list[ObjectPosition]]) -> None:
         self._home, self.special = home, frozenset(parts)
         self._parts = {number_key(text): part for text, part in parts.items()}
 

@@ -16,16 +16,16 @@ from constrained.schema.drafts import arrays
 from constrained.schema.drafts.constants import of_conj
 from constrained.schema.drafts.discriminators import all_others, rivals
 from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
-from constrained.schema.keywords.by_type import Plan, own_array, own_object, own_scalars, plan_of
+from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_object, own_scalars, plan_of
 from constrained.schema.keywords.objects import evaluated
 from constrained.schema.normal.combine import ARRAYS, OBJECTS, Combination, Draft, Drafts
 from constrained.schema.normal.combine_scalars import scalar_steps
-from constrained.schema.normal.requests import Mode, Request, Steps
+from constrained.schema.normal.requests import Mode, Query, Steps
 from constrained.schema.normal.switches import Tags
 from constrained.schema.numeric.ranges import exact
 from constrained.schema.reading.nodes import NOTHING, Node, ordered
 from constrained.schema.strings.sets import ALL_TEXTS
-from constrained.schema.values import ALWAYS, Conj, Literal
+from constrained.schema.values import ALWAYS, Conj, SignedNode
 from constrained.work import spend
 
 _MOST_DEPTH = 3  # of required values that `surely_never` looks at
@@ -41,17 +41,17 @@ def scalars_of(conj: Conj) -> Scalars:
     if len(literals) < 3:
         found = ALL_SCALARS
         for literal in literals:
-            found = found & _solve(Request(literal, SCALAR))
+            found = found & _solve(Query(literal, SCALAR))
         return found
     spend(4 + len(literals) // 2)
     # PERF: the conjunctions of n conditions and their complements, as arrays with `contains` ask for them, share their
     # beginnings.
-    begun: dict[Literal, Any] = literals[0].node.document.memo.setdefault("begun", {})
+    begun: dict[SignedNode, Any] = literals[0].node.document.memo.setdefault("begun", {})
     known: Scalars | None = None
     for literal in literals:
         entry = begun.get(literal)
         if entry is None:
-            own = _solve(Request(literal, SCALAR))
+            own = _solve(Query(literal, SCALAR))
             entry = begun[literal] = (own if known is None else known & own, {})
         known, begun = entry
     assert known is not None
@@ -65,11 +65,11 @@ def drafts_of(conj: Conj, type_: int) -> Drafts:
     literals = ordered(conj)
     spend(len(literals) + len(literals) // 2)
     for literal in literals:
-        found = combination.conjoin(found, _solve(Request(literal, type_)), literal.node)
+        found = combination.conjoin(found, _solve(Query(literal, type_)), literal.node)
     return found
 
 
-def _solve(request: Request) -> Any:
+def _solve(request: Query) -> Any:
     """Return the answer to a request, from the memo or by working off the requests that it leads to.
 
     Raises: SchemaError: a subschema applies itself in place, so that no value decides whether it is valid.
@@ -123,7 +123,7 @@ def _solve(request: Request) -> Any:
 _PENDING = object()
 
 
-def _direct(request: Request) -> Any:
+def _direct(request: Query) -> Any:
     """Return the answer for a positive schema without operations, None otherwise: the common case needs no
     generator.
     """
@@ -136,7 +136,7 @@ def _direct(request: Request) -> Any:
     return None
 
 
-def _own(node: Node, plan: Plan, type_: int, mode: Mode) -> Draft:
+def _own(node: Node, plan: SortedKeywords, type_: int, mode: Mode) -> Draft:
     if type_ == ARRAY:
         items = own_array(node, plan)
         if not mode and items is not arrays.FULL:
@@ -146,7 +146,7 @@ def _own(node: Node, plan: Plan, type_: int, mode: Mode) -> Draft:
     return replace(draft, seen=evaluated(node)) if mode and plan.objects else draft
 
 
-def _steps(request: Request) -> Steps:
+def _steps(request: Query) -> Steps:
     literal, type_, mode = request
     if type_ == SCALAR:
         return scalar_steps(literal)

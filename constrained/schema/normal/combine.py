@@ -28,7 +28,7 @@ from constrained.schema.drafts.objects import HasIn, ObjectDraft
 from constrained.schema.drafts.operations import Kind, Operation
 from constrained.schema.drafts.property_names import ALL_KEYS
 from constrained.schema.drafts.scalars import EVERY_TYPE, OBJECT
-from constrained.schema.keywords.by_type import Plan, plan_of
+from constrained.schema.keywords.by_type import SortedKeywords, plan_of
 from constrained.schema.normal.requests import Mode, Steps, ask, ask_not
 from constrained.schema.normal.switches import Switch, Tags, all_but, by_key, cells, chain
 from constrained.schema.reading.nodes import NOTHING, Node, both
@@ -69,7 +69,7 @@ class Combination:
 
     type: int  # ARRAY or OBJECT
     domain: Domain
-    own: Callable[[Node, Plan, int, Mode], Draft]  # what the keywords of the schema itself say
+    own: Callable[[Node, SortedKeywords, int, Mode], Draft]  # what the keywords of the schema itself say
     never: Never
     tags: Callable[[Conj], Tags | None]  # the values that a conjunction allows, if they are a few scalars
     rivals: Callable[[list[Drafts]], list[list[int]]]  # for each member of a union, the others that may meet it
@@ -399,5 +399,5 @@ def _or_seen(draft: ArrayDraft, conj: Conj, node: Node) -> Conj:
         return parts[0] if parts else NOTHING
     union, new = node.document.union(parts, node.where)
     if new:
-        union.plan = Plan(EVERY_TYPE, operations=(Operation(Kind.ANY, tuple(parts), "anyOf"),), plain=False)
+        union.plan = SortedKeywords(EVERY_TYPE, operations=(Operation(Kind.ANY, tuple(parts), "anyOf"),), plain=False)
     return union.conj

@@ -6,16 +6,16 @@ from constrained.errors import LimitExceeded
 from constrained.schema.drafts.operations import Kind, Operation
 from constrained.schema.drafts.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
 from constrained.schema.keywords.by_type import own_scalars, plan_of
-from constrained.schema.normal.requests import Request, Steps, ask
+from constrained.schema.normal.requests import Query, Steps, ask
 from constrained.schema.reading.nodes import Node
 from constrained.schema.reading.places import at_keyword
-from constrained.schema.values import Literal
+from constrained.schema.values import SignedNode
 from constrained.work import spend
 
 
-def scalar_steps(literal: Literal) -> Steps:
+def scalar_steps(literal: SignedNode) -> Steps:
     if not literal.positive:
-        return ~(yield Request(literal.node.positive, SCALAR))
+        return ~(yield Query(literal.node.positive, SCALAR))
     plan = plan_of(literal.node)
     found = own_scalars(literal.node, plan)
     for operation in plan.operations:

@@ -24,7 +24,7 @@ from constrained.schema.normal import object_shapes
 from constrained.schema.normal.alternatives import drafts_of, scalars_of
 from constrained.schema.reading.nodes import NOTHING, Document, ordered
 from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.satisfiability.counts import Values, values_below
+from constrained.schema.satisfiability.counts import FewValues, values_below
 from constrained.schema.satisfiability.quick import is_plainly_live
 from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live_object
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
@@ -159,7 +159,7 @@ def _is_live(conj: Conj) -> bool:
     return not is_never(conj)
 
 
-def _distinct(conj: Conj, limit: int) -> Values:
+def _distinct(conj: Conj, limit: int) -> FewValues:
     return values_below(conj, limit, _raw)
 
 

@@ -12,7 +12,7 @@ from constrained.caches import cached
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.regex import ANY_TEXT, NEVER, Expr
 from constrained.schema.drafts.objects import HasIn, Never, ObjectDraft
-from constrained.schema.drafts.property_names import Keys
+from constrained.schema.drafts.property_names import PropertyNames
 from constrained.schema.reading.check import MOST_COUNTED
 from constrained.schema.reading.nodes import NOTHING, Node, both
 from constrained.schema.reading.places import keyword_of, located
@@ -87,7 +87,7 @@ def _names(draft: ObjectDraft) -> dict[str, None]:
 def _cells(draft: ObjectDraft, names: dict[str, None], node: Node) -> tuple[Cells, list[str]]:
     """Return the cells, and the keys of finite cells that are small enough to be spelled out as names first."""
     everywhere: Conj = ALWAYS  # what holds for each key that is not named
-    cuts: list[tuple[Keys, Conj]] = []
+    cuts: list[tuple[PropertyNames, Conj]] = []
     for keys, conj in draft.regions:
         if keys.languages:
             cuts.append((keys, conj))

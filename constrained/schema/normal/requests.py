@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from constrained.schema.drafts.arrays import denials
 from constrained.schema.reading.nodes import NOTHING
-from constrained.schema.values import Conj, Literal
+from constrained.schema.values import Conj, SignedNode
 
 
 class Mode(IntEnum):
@@ -23,15 +23,15 @@ class Mode(IntEnum):
     EXACT = 2  # those that it counts hold, and no others that would count
 
 
-class Request(NamedTuple):
+class Query(NamedTuple):
     """What is asked: the values of one type that a signed subschema allows."""
 
-    literal: Literal
+    literal: SignedNode
     type: int  # SCALAR, ARRAY or OBJECT
     mode: Mode = Mode.PLAIN
 
 
-Steps: TypeAlias = Generator[Request, Any, Any]
+Steps: TypeAlias = Generator[Query, Any, Any]
 
 
 def ask(conj: Conj, type_: int, everything: Any, mode: Mode = Mode.PLAIN) -> Steps:
@@ -39,7 +39,7 @@ def ask(conj: Conj, type_: int, everything: Any, mode: Mode = Mode.PLAIN) -> Ste
     if not conj:
         return everything
     (literal,) = conj
-    return (yield Request(literal, type_, mode))
+    return (yield Query(literal, type_, mode))
 
 
 def ask_not(conj: Conj, type_: int, everything: Any) -> Steps:

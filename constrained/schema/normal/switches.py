@@ -21,7 +21,7 @@ from constrained.schema.drafts.objects import ObjectDraft
 from constrained.schema.drafts.operations import Kind, Operation
 from constrained.schema.drafts.scalars import OBJECT
 from constrained.schema.keywords.by_type import plan_of
-from constrained.schema.normal.requests import Request
+from constrained.schema.normal.requests import Query
 from constrained.schema.reading.nodes import NOTHING, both
 from constrained.schema.values import ALWAYS, Conj
 from constrained.work import spend
@@ -29,7 +29,7 @@ from constrained.work import spend
 MANY = 8  # conditionals on one key; from so many on they are read together
 Tags: TypeAlias = frozenset[Hashable]  # values, equal where JSON Schema says so
 Drafts: TypeAlias = tuple[Any, ...]  # of objects or arrays
-Asking: TypeAlias = Generator[Request, Any, Any]
+Asking: TypeAlias = Generator[Query, Any, Any]
 
 
 TagsOf: TypeAlias = Callable[[Conj], Tags | None]  # of the values that a conjunction allows, if they are a few scalars
@@ -59,7 +59,7 @@ Taken: TypeAlias = dict[int, Case]  # by number of the switch: the case that hol
 
 def by_key(
     operands: Sequence[Conj], ask: Ask, tags: TagsOf
-) -> Generator[Request, Any, tuple[list[list[Switch]], list[Conj]]]:
+) -> Generator[Query, Any, tuple[list[list[Switch]], list[Conj]]]:
     """Sort the operands of a conjunction into conditionals that are best read together, by key, and others."""
     found: dict[str, list[tuple[Switch, Conj]]] = {}
     others: list[Conj] = []
@@ -82,7 +82,7 @@ def by_key(
     return together, others
 
 
-def chain(operation: Operation, ask: Ask, tags: TagsOf) -> Generator[Request, Any, Switch | None]:
+def chain(operation: Operation, ask: Ask, tags: TagsOf) -> Generator[Query, Any, Switch | None]:
     """Return a conditional with its chain of "else" as one switch, if it is worth while."""
     if _conditional(operation.operands[2]) is None:
         return None
@@ -94,7 +94,7 @@ def _is_worth_it(switches: list[Switch]) -> bool:
     return sum(len(switch.cases) for switch in switches) >= MANY
 
 
-def _switch(operation: Operation, ask: Ask, tags: TagsOf) -> Generator[Request, Any, Switch | None]:
+def _switch(operation: Operation, ask: Ask, tags: TagsOf) -> Generator[Query, Any, Switch | None]:
     """Return a conditional as a switch, with the chain of its "else" as long as that asks for the same key."""
     key = ""
     cases: list[Case] = []

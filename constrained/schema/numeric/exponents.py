@@ -23,7 +23,7 @@ LEAST_PLUS, LEAST_MINUS = 16, 5  # repr() writes 9999999999999998.0, 1e+16 and 0
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class NumberSpelling:
     """Which spellings of a number are allowed."""
 
     canonical: bool = False  # as json.dumps and repr() write it; integers without fraction and exponent
@@ -82,7 +82,7 @@ class Digits(Interned):
 
     __slots__ = ("low", "high", "value", "spelling", "gap")
 
-    def __init__(self, low: int, high: int | None, value: int | None, spelling: Spelling, gap: bool) -> None:
+    def __init__(self, low: int, high: int | None, value: int | None, spelling: NumberSpelling, gap: bool) -> None:
         self.low, self.high, self.value, self.spelling, self.gap = low, high, value, spelling, gap
         self._edges = None
         self.accepts = value is not None and not gap and low <= value
@@ -142,7 +142,7 @@ def starts(value: int, low: int, high: int | None) -> bool:
 
 
 @cached(1 << 16)
-def digits(low: int, high: int | None, value: int | None, spelling: Spelling, gap: bool) -> Digits:
+def digits(low: int, high: int | None, value: int | None, spelling: NumberSpelling, gap: bool) -> Digits:
     return Digits(low, high, value, spelling, gap)
 
 
@@ -168,7 +168,7 @@ class ExponentStart(Interned):
 
 
 @cached(1 << 12)
-def exponent(interval: Interval, spelling: Spelling) -> ExponentStart | None:
+def exponent(interval: Interval, spelling: NumberSpelling) -> ExponentStart | None:
     """Return the state after "e", None if no spelling fits the interval."""
     least, most = interval
     first_plus, first_minus = (LEAST_PLUS, LEAST_MINUS) if spelling.canonical else (0, 0)
@@ -180,5 +180,5 @@ def exponent(interval: Interval, spelling: Spelling) -> ExponentStart | None:
     return ExponentStart(plus, minus, spelling.canonical) if plus or minus else None
 
 
-def _digits(low: int, high: int | None, spelling: Spelling) -> Interned:
+def _digits(low: int, high: int | None, spelling: NumberSpelling) -> Interned:
     return canonical_digits(low, high, "") if spelling.canonical else digits(low, high, None, spelling, False)

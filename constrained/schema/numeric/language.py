@@ -22,16 +22,16 @@ from fractions import Fraction
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
-from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, Spelling
+from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, NumberSpelling
 from constrained.schema.numeric.magnitudes import Magnitudes, bound, magnitudes
 from constrained.schema.numeric.points import Points
 from constrained.schema.numeric.ranges import contains
 from constrained.schema.numeric.states import Reader, Start, union
 from constrained.schema.values import NumberRange
 
-JSON_NUMBERS = Spelling()
-CANONICAL_NUMBERS = Spelling(canonical=True)
-PYTHON_NUMBERS = Spelling(bare_point=True, underscores=True)
+JSON_NUMBERS = NumberSpelling()
+CANONICAL_NUMBERS = NumberSpelling(canonical=True)
+PYTHON_NUMBERS = NumberSpelling(bare_point=True, underscores=True)
 
 
 class NumberTexts(Interned):
@@ -39,7 +39,7 @@ class NumberTexts(Interned):
 
     __slots__ = ("_start", "ranges", "spelling")
 
-    def __init__(self, ranges: tuple[NumberRange, ...], spelling: Spelling, start: Language) -> None:
+    def __init__(self, ranges: tuple[NumberRange, ...], spelling: NumberSpelling, start: Language) -> None:
         self.ranges, self.spelling, self._start = ranges, spelling, start
         self._edges, self.accepts = None, False
 
@@ -49,7 +49,7 @@ class NumberTexts(Interned):
 
 @cached(1 << 12)
 def number_language(
-    ranges: tuple[NumberRange, ...], spelling: Spelling, without: frozenset[Fraction] = frozenset()
+    ranges: tuple[NumberRange, ...], spelling: NumberSpelling, without: frozenset[Fraction] = frozenset()
 ) -> Language:
     """Return the texts of the numbers that lie in one of the ranges and are not in `without`.
 
@@ -77,7 +77,9 @@ def number_language(
 
 
 @cached(1 << 12)
-def _reader(numbers: NumberRange, spelling: Spelling, without: frozenset[Fraction], *, negative: bool) -> Reader | None:
+def _reader(
+    numbers: NumberRange, spelling: NumberSpelling, without: frozenset[Fraction], *, negative: bool
+) -> Reader | None:
     side = magnitudes(numbers, without, negative=negative)
     if side is None:
         return None
@@ -88,12 +90,12 @@ def _reader(numbers: NumberRange, spelling: Spelling, without: frozenset[Fractio
     return Reader(side, spelling, plain=plain, negative=negative, points=Points(side.left_out), base=base)
 
 
-def _ranged(numbers: NumberRange, spelling: Spelling, without: frozenset[Fraction]) -> Start:
+def _ranged(numbers: NumberRange, spelling: NumberSpelling, without: frozenset[Fraction]) -> Start:
     positive, negative = (_reader(numbers, spelling, without, negative=negative) for negative in (False, True))
     return Start(positive, negative)
 
 
-def _listed(values: frozenset[Fraction], spelling: Spelling) -> Language:
+def _listed(values: frozenset[Fraction], spelling: NumberSpelling) -> Language:
     """Return the texts of some numbers: in canonical spelling one each, a whole number without a point."""
     if spelling.canonical:
         return LiteralSet(tuple(sorted(map(canonical_text, values))))

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from constrained.machine import Language
-from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Interned, Spelling, exponent
+from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Interned, NumberSpelling, exponent
 from constrained.schema.numeric.magnitudes import ABOVE, BELOW, Interval, Magnitudes
 from constrained.schema.numeric.points import Points, outside
 from constrained.work import spend_nearby
@@ -67,7 +67,13 @@ class Reader:
     )
 
     def __init__(
-        self, numbers: Magnitudes, spelling: Spelling, *, plain: bool, negative: bool, points: Points | None = None,
+        self,
+        numbers: Magnitudes,
+        spelling: NumberSpelling,
+        *,
+        plain: bool,
+        negative: bool,
+        points: Points | None = None,
         base: Reader | None = None,
     ) -> None:
         self.numbers, self.spelling, self.plain, self.negative = numbers, spelling, plain, negative

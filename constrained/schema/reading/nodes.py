@@ -22,7 +22,7 @@ from constrained.errors import SchemaError
 from constrained.schema.reading.check import check
 from constrained.schema.reading.dialects import DRAFT_2020, Dialect
 from constrained.schema.reading.resources import Library, Resource, Schema, Target, Where, pointer
-from constrained.schema.values import ALWAYS, Conj, Literal
+from constrained.schema.values import ALWAYS, Conj, SignedNode
 from constrained.work import spend, unlocked_at_fork
 
 Scope: TypeAlias = tuple[Resource, ...]
@@ -39,7 +39,7 @@ class Node:
     def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
         self.document, self.resource, self.scope, self.where = document, resource, scope, where
         self.schema: Any = schema
-        self.positive, self.negative = Literal(self, True), Literal(self, False)
+        self.positive, self.negative = SignedNode(self, True), SignedNode(self, False)
         self.conj: Conj = frozenset((self.positive,))
         self.plan: Any = None  # set by `keywords.by_type`, which sorts the keywords on first use
         self.serial = next(_serials)  # orders conjunctions, so that results do not depend on hashes
@@ -183,7 +183,7 @@ def both(left: Conj, right: Conj) -> Conj:
     return joined
 
 
-def ordered(conj: Conj) -> list[Literal]:
+def ordered(conj: Conj) -> list[SignedNode]:
     """Return the literals in the order in which their nodes were met."""
     return list(conj) if len(conj) == 1 else sorted(conj, key=lambda literal: (literal.node.serial, literal.positive))
 

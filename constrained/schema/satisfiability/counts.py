@@ -16,12 +16,12 @@ from constrained.schema.values import ArrayShape, Conj, NumberRange, ObjectShape
 from constrained.work import spend, working_on
 
 # tagged with their type, because 1 and true differ; None: at least as many as asked
-Values: TypeAlias = "frozenset[object] | None"
+FewValues: TypeAlias = "frozenset[object] | None"
 
 _DEEPEST = 8  # levels of arrays and objects that are spelled out
 
 
-def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> Values:
+def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> FewValues:
     """Return all values of a conjunction if they are fewer than `limit`, None if there are more.
 
     Composite values are spelled out level by level until no level is cut off or there are enough of them.
@@ -88,7 +88,7 @@ class _Listing:
     def __init__(self, limit: int, value_of: Callable[[Conj], Value]) -> None:
         self.limit, self.value_of, self.cut = limit, value_of, False
 
-    def of(self, conj: Conj, depth: int) -> Values:
+    def of(self, conj: Conj, depth: int) -> FewValues:
         if not conj:
             return None
         if conj == NOTHING:
@@ -119,7 +119,7 @@ class _Listing:
                 found.update(part)
         return None if len(found) >= self.limit else frozenset(found)
 
-    def _first(self, values: Iterator[object]) -> Values:
+    def _first(self, values: Iterator[object]) -> FewValues:
         found: set[object] = set()
         for value in values:
             spend(1)
@@ -128,7 +128,7 @@ class _Listing:
                 return None
         return frozenset(found)
 
-    def _objects(self, shape: ObjectShape, depth: int) -> Values:
+    def _objects(self, shape: ObjectShape, depth: int) -> FewValues:
         if shape.clauses:
             self.cut = True
             return frozenset()
@@ -144,7 +144,9 @@ class _Listing:
             return None
         return self._first(self._spelled_objects(shape, named, optional))
 
-    def _spelled_objects(self, shape: ObjectShape, named: dict[str, Values], optional: list[str]) -> Iterator[object]:
+    def _spelled_objects(
+        self, shape: ObjectShape, named: dict[str, FewValues], optional: list[str]
+    ) -> Iterator[object]:
         most = len(named) if shape.max is None else shape.max
         for chosen in product((False, True), repeat=len(optional)):
             keys = [*shape.required, *(key for key, use in zip(optional, chosen, strict=True) if use)]
@@ -152,14 +154,14 @@ class _Listing:
                 for values in product(*(named[key] or () for key in keys)):
                     yield "object", frozenset(zip(keys, values, strict=True))
 
-    def _arrays(self, shape: ArrayShape, depth: int) -> Values:
+    def _arrays(self, shape: ArrayShape, depth: int) -> FewValues:
         if shape.clauses or shape.counts or shape.unique is False:
             self.cut = True
             return frozenset()
         known = [self.of(conj, depth) for conj in (*shape.prefix, shape.rest)]
         return self._first(self._spelled_arrays(shape, known)) if not self._is_infinite(shape, known) else None
 
-    def _is_infinite(self, shape: ArrayShape, known: list[Values]) -> bool:
+    def _is_infinite(self, shape: ArrayShape, known: list[FewValues]) -> bool:
         """Return whether some position that an array can have takes any number of values."""
         for index, values in enumerate(known):
             if shape.max is not None and index >= shape.max or values == frozenset():
@@ -168,7 +170,7 @@ class _Listing:
                 return all(later != frozenset() for later in known[index : shape.min])
         return False
 
-    def _spelled_arrays(self, shape: ArrayShape, known: list[Values]) -> Iterator[object]:
+    def _spelled_arrays(self, shape: ArrayShape, known: list[FewValues]) -> Iterator[object]:
         for length in count(shape.min):
             if shape.max is not None and length > shape.max:
                 return

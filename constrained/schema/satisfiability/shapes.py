@@ -18,7 +18,7 @@ from constrained import regex
 from constrained.errors import LimitExceeded
 from constrained.schema.drafts.arrays import denials
 from constrained.schema.reading.nodes import both
-from constrained.schema.satisfiability.counts import Values, matched
+from constrained.schema.satisfiability.counts import FewValues, matched
 from constrained.schema.satisfiability.items import Bounds, can_complete, choices
 from constrained.schema.values import (
     ALWAYS,
@@ -34,7 +34,7 @@ from constrained.schema.values import (
 from constrained.work import spend
 
 Ask: TypeAlias = Callable[[Conj], bool]
-Distinct: TypeAlias = Callable[[Conj, int], Values]
+Distinct: TypeAlias = Callable[[Conj, int], FewValues]
 
 _LOOKED_AT = 64  # clauses among which a search finds the one with the fewest ways
 _LARGEST_SHARING = 6  # obligations on unnamed keys that a search fits into fewer keys

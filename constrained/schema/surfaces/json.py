@@ -8,7 +8,7 @@ from constrained.machine import MarkerSafe, Surface
 from constrained.schema.machines.punctuation import (
     LONGEST_GAP,
     Brackets,
-    Keys,
+    KeySpelling,
     Punctuation,
     Whitespace,
     check_spelling,
@@ -43,7 +43,7 @@ def json(whitespace: Whitespace, spelling: str, longest: int = LONGEST_GAP, avoi
         numbers=JSON_NUMBERS if spelling == "any" else CANONICAL_NUMBERS,
         comma=between.comma,
         gap=between.gap,
-        keys=Keys(strings, between.colon),
+        keys=KeySpelling(strings, between.colon),
         objects=Brackets(b"{", ord("}")),
         arrays=(Brackets(b"[", ord("]")),),
     )

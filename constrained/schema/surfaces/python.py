@@ -17,7 +17,7 @@ from constrained.machine import MarkerSafe, Surface
 from constrained.schema.machines.punctuation import (
     LONGEST_GAP,
     Brackets,
-    Keys,
+    KeySpelling,
     Punctuation,
     Whitespace,
     check_spelling,
@@ -54,7 +54,7 @@ def python(
         numbers=PYTHON_NUMBERS if free else CANONICAL_NUMBERS,
         comma=between.comma,
         gap=between.gap,
-        keys=Keys(strings, between.colon),
+        keys=KeySpelling(strings, between.colon),
         objects=Brackets(b"{", ord("}"), trailing=free),
         arrays=lists + tuples,
     )
@@ -69,7 +69,7 @@ def arguments(
     """
     inner = python(whitespace, spelling, longest, avoid)
     between = separators(whitespace, _WHITESPACE, b"=", b"=", longest)
-    keys = Keys(Surface.RAW, between.colon, within=identifiers())
+    keys = KeySpelling(Surface.RAW, between.colon, within=identifiers())
     return replace(inner, keys=keys, objects=replace(inner.objects, opening=b"(", closing=ord(")")))
 
 def check_arguments(conj: Conj) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.machine import END, Bytes, Surface
 from constrained.regex import parse_python
-from constrained.schema.machines.punctuation import Brackets, Keys, Punctuation
+from constrained.schema.machines.punctuation import Brackets, KeySpelling, Punctuation
 from constrained.schema.numeric.language import CANONICAL_NUMBERS
 
 NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a key: what stands there as it is
@@ -38,7 +38,7 @@ def quoted(quote: str, avoid: tuple[str, ...] = ()) -> Punctuation:
         numbers=CANONICAL_NUMBERS,
         comma=Bytes(b",", END),
         gap=None,
-        keys=Keys(Surface.RAW, Bytes(b":", END), within=parse_python(NAME)),
+        keys=KeySpelling(Surface.RAW, Bytes(b":", END), within=parse_python(NAME)),
         objects=Brackets(b"{", ord("}")),
         arrays=(Brackets(b"[", ord("]")),),
         quote=quote,

@@ -42,7 +42,7 @@ from constrained.regex import (
     without,
 )
 from constrained.schema.machines.object import ObjectMachine
-from constrained.schema.machines.punctuation import Brackets, Keys, Punctuation, spelled
+from constrained.schema.machines.punctuation import Brackets, KeySpelling, Punctuation, spelled
 from constrained.schema.machines.value import Values, choice
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.reading.nodes import NOTHING
@@ -129,7 +129,7 @@ class Members:
             inner,
             comma=spelled(tags.key, tags.specials, END),
             gap=None,
-            keys=Keys(
+            keys=KeySpelling(
                 Surface.RAW, spelled(self._shared, tags.specials, END), within=NEVER if AGAIN in tags.end else _names()
             ),
             objects=Brackets(b"", 0, leading=True, end=closing, bare=bare),
