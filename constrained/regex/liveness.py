@@ -45,6 +45,7 @@ from .show import short_text
 if TYPE_CHECKING:
     from constrained.regex.syntax.assertions import Step
 
+_GLANCE = 20  # states before a text is guessed
 _QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
 _STATE = 5  # units for a state that a search meets, beside those for its edges
 _RELAXED_LIMIT = 2_000  # states before that search is given up
@@ -137,7 +138,7 @@ def is_empty(expr: Expr) -> bool:
     if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and (lasting(expr) is not None or _guessed(expr)):
+    if expr.kind == INTERSECT and lasting(expr) is not None:
         expr._live = True
         return False
     if _unbounded(expr)._live is False:
@@ -149,7 +150,9 @@ def is_empty(expr: Expr) -> bool:
         return not expr._live
     try:
         with metered():
-            found = _search(expr, _QUICK_LIMIT)
+            found = _search(expr, _GLANCE)
+            if found is None:
+                found = _guessed(expr) or _search(expr, _QUICK_LIMIT)
             if found is None and _search(expr, _RELAXED_LIMIT, relaxed=True) is not False:
                 found = _search(expr, INFINITE)
     except LimitExceeded as error:
@@ -164,6 +167,8 @@ def _guessed(expr: Expr) -> bool:
 
     PERF: strings with conditions (`syntax.quoted_runs`) ask in every state; a search takes 20 ms there.
     """
+    if expr.kind != INTERSECT:
+        return False
     asked, ends = "", [""]
     for member in expr.args:
         if member.plain:
@@ -174,7 +179,7 @@ def _guessed(expr: Expr) -> bool:
                 asked += text
             elif text not in ends:
                 ends.append(text)
-    spend(8 * len(expr.args))
+    spend(len(expr.args) * (8 + len(asked) * len(ends)))
     return any(all(matches(member, asked + end) for member in expr.args) for end in ends)
 
 

@@ -163,16 +163,9 @@ def embed(
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
     if documents is not None and not isinstance(documents, Mapping):
-        raise SchemaError(
-            f"documents is {shown(documents)}",
-            because="it maps URIs to schemas",
-            instead='documents={"https://…": {…}}',
-        )
-    if separators is not None or indent is not None:
-        whitespace = layout(separators, indent)
-    elif isinstance(whitespace, (tuple, list)) and len(whitespace) == 3:  # as `options` holds it
-        whitespace = layout(whitespace[:2], whitespace[2])
-    written = surface, whitespace, spelling, property_order, unsupported, closed, formats
+        example = 'documents={"https://…": {…}}'
+        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
+    written = surface, _laid_out(whitespace, separators, indent), spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
     key = content(schema, documents, *written, None if tags is None else tuple(tags), *further)
     try:
@@ -187,6 +180,15 @@ def embed(
     if found.notes:
         report(found.notes, strict=strict)
     return found
+
+
+def _laid_out(whitespace: Any, separators: Sequence[str] | None, indent: int | None) -> Any:
+    """Return how blanks are written: by name, or as separators and indent say."""
+    if separators is not None or indent is not None:
+        return layout(separators, indent)
+    if isinstance(whitespace, (tuple, list)) and len(whitespace) == 3:  # as `options` holds it
+        return layout(whitespace[:2], whitespace[2])
+    return whitespace
 
 
 class Part(NamedTuple):

@@ -188,64 +188,77 @@ _DEEPEST = 16  # searches inside searches; further in, they do with the answers 
 
 
 def _decide(conj: Conj, document: Document) -> bool:
-    """Return whether a conjunction has a value, and settle all that this depends on.
+    """Return whether a conjunction has a value, and settle all that this depends on."""
+    live = document.live
+    decision = _Decision(conj, live)
+    decision.work_off(0)
+    for child in decision.queued:
+        live.setdefault(child, False)
+    return live[conj]
+
+
+class _Decision:
+    """A least fixpoint in the making: which conjunctions have a value.
 
     Every question of a shape is asked, also where one answer decides, so that no child is missed.
     Invariant: `waiting[c]` are the conjunctions whose last answer asked for c; an answer is revised when c turns out to
-    be live. What is still open when nothing is left to do has no finite value: the least fixpoint.
+    be live. What is still open when nothing is left to do has no finite value.
     Searches (`settle`) look for an answer first that nobody has looked for yet: without it, they would try everything
     in vain.
     """
-    live = document.live
-    waiting: dict[Conj, dict[Conj, None]] = {}
-    todo, queued = [conj], {conj}
-    tried: set[Conj] = set()
-    # to be looked at again when nothing else is left, as many answers change little by little
-    again: dict[Conj, None] = {}
-    asked: list[list[Conj]] = []  # by the evaluations under way, the innermost last
 
-    def ask(child: Conj) -> bool:
-        known = _at_a_glance(child, live)
+    __slots__ = ("again", "asked", "live", "queued", "todo", "tried", "waiting")
+
+    def __init__(self, conj: Conj, live: dict[Conj, bool]) -> None:
+        self.live = live
+        self.waiting: dict[Conj, dict[Conj, None]] = {}
+        self.todo, self.queued = [conj], {conj}
+        self.tried: set[Conj] = set()
+        # to be looked at again when nothing else is left, as many answers change little by little
+        self.again: dict[Conj, None] = {}
+        self.asked: list[list[Conj]] = []  # by the evaluations under way, the innermost last
+
+    def ask(self, child: Conj) -> bool:
+        known = _at_a_glance(child, self.live)
         if known is None:
-            asked[-1].append(child)
+            self.asked[-1].append(child)
         return bool(known)
 
-    def settle(child: Conj) -> bool:
-        if ask(child):
+    def settle(self, child: Conj) -> bool:
+        if self.ask(child):
             return True
-        if child in live or child == NOTHING or child in tried or len(asked) > _DEEPEST:
+        if child in self.live or child == NOTHING or child in self.tried or len(self.asked) > _DEEPEST:
             return False
-        queued.add(child)
-        todo.append(child)
-        work_off(len(todo) - 1)
-        return live.get(child, False)
+        self.queued.add(child)
+        self.todo.append(child)
+        self.work_off(len(self.todo) - 1)
+        return self.live.get(child, False)
 
-    def work_off(base: int) -> None:
+    def work_off(self, base: int) -> None:
+        todo, again = self.todo, self.again
         while len(todo) > base or again:
             current = todo.pop() if len(todo) > base else again.popitem()[0]
-            if current in live:
-                continue
-            spend(4)
-            tried.add(current)
-            asked.append([])
-            try:
-                found = _has_value(current, ask, settle)
-            except LimitExceeded as error:
-                raise located(error, pointer_of(current)) from None
-            children = asked.pop()
-            if found:
-                live[current] = True
-                again.update(dict.fromkeys(waiting.pop(current, ())))
-                continue
-            for child in children:
-                waiting.setdefault(child, {})[current] = None
-                if child not in queued:
-                    queued.add(child)
-                    todo.append(child)
-            if any(child in live and live[child] for child in children):
-                again[current] = None  # an answer came while it was being looked at
+            if current not in self.live:
+                self._look_at(current)
 
-    work_off(0)
-    for child in queued:
-        live.setdefault(child, False)
-    return live[conj]
+    def _look_at(self, current: Conj) -> None:
+        """Ask whether a conjunction has a value, by what is known of others; whom it asks for is queued."""
+        spend(4)
+        self.tried.add(current)
+        self.asked.append([])
+        try:
+            found = _has_value(current, self.ask, self.settle)
+        except LimitExceeded as error:
+            raise located(error, pointer_of(current)) from None
+        children = self.asked.pop()
+        if found:
+            self.live[current] = True
+            self.again.update(dict.fromkeys(self.waiting.pop(current, ())))
+            return
+        for child in children:
+            self.waiting.setdefault(child, {})[current] = None
+            if child not in self.queued:
+                self.queued.add(child)
+                self.todo.append(child)
+        if any(self.live.get(child) for child in children):
+            self.again[current] = None  # an answer came while it was being looked at
