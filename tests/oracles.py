@@ -15,6 +15,7 @@ import lark
 
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Special
 from constrained.machine import Dispatch, Language, State, Surface, Text
+from constrained.regex import Expr
 
 
 class LarkOracle:
@@ -261,3 +262,14 @@ def mutated(text: str, chance: random.Random, alphabet: str) -> str:
             ]
         )
     return text
+
+
+def reachable(start: Expr, limit: int) -> list[Expr]:
+    """Return expressions that characters lead to, at most so many, those that are near first."""
+    found, seen = [start], {start}
+    for state in found:
+        for _, _, target in state.edges():
+            if target not in seen and len(found) < limit:
+                seen.add(target)
+                found.append(target)
+    return found

@@ -3,7 +3,7 @@
 Every constructor returns a normal form: what the laws identify is one node.  How many laws there are decides how many
 states the automaton has.  Sufficient for a finite automaton are associativity, commutativity and idempotence of union;
 those that pay beyond that are the counter laws (``r{a,b}·t | r{c,d}·t = r{a,d}·t`` where the intervals touch) and the
-absorption of ``ANY_TEXT``. `tests/test_regex.py` compares the number of states with minimal automata.
+absorption of ``ANY_TEXT``. `tests/test_regex_sizes.py` compares the number of states with minimal automata.
 
 Not applied, on purpose: laws that search (inclusion of arbitrary expressions); the cost of an edge is what a mask pays.
 """

@@ -1,0 +1,179 @@
+"""Options of schemas (order, blanks, closed objects), what is refused, and what large schemas cost."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from constrained.errors import SchemaError, UnsupportedSchema
+from constrained.schema import embed
+from constrained.work import Budget, metered
+from tests.schema_words import WORLD, accepts, kernel, kernel_of, valid
+
+# -- options
+# ----------------------------------------------------------------------------------------------------------------
+
+POINT = {
+    "type": "object",
+    "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}, "z": {"type": "integer"}},
+    "required": ["y"],
+}
+
+
+def test_schema_order() -> None:
+    machine = kernel(POINT, property_order="schema")
+    for text in ('{"x":1,"y":2,"z":3}', '{"y":2}', '{"y":2,"z":3,"q":null}', '{"x":1,"y":2,"q":1,"r":2}'):
+        assert accepts(machine, text), text
+    for text in ('{"y":2,"x":1}', '{"x":1,"z":3}', '{"q":1,"y":2}', '{"z":1,"y":1}', '{"y":1,"q":1,"z":1}'):
+        assert not accepts(machine, text), text
+
+
+WHITESPACE = [
+    ("canonical", '{"x": 1, "y": [2, 3]}', ['{"x":1,"y":[2,3]}', '{"x": 1,"y": [2, 3]}', '{ "x": 1, "y": [2, 3]}']),
+    ("compact", '{"x":1,"y":[2,3]}', ['{"x": 1, "y": [2, 3]}', '{"x":1,"y":[2, 3]}']),
+    ("flexible", '{ "x"\t:\n1 ,\r\n"y":[ 2 , 3 ] }', [' {"x":1}', '{"x":1} ', '{"x":1\f}', "\n{}"]),
+]
+
+
+@pytest.mark.parametrize(("style", "yes", "no"), WHITESPACE, ids=[row[0] for row in WHITESPACE])
+def test_whitespace(style: str, yes: str, no: list[str]) -> None:
+    machine = kernel({"type": "object"}, whitespace=style)
+    assert accepts(machine, yes)
+    assert not any(accepts(machine, text) for text in no)
+
+
+def test_whitespace_does_not_go_on_for_ever() -> None:
+    machine = kernel({"type": "array"})
+    assert accepts(machine, "[" + "\n" + " " * 1000 + "]")
+    assert not accepts(machine, "[" + " " * 2000 + "]")
+
+
+def test_closed_objects_have_only_the_keys_they_mention() -> None:
+    schema = {
+        "type": "object", "properties": {"p": {"$ref": "#/$defs/p"}, "free": {"type": "object"}},
+        "$defs": {"p": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+        "allOf": [{"properties": {"q": {"type": "integer"}}}],
+    }
+    machine = kernel(schema, closed=True)
+    for text in ('{"p":{"x":1},"q":2}', '{"free":{"anything":1}}', "{}"):
+        assert accepts(machine, text), text
+    for text in ('{"r":1}', '{"p":{"y":1}}', '{"p":{"x":1},"y":2}'):
+        assert not accepts(machine, text), text
+    assert accepts(kernel(schema), '{"r":1,"p":{"y":1}}')
+
+
+def test_machines_are_compared_by_content() -> None:
+    one, other = embed(POINT), embed(json.loads(json.dumps(POINT)))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != embed(POINT, whitespace="compact")
+    copy = pickle.loads(pickle.dumps(one))
+    assert copy == one
+    assert accepts(kernel_of(copy), '{"y":1}')
+
+
+UNSUPPORTED = [
+    (
+        {"properties": {"a": {"type": "array", "contains": {"const": 1}, "uniqueItems": True}}},
+        "#/properties/a",
+        "#/properties/a/uniqueItems",
+    ),
+    ({"type": "array", "items": {"not": {"uniqueItems": True, "type": "array"}}}, "#/items", "#/items/not"),
+    (
+        {"oneOf": [{"type": "array", "contains": {"const": 1}, "uniqueItems": True}, {"type": "string"}]},
+        "#/oneOf/0",
+        "#/oneOf #/oneOf/0/uniqueItems",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "where", "keywords"), UNSUPPORTED, ids=[row[2] for row in UNSUPPORTED])
+def test_what_cannot_be_compiled_is_refused_or_listed(schema: Any, where: str, keywords: str) -> None:
+    with pytest.raises(UnsupportedSchema) as caught:
+        embed(schema)
+    assert (caught.value.where or "").startswith(where)
+    assert caught.value.because
+    widened = embed(schema, unsupported="widen")
+    assert [entry.pointer for entry in widened.widened] == keywords.split()
+    machine = kernel_of(widened)
+    assert all(accepts(machine, json.dumps(value)) for value in WORLD if valid(schema, value))
+
+
+WRONG: list[tuple[Any, dict[str, Any], str]] = [
+    (False, {}, "schema allows no value"),
+    ({"allOf": [{"type": "string"}, {"type": "integer"}]}, {}, "schema allows no value"),
+    ({}, {"surface": "yaml"}, "unknown surface 'yaml'"),
+    ({}, {"whitespace": "none"}, "unknown whitespace 'none'"),
+    ({}, {"spelling": "short"}, "unknown spelling 'short'"),
+    ({}, {"property_order": "sorted"}, "unknown property_order 'sorted'"),
+    ({}, {"spelling": "any", "avoid": ("<x>",)}, "the spelling is 'any'"),
+    ({"type": "string"}, {"surface": "arguments"}, "keyword arguments cannot be written"),
+    ({"type": "object", "properties": {"a-b": {}}}, {"surface": "arguments"}, "parameter 'a-b'"),
+    ({"type": "object", "properties": {"class": {}}}, {"surface": "arguments"}, "parameter 'class'"),
+]
+
+
+@pytest.mark.parametrize(("schema", "options", "message"), WRONG, ids=[row[2] for row in WRONG])
+def test_wrong_uses(schema: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        embed(schema, **options)
+
+
+CONFLICTS = [
+    (
+        {"type": "object", "required": ["a"], "properties": {"a": {"minimum": 2, "maximum": 1, "type": "integer"}}},
+        "#/properties/a",
+        "these keywords contradict each other: minimum, maximum, type",
+    ),
+    (
+        {"title": "t", "type": "array", "minItems": 2, "maxItems": 1, "items": {}},
+        "#",
+        "these keywords contradict each other: type, minItems, maxItems",
+    ),
+    ({"oneOf": [{"type": "string"}, {"type": "string"}]}, "#", "no value satisfies oneOf"),
+    (
+        {
+            "$defs": {"a": {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/a"}}}},
+            "$ref": "#/$defs/a",
+        },
+        "#/$defs/a",
+        "these keywords contradict each other: type, required, properties",
+    ),
+    (False, "#", "it is false"),
+]
+
+
+@pytest.mark.parametrize(("schema", "where", "because"), CONFLICTS, ids=[row[2] for row in CONFLICTS])
+def test_a_schema_without_values_is_an_error_that_names_the_conflict(schema: Any, where: str, because: str) -> None:
+    with pytest.raises(SchemaError, match="schema allows no value") as caught:
+        embed(schema)
+    assert (caught.value.where, caught.value.because) == (where, because)
+
+
+# -- cost
+# -------------------------------------------------------------------------------------------------------------------
+
+
+def test_large_schemas_cost_what_is_used_of_them() -> None:
+    """Bounds are generous: the tests must not fail on a busy machine, and a cliff is a factor of a thousand."""
+    large: list[tuple[Any, str]] = [
+        (
+            {
+                "properties": {f"p{n}": {"type": "integer"} for n in range(1000)},
+                "additionalProperties": False,
+                "type": "object",
+            },
+            "{" + ",".join(f'"p{n}":{n}' for n in range(100)) + "}",
+        ),
+        ({"enum": [f"value {n}" for n in range(10_000)]}, '"value 9999"'),
+        ({"enum": list(range(2_000))}, "1999"),
+        ({"type": "array", "maxItems": 100_000, "minItems": 10, "items": {"type": "integer"}}, str(list(range(40)))),
+        ({"type": "integer", "minimum": -(10**300), "maximum": 10**300}, "1" + "0" * 300),
+        ({"items": {"$ref": "#"}, "type": "array"}, "[" * 1000 + "]" * 1000),
+    ]
+    for schema, text in large:
+        with metered(Budget()):  # the work of a constraint; more is LimitExceeded
+            assert accepts(kernel(schema), text)
