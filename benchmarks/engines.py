@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 import constrained
 from constrained import ChatFormat, Grammar, Vocabulary, caches
@@ -62,7 +63,23 @@ class Engine(Protocol):
         ...
 
 
-class Ours:
+class _Filled:
+    """An engine whose last mask is a bitmask of 32-bit words."""
+
+    name: str
+    _words: npt.NDArray[np.uint32]
+
+    def version(self) -> str:
+        return version(self.name)
+
+    def forget(self) -> None:
+        """Peers keep nothing between compiles, or empty it there."""
+
+    def allows(self, token: int) -> bool:
+        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
+
+
+class Ours(_Filled):
     """`constrained`, through its public names; a fresh compile shares the vocabulary and what is cached with it."""
 
     name = "constrained"
@@ -109,11 +126,8 @@ class Ours:
     def advance(self, matcher: Any, token: int) -> None:
         matcher.advance(token)
 
-    def allows(self, token: int) -> bool:
-        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
 
-
-class Llguidance:
+class Llguidance(_Filled):
     """llguidance's matcher with its default slices; matchers of one grammar are deep copies."""
 
     name = "llguidance"
@@ -126,12 +140,6 @@ class Llguidance:
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Table(vocabulary)))
         self._bitmask = allocate_token_bitmask(1, vocabulary.size)
         self._words = self._bitmask.view(np.uint32)[0]
-
-    def version(self) -> str:
-        return version("llguidance")
-
-    def forget(self) -> None:
-        pass
 
     def compile(self, case: Case) -> Any:
         if case.format is None:
@@ -154,11 +162,8 @@ class Llguidance:
     def advance(self, matcher: Any, token: int) -> None:
         matcher.consume_token(token)
 
-    def allows(self, token: int) -> bool:
-        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
 
-
-class XGrammar:
+class XGrammar(_Filled):
     """XGrammar with one thread and its caches on; the caches over grammars are emptied before every compile."""
 
     name = "xgrammar"
@@ -179,12 +184,6 @@ class XGrammar:
         self._bitmask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
         self._words = self._bitmask.numpy().view(np.uint32)[0]
 
-    def version(self) -> str:
-        return version("xgrammar")
-
-    def forget(self) -> None:
-        pass
-
     def compile(self, case: Case) -> Any:
         self._compiler.clear_cache()
         if case.format is None:
@@ -203,11 +202,8 @@ class XGrammar:
     def advance(self, matcher: Any, token: int) -> None:
         matcher.accept_token(token)
 
-    def allows(self, token: int) -> bool:
-        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
 
-
-class Glrmask:
+class Glrmask(_Filled):
     """glrmask with one thread and its default strategy: tables of a parser, or a trie where they would be too large.
 
     A grammar is followed by the token that ends the text, its documented way to have it in the mask.
@@ -226,12 +222,6 @@ class Glrmask:
         self._end = glrmask.TokenSet([vocabulary.stop[0]])
         self._bitmask = np.zeros(vocabulary.words, np.int32)
         self._words = self._bitmask.view(np.uint32)
-
-    def version(self) -> str:
-        return version("glrmask")
-
-    def forget(self) -> None:
-        pass
 
     def compile(self, case: Case) -> Any:
         if case.format is None:
@@ -262,9 +252,6 @@ class Glrmask:
 
     def advance(self, matcher: Any, token: int) -> None:
         matcher.commit_token(token)
-
-    def allows(self, token: int) -> bool:
-        return bool(int(self._words[token >> 5]) >> (token & 31) & 1)
 
 
 class _Table:
