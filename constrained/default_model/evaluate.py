@@ -31,7 +31,7 @@ from ..engine.tokens.vocabulary import Vocabulary
 from ..errors import Rejected, SchemaError
 from ..formats import ChatFormat, Message
 from . import load_trained, prompt_of
-from .questions import Example, draw, is_ambiguous, tables
+from .questions import Example, draw, is_ambiguous
 
 MOST = 260  # tokens of a turn
 SHORT = ("interpreter", "text_before_call")  # options that are off: what a question asks for is one call
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=24, help="questions of each kind and format")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--formats", default=",".join(tables()["formats"]))
+    parser.add_argument("--formats", default=",".join(ChatFormat.names()))
     parser.add_argument("--json", type=Path, help="write the counts there too")
     asked = parser.parse_args(arguments)
     exam, sums, rows = Exam(asked.count, asked.seed, asked.temperature), dict[tuple[bool, bool], Tally](), []
