@@ -114,6 +114,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 BUDGETS = 31  # of each constraint, from the least one
 UNCHANGED = 30  # masks that are compared with those of a large budget
+SHOWN = 5  # faults of one constraint
 
 
 @dataclass(frozen=True)
@@ -287,18 +288,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first, every = map(int, options.slice.split("/"))
     chosen = [list(filter(None, listed.split(","))) for listed in (options.formats, options.schemas)]
     cases_made = islice(_made(vocabulary, *chosen, inside=options.inside), first - 1, None, every)
-    count, total, wrong = 0, 0, list[str]()
+    count = total = wrong = 0
     for make in cases_made:
         began, case = time.process_time(), make()
         texts, faults = check(case, writer, picks)
-        count, total, wrong = count + 1, total + texts, wrong + faults
+        count, total, wrong = count + 1, total + texts, wrong + len(faults)
         print(
             f"{case.name:40} at least {case.constraint.min_tokens:4} tokens  {texts:5} texts  {len(faults):3} wrong  "
             f"{time.process_time() - began:6.1f} s",
+            *faults[:SHOWN],
+            sep="\n    ",
             flush=True,
         )
-    print(*wrong[:20], sep="\n")
-    print(f"{count} constraints, {total} texts, {len(wrong)} wrong")
+    print(f"{count} constraints, {total} texts, {wrong} wrong")
     return bool(wrong)
 
 

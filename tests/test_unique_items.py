@@ -135,6 +135,14 @@ def accepts(schema: Any, text: str, kernel: str = "compiled", **options: Any) ->
         ("[[17], [170], [1.7], [18, 17]]", True),
         ("[[17, 18], [17, 18e0]]", False),
         ("[[17, 18], [17, 19]]", True),
+        ("[1810e-0001, 181]", False),
+        ("[181E+0000001, 1810]", False),
+        ("[1e-99, 10e-100]", False),
+        ("[1000e998, 1e+1001]", False),
+        ("[1e1002, 10e1001]", False),
+        ("[1e99999999, 1e99999998]", True),
+        ("[-0e99999999, 0]", False),
+        ("[1e-0001, 1]", True),
     ],
 )
 def test_items_are_compared_by_value(text, valid, kernel):

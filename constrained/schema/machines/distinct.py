@@ -22,7 +22,7 @@ from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.regex import NEVER
 from constrained.schema.machines.items import Item as Open
 from constrained.schema.machines.items import is_live
-from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, whole_of
+from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, number_key, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
 from constrained.schema.numeric.language import number_language
 from constrained.schema.satisfiability.counts import matched, values_below
@@ -77,7 +77,7 @@ class Written(NamedTuple):
 
 _SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
 
-_LONGEST_EXPONENT = 3  # characters; longer ones would be numbers of more than a thousand digits
+_MOST_DIGITS = 1_000  # of a number that is kept as a fraction; its exponent is bounded by the same
 _MOST_LISTED = 65
 MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
 
@@ -113,16 +113,14 @@ class AfterText(Dispatch):
 
 
 def _value(text: str) -> object:
-    """Return the value of a number: a Fraction, or what tells it apart where that would be too long to write down."""
-    mantissa, _, exponent = text.lower().partition("e")
-    if not exponent or len(exponent) <= _LONGEST_EXPONENT or not Fraction(mantissa):
-        return Fraction(text if exponent and len(exponent) <= _LONGEST_EXPONENT else mantissa)
-    value, power = Fraction(mantissa), int(exponent)
-    while abs(value) < 1:
-        value, power = value * 10, power - 1
-    while abs(value) >= 10:
-        value, power = value / 10, power + 1
-    return value, power
+    """Return the value of a number: a Fraction, or its key where that would be too long to write down; which of both
+    is a matter of the value, not of its spelling.
+    """
+    key = number_key(text)
+    negative, digits, exponent = key
+    if len(digits) > _MOST_DIGITS or abs(exponent) > _MOST_DIGITS:
+        return key
+    return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
 
 
 def _constant(conj: Conj, item: Item) -> Conj:
