@@ -44,7 +44,10 @@ def generate(
     stop: Sequence[int],
     constraint: Constraint | None = None,
 ) -> list[int]:
-    """Return the ids that the model writes after a prompt, stop token included."""
+    """Return the ids that the model writes after a prompt, stop token included; under a constraint, a whole word.
+
+    Raises: LimitExceeded: `max_tokens` are too few for any word.
+    """
     import torch
 
     encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
@@ -53,11 +56,12 @@ def generate(
         if sampling.temperature > 0
         else {"do_sample": False}
     )
-    processors = [] if constraint is None else [constraint.logits_processor()]
+    most = sampling.max_tokens
+    processors = [] if constraint is None else [constraint.logits_processor(max_new_tokens=most)]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(sampling.seed)
         output = model.generate(
-            **encoded, **choice, max_new_tokens=sampling.max_tokens, logits_processor=processors,
+            **encoded, **choice, max_new_tokens=most + len(processors), logits_processor=processors,  # and a stop token
             eos_token_id=list(stop), pad_token_id=stop[0],
         )
     return list(output[0, encoded["input_ids"].shape[1] :].tolist())

@@ -49,9 +49,10 @@ def generate(
     text), a `Grammar` or `Constraint` (a text), or a `ChatFormat`, with `tools` (a `Message`).
     tool_choice, parallel_tool_calls: see `ChatFormat.grammar`.
     vocabulary: made of the tokenizer where it is not given, once per tokenizer.
+    max_new_tokens: within which the answer ends, by a completion that is known; see `Constraint.matcher(budget=…)`.
     options: of `model.generate`; ``do_sample``, ``temperature`` and so on.
 
-    Raises: LimitExceeded: `max_new_tokens` were not enough for a whole answer.  What `compile` raises.
+    Raises: LimitExceeded: `max_new_tokens` are not enough for any answer.  What `compile` raises.
 
     Cost: the model's, and the first time that of the vocabulary (up to 2 s of 128,000 tokens).
     """
@@ -66,8 +67,9 @@ def generate(
     constraint = found.grammar if isinstance(found.grammar, Constraint) else compile(found.grammar, vocabulary)
     inputs = _encoded(tokenizer, prompt, tools if isinstance(wanted, ChatFormat) else None).to(model.device)
     length = inputs["input_ids"].shape[1]
+    told = constraint.generation_kwargs(max_new_tokens=max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}
     with torch.no_grad():
-        output = model.generate(**inputs, **constraint.generation_kwargs(), max_new_tokens=max_new_tokens, **options)
+        output = model.generate(**inputs, **told, **options)  # the one more is for a stop token
     if output.shape[0] != 1:
         raise ConstrainedError(
             f"{output.shape[0]} answers",

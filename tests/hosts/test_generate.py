@@ -98,6 +98,13 @@ def test_a_format_answers_with_a_message(name, tiny_model, tiny_tokenizer):
     assert call.arguments["colour"] in ("red", "blue")
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 30])
+def test_answers_end_within_their_tokens(most, tiny_model, tiny_tokenizer):
+    """Also where the last of them is the word's, and the stop token would be one more."""
+    answer = c.generate(tiny_model, tiny_tokenizer, "Which?", re.compile("[ab]+"), max_new_tokens=most)
+    assert 0 < len(tiny_tokenizer(answer, add_special_tokens=False)["input_ids"]) <= most
+
+
 WRONG = {
     "a number": (ConstrainedError, 5, {}),
     "a type without values": (SchemaError, complex, {}),

@@ -65,15 +65,13 @@ def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: in
     prompt = prompt_of(tokenizer, OWN_PROMPT if own else PROMPT, list(OWN_TOOLS) if own else TOOLS, name)
     free = generate(model, tokenizer, prompt, Sampling(seed=seed, max_tokens=MOST), stop)
     held = generate(model, tokenizer, prompt, Sampling(seed=seed, max_tokens=MOST), stop, constraint)
-    finished = held[-1] in stop
     figures = trace(constraint, vocabulary, held)
-    message = chat.parse(vocabulary.decode(held).decode(), **wanted) if finished else None
+    message = chat.parse(vocabulary.decode(held).decode(), **wanted)
     return {
         "name": name,
         "unconstrained": vocabulary.decode(free).decode(errors="replace"),
         "constrained": vocabulary.decode(held).decode(errors="replace"),
-        "calls": [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls] if message else [],
-        "finished": finished,
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls],
         "tokens": figures.tokens,
         "forced": figures.forced,
         "mask_us": figures.mask_seconds * 1e6,
@@ -81,8 +79,6 @@ def _row(model: Any, tokenizer: Any, vocabulary: Vocabulary, name: str, seed: in
 
 
 def _calls(row: dict[str, Any]) -> str:
-    if not row["finished"]:
-        return "(cut by the length limit: a beginning of a valid text)"
     return "\n".join(
         "→ " + _shortened(f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}")
         for call in row["calls"]

@@ -66,7 +66,7 @@ def generate(
         typer.Option("--top-p", min=0.0, max=1.0, help="Sample from the most likely tokens of this total probability."),
     ] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the first generation.")] = 0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Where a generation is cut.")] = 400,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a text; it ends within them.")] = 400,
     jsonl: Annotated[
         str | None, typer.Option("--jsonl", help="File of prompts, one JSON object a line: prompt, and seed if wanted.")
     ] = None,
@@ -97,9 +97,7 @@ def generate(
             language_model, tokenizer, text, Sampling(temperature, seed + turn, max_tokens, top_p), stop, constraint
         )
         row = _row(vocabulary, ids, stop, asked)
-        typer.echo(
-            json.dumps(row, ensure_ascii=False) if as_json else row["text"] + ("" if row["finished"] else "  [cut]")
-        )
+        typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"])
 
 
 def _prompts(path: str) -> list[dict[str, Any]]:
@@ -163,10 +161,10 @@ def stop_ids(vocabulary: Vocabulary, format: str | None) -> list[int]:
 
 
 def _row(vocabulary: Vocabulary, ids: list[int], stop: list[int], asked: Language) -> dict[str, Any]:
-    end = next((at for at, token in enumerate(ids) if token in stop), None)
+    end = next(at for at, token in enumerate(ids) if token in stop)
     text = vocabulary.decode(ids[:end]).decode(errors="backslashreplace")
-    row: dict[str, Any] = {"text": text, "tokens": len(ids), "finished": end is not None}
-    if asked.format is not None and end is not None:
+    row: dict[str, Any] = {"text": text, "tokens": len(ids)}
+    if asked.format is not None:
         whole = vocabulary.decode(ids[: end + 1]).decode(errors="backslashreplace")
         message = asked.chat().parse(whole, tools=asked.definitions())
         row["calls"] = [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls]
