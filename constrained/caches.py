@@ -24,7 +24,7 @@ from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from typing import Any, TypeVar
 
-MOST_BYTES = 1 << 25  # charged since the last time that everything was forgotten
+MOST_BYTES = 1 << 24  # charged since the last time that everything was forgotten
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

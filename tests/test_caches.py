@@ -151,3 +151,15 @@ def test_a_kernel_counts_what_its_roots_keep_alive():
     before = kernel.cached_bytes()
     c.compile(large, vocabulary)
     assert kernel.cached_bytes() == before, "counted once"
+
+
+def test_what_outlives_the_caches_gives_up_its_automaton():
+    """A mask's key holds an expression for as long as the mask is kept; a thousand states behind it would stay too."""
+    kept = parse_python("of[a-c]{2,90}nothing|else")
+    edges = kept.edges()
+    caches.clear()
+    assert kept._raw is None
+    assert kept._public is None
+    assert [(low, high) for low, high, _ in kept.edges()] == [(low, high) for low, high, _ in edges]
+    assert expr.matches(kept, "ofabcanothing")
+    assert not expr.matches(kept, "ofanothing")

@@ -396,6 +396,10 @@ _CONSTANTS = dict(_table)
 def _forget() -> None:
     global _table, _old
     _texts_used.clear()
+    # What nobody asked for since the last time lives on where it is a key, of a mask or a machine; not its automaton.
+    for key, expr in _old.items():
+        if key not in _table:
+            expr._raw = expr._public = None
     _table, _old = dict(_CONSTANTS), _table
 
 
