@@ -131,7 +131,7 @@ class Case:
         """Return what is wrong with a text of `budget` tokens at most and the padding behind it, None: nothing."""
         matcher, stop = self.constraint.matcher(), self.constraint.vocabulary.stop
         for at, token in enumerate(ids):
-            if matcher.is_finished():
+            if matcher.is_finished() or (matcher.is_accepting() and not matcher.accepts(token)):
                 behind = self.constraint.vocabulary.decode(other for other in ids[at:] if other not in stop)
                 if behind.replace(b"<|pad|>", b""):
                     return f"{behind!r} behind the end of {matcher.text()!r}"

@@ -62,6 +62,17 @@ def test_turns_of_formats_end_within_their_budget(name, tiny_vocabulary):
         )
 
 
+def test_ids_that_must_differ_are_not_told_apart_while_one_is_written(tiny_vocabulary):
+    """A way out writes one of a few first ids: what the others become is the same for all of them."""
+    *_, case = _cases(tiny_vocabulary, [], ["mistral-v11"])
+    matcher = case.constraint.matcher(budget=99)
+    while b"[CALL_ID]" not in matcher.text():
+        matcher.advance(matcher.shortest_completion()[0])
+    allowed = np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little") > 0
+    found = case.constraint.completions().successors(matcher._place()[0], lambda: allowed)
+    assert len(found.tokens) > 500 and len(found.used) < 100
+
+
 @pytest.mark.parametrize("soft_close", [0, 4])
 @pytest.mark.parametrize("name", ["open object", "distinct strings", "recursion", "long choice"])
 def test_the_mask_is_what_advance_takes(name, soft_close, tiny_vocabulary):

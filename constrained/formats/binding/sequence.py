@@ -213,6 +213,7 @@ class Unused(Dispatch):
 
     __slots__ = ("at", "special")
     records = True
+    alike = True
 
     def __init__(self, at: Place) -> None:
         self.at, self.special = at, at.used
