@@ -41,21 +41,22 @@ def raw_edges(expr: Expr) -> RawEdges:
 
     Iterative over the parts that the edges depend on, so that depth of nesting costs no stack.
     """
-    if expr._raw is not None:
-        return expr._raw
-    stack = [expr]
+    edges = expr._raw
+    stack, asked = [expr] if edges is None else [], set[Expr]()  # asked: whose parts were put on the stack, once
     while stack:
         top = stack[-1]
-        pending = [part for part in _needs(top) if part._raw is None] if top._raw is None else []
-        if pending:
+        edges = top._raw
+        pending = [part for part in _needs(top) if part._raw is None] if edges is None else []
+        if pending and top not in asked:
+            asked.add(top)
             stack.extend(pending)
         else:
             stack.pop()
-            if top._raw is None:
+            if edges is None:
                 top._raw = edges = _RULES[top.kind](top)
                 spend(2 + len(edges))
-    assert expr._raw is not None
-    return expr._raw
+    assert edges is not None
+    return edges
 
 
 def _needs(expr: Expr) -> Sequence[Expr]:
@@ -67,8 +68,9 @@ def _needs(expr: Expr) -> Sequence[Expr]:
 
 
 def _of(expr: Expr) -> RawEdges:
-    assert expr._raw is not None
-    return expr._raw
+    """Return the edges of a part, which are known; but where the caches have been emptied since."""
+    edges = expr._raw
+    return raw_edges(expr) if edges is None else edges
 
 
 def _nothing(expr: Expr) -> RawEdges:

@@ -120,10 +120,11 @@ class Expr:
         >>> [(chr(low), chr(high), target) for low, high, target in parse_python("[a-c]{2,9}|x").edges()]
         [('a', 'c', <[a-c]{1,8}>), ('x', 'x', <>)]
         """
-        if self._public is None:
-            self._public = RULES["edges"](self)
-            charge(_EDGE * len(self._public))
-        return self._public
+        edges = self._public
+        if edges is None:
+            self._public = edges = RULES["edges"](self)
+            charge(_EDGE * len(edges))
+        return edges
 
     @property
     def lasting(self) -> Expr | None:
@@ -405,7 +406,9 @@ def _forget() -> None:
 
 def step(expr: Expr, point: int) -> Expr:
     """Return what may follow a character; `point` is no surrogate."""
-    edges = expr._raw if expr._raw is not None else RULES["raw edges"](expr)
+    edges = expr._raw
+    if edges is None:
+        edges = RULES["raw edges"](expr)
     low, high = 0, len(edges)
     while low < high:
         middle = (low + high) // 2
