@@ -97,7 +97,7 @@ def test_values_keep_their_types(name, arguments):
     chat = ChatFormat.load(name)
     text = chat.write_call("f", arguments, TOOLS)
     assert chat.parse(text, TOOLS).tool_calls[0].arguments == arguments
-    if name != "minimax-m3" or "\n" not in json.dumps(arguments):
+    if name != "minimax-m3" or "l" not in arguments:  # of which elements cannot say that "7" is a string
         chat.validate(text, "assistant_turn", TOOLS, strict=True)
 
 
@@ -196,14 +196,76 @@ def _nested_turn(name, body):
         {"o": {"a": ""}},
     ],
 )
-def test_nested_elements_are_read_by_the_schema(name, write, arguments):
+def test_nested_values_are_elements(name, write, arguments):
     chat, body = ChatFormat.load(name), "".join(write(value, key) for key, value in arguments.items())
     turn = _nested_turn(name, body)
     assert chat.parse(turn, NESTED).tool_calls[0].arguments == arguments
     for at in range(0, len(turn), 7):
         chat.parse(turn[:at], NESTED, partial=True)
-    with pytest.raises(Rejected):
-        chat.parse(turn, NESTED, strict=True)  # read, not generated
+    assert chat.write_call("f", arguments, NESTED) == turn
+    assert chat.parse(turn, NESTED, strict=True).tool_calls[0].arguments == arguments
+
+
+_TREE = {"type": "object", "properties": {"n": {"$ref": "#/properties/a"}, "v": {"type": "integer"}}, "required": ["v"]}
+_ITEM = {"type": "object", "properties": {"item": {"type": "integer"}}}
+_TEXTS_ONLY = {"type": "array", "items": {"type": "string"}}
+# A schema of `a`, a value, and whether it stands as elements (E) or JSON (J) in minimax-m3 and in cohere-xml.
+WAYS = [
+    (_TREE, {"n": {"n": {"v": 1}, "v": 2}, "v": 3}, "EE"),
+    ({}, [1, "x", {"k": "v"}], "JE"), ({}, {"k": {"j": [1]}}, "JE"), ({}, [], "JE"), ({}, {}, "JE"),
+    ({"type": "array"}, [1, "x", {"k": "v"}, [], [[2]]], "EE"), ({"type": "array"}, [], "EE"),
+    ({"type": "object"}, {"k": "v", "l": [1]}, "JE"), ({"type": "object"}, {}, "JE"),
+    ({"type": "object", "additionalProperties": {"type": "integer"}}, {"k": 1, "l": 2}, "JE"),
+    (_ITEM, {"item": 1}, "EE"), (_ITEM, {}, "EE"),
+    ({"anyOf": [_ITEM, _TEXTS_ONLY]}, {"item": 1}, "JE"), ({"anyOf": [_ITEM, _TEXTS_ONLY]}, ["x"], "JE"),
+    ({**_ITEM, "type": ["object", "null"]}, {}, "EE"),
+    ({**_TEXTS_ONLY, "type": ["array", "string"]}, ["b"], "JE"), ({**_TEXTS_ONLY, "type": ["array", "number"]}, [], "EE"),
+    ({**_TEXTS_ONLY, "uniqueItems": True}, ["b", "c"], "JJ"), ({**_TEXTS_ONLY, "contains": {"const": "x"}}, ["y", "x"], "EE"),
+    ({"type": "object", "properties": {"b c": {"type": "string"}, "d": _TEXTS_ONLY}}, {"b c": "x", "d": ["y"]}, "JJ"),
+    ({"type": "array", "items": {"enum": [MARK]}, "minItems": 1}, [MARK], "JE"),
+    ({"type": "array", "items": {"enum": ["</cofl:value>"]}, "minItems": 1}, ["</cofl:value>"], "EJ"),
+    ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": _ITEM}, ["7", 7, {"item": 7}], "EE"),
+    ({"properties": {"b": {"type": "string"}, "c": {"type": "string"}}, "type": "object", "anyOf": [{"required": ["b"]}, {"required": ["c"]}]},
+     {"b": "", "c": "1"}, "EE"),
+    ({"type": "array", "items": {"enum": [{"x": number} for number in range(9)]}}, [{"x": 1}, {"x": 8}], "EE"),
+    ({"type": "array", "items": {"type": "array", "items": {"type": "boolean"}, "minItems": 1}}, [[True], [False]], "EE"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "column"), [("minimax-m3", 0), ("cohere-xml", 1)])
+@pytest.mark.parametrize(("schema", "value", "ways"), WAYS)
+def test_what_elements_cannot_say_is_json(name, column, schema, value, ways):
+    chat = ChatFormat.load(name)
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}]
+    turn = chat.write_call("f", {"a": value}, tools)
+    assert chat.parse(turn, tools).tool_calls[0].arguments == {"a": value}
+    chat.validate(turn, "assistant_turn", tools, strict=True)
+    written = json.dumps(value, ensure_ascii=False).replace("</", "<\\/").replace(MARK, MARK[:-1] + "\\u005b")
+    assert ways[column] == ("J" if f">{written}" in turn else "E")
+
+
+@pytest.mark.parametrize("name", ["minimax-m3", "cohere-xml"])
+@pytest.mark.parametrize(("schema", "losses"), [
+    ({"type": "array", "items": {"type": ["string", "number"]}}, {"minimax-m3": ["#/properties/a/items"]}),
+    ({"type": "object", "additionalProperties": {"type": "string"}}, {"cohere-xml": ["#/properties/a"]}),
+    ({"type": "object", "properties": {"b": {"type": "string"}}}, {}), ({"type": "array", "items": {"type": "array", "items": {"type": "null"}}}, {}),
+])  # fmt: skip
+def test_what_elements_leave_out_is_listed(name, schema, losses):
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}]
+    assert [entry.pointer for entry in ChatFormat.load(name).grammar(tools).narrowed] == losses.get(name, [])
+
+
+def test_elements_are_written_and_read_at_depth():
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": _TREE}}}]
+    value = {"v": 0}
+    for depth in range(40):
+        value = {"n": value, "v": depth}
+    for name in ("minimax-m3", "cohere-xml"):
+        chat = ChatFormat.load(name)
+        found = chat.parse(chat.write_call("f", {"a": value}, tools)).tool_calls[0].arguments["a"]
+        for depth in reversed(range(40)):
+            assert found["v"] == depth
+            found = found["n"]
 
 
 @pytest.mark.parametrize(

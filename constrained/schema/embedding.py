@@ -35,7 +35,8 @@ from constrained.schema.strings.formats import NARROWED, WIDENED
 from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.python import arguments, check_arguments, python
 from constrained.schema.surfaces.quoted import check_quoted, quoted
-from constrained.schema.surfaces.tagged import Members, Tags, check_names
+from constrained.schema.surfaces.tagged import Members, check_names
+from constrained.schema.surfaces.tags import Tags
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered, place
 

@@ -20,7 +20,7 @@ from constrained.schema import EmbeddedSchema, embed
 from constrained.schema.satisfiability.plain import is_plain
 from constrained.schema.surfaces.python import why_no_argument
 from constrained.schema.surfaces.quoted import why_not_bare
-from constrained.schema.surfaces.tagged import NAME, why_no_tag
+from constrained.schema.surfaces.tags import CONTAINERS, NAME, Tags, why_no_tag
 
 
 class Arguments:
@@ -72,9 +72,10 @@ class Arguments:
     @property
     def narrowed(self) -> tuple[Any, ...]:
         """Where fewer arguments can be written than the schema allows: optional parameters that the format cannot
-        carry, and of a plain schema, strings between tags that read as other values.
+        carry, and of what stands between tags, what `Members.left_out` says.
         """
-        if self._made is None and (self._options["surface"] != "tagged" or _tells_strings(self._schema)):
+        tags = self._options.get("tags")
+        if self._made is None and (tags is None or _is_written_whole(self._schema, tags, self._options["closed"])):
             return self._left_out
         return (*self._left_out, *self.machine.narrowed)
 
@@ -135,9 +136,14 @@ _REASONS: dict[str, Callable[[str], str | None]] = {
 }
 
 
-def _tells_strings(schema: Mapping[str, Any]) -> bool:
-    """Return whether each parameter of a plain schema is a string or none."""
-    return all("enum" in part or type(part.get("type")) is str for part in schema.get("properties", {}).values())
+def _is_written_whole(schema: Mapping[str, Any], tags: Tags, closed: object) -> bool:
+    """Return whether each parameter of a plain schema is listed, is a string or none, and holds no elements."""
+    parts = schema.get("properties", {}).values()
+    if not (closed and "properties" in schema) and schema.get("additionalProperties") is not False:
+        return False
+    return all("enum" in part or type(part.get("type")) is str for part in parts) and not (
+        tags.slot.elements and any(part.get("type") in CONTAINERS for part in parts)
+    )
 
 
 def _are_keywords(schema: Mapping[str, Any]) -> bool:

@@ -68,7 +68,7 @@ class Payload:
     (a dotted name). `tag_safe`: a slash after "<" is escaped, so that no closing tag can appear inside a string.
     `quote`: of the surface "quoted", the special token around strings, by name; `sorts`: whether members are written in
     the order of their names.  `avoid`: what strings do not spell besides markers, as a published reader misreads it.
-    `elements`: how values are nested that the rule ``element_value`` reads.
+    `elements`: how values are nested that the rules of `raw.ELEMENTS` read.
     """
 
     surface: str

@@ -5,7 +5,7 @@
 How an element opens and closes is data of the format (`Elements`): expressions that find the name and, where a format
 says it, the type.  The grammar has found out where the value ends; here its text becomes a value.  A list's elements
 have no name, or the name that the format gives to items; whether a value without elements is a list, an object or a
-text, and what a text means, the schema says.
+text, and what a text means, the schema says (`allowed`).
 
 Tested by tests/test_tagged.py.
 """
@@ -13,16 +13,17 @@ Tested by tests/test_tagged.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from constrained.formats.payload.allowed import Allowed
 from constrained.formats.payload.pieces import Fault
-from constrained.formats.payload.raw import json_of, typed
+from constrained.formats.payload.raw import no_text, value_of
 from constrained.work import spend
 
-_MOST_REFERENCES = 16
+_RULES = {"raw": "text_value", "json": "json_value", None: "value"}  # by the type that a tag says
+_KINDS = {"dict": "object", "list": "array"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +41,36 @@ class Elements:
 
 @dataclass(slots=True)
 class _Open:
-    """An element that is open, and where its text begins; the outermost has no name."""
+    """An element that is open, what its tag says that it is, what it may be, and where its text begins; the outermost
+    has no name.
+    """
 
     name: str | None
-    kind: str | None
-    schema: Any
+    said: str | None
+    allowed: Allowed
     at: int
     children: list[tuple[str | None, Any]] = field(default_factory=list)
 
 
-def read_elements(text: str, elements: Elements, schema: Any, root: Mapping[str, Any]) -> Any:
-    """Return the value that elements mean for a schema, which is a part of `root`.
+def read_elements(text: str, elements: Elements, kind: str | None, allowed: Allowed) -> Any:
+    """Return the value that elements mean: an object or array, if `kind` says which, of those that are allowed.
 
     Raises: Fault: they are not closed in their order, or an object has one name twice.
 
+    >>> from constrained.formats.payload.allowed import ANYTHING
     >>> tags = Elements("<(?P<name>[a-z]+)>", "</(?P<name>[a-z]+)>", "item")
-    >>> read_elements("<a>1</a><b><item>x</item></b>", tags, {}, {})
+    >>> read_elements("<a>1</a><b><item>x</item></b>", tags, None, ANYTHING)
     {'a': 1, 'b': ['x']}
     """
-    openings = [_Open(None, None, _resolved(schema, root), 0)]
+    openings = [_Open(None, kind, allowed, 0)]
     for match in _tags(elements).finditer(text):
         spend()
         if match["opens"]:
-            name, inner = match["name"] if match.re.groupindex.get("name") else None, openings[-1].schema
-            openings.append(
-                _Open(
-                    name,
-                    match["type"] if "type" in match.re.groupindex else None,
-                    _part(inner, name, elements, root),
-                    match.end(),
-                )
-            )
+            groups, outer = match.groupdict(), openings[-1]
+            name, said = groups.get("name"), groups.get("type")
+            item = name is None or name == elements.item and "array" in outer.allowed.kinds
+            may = outer.allowed.item(len(outer.children)) if item else outer.allowed.member(name or "")
+            openings.append(_Open(name, _KINDS.get(said or "", said), may, match.end()))
             continue
         closed = openings.pop()
         if not openings:
@@ -82,7 +82,7 @@ def read_elements(text: str, elements: Elements, schema: Any, root: Mapping[str,
                 f"the end of {closed.name!r}",
                 "",
             )
-        value = _value(closed, text[closed.at : match.start()], elements, root)
+        value = _value(closed, text[closed.at : match.start()], elements)
         openings[-1].children.append((closed.name, value))
     if len(openings) > 1:
         raise Fault(
@@ -91,75 +91,33 @@ def read_elements(text: str, elements: Elements, schema: Any, root: Mapping[str,
     return _container(openings[0], elements)
 
 
-def _value(element: _Open, text: str, elements: Elements, root: Mapping[str, Any]) -> Any:
-    if element.children or element.kind in ("dict", "list"):
+def _value(element: _Open, text: str, elements: Elements) -> Any:
+    if element.children or element.said in _KINDS.values():
         return _container(element, elements)
-    if element.kind == "raw":
-        return text
-    if element.kind == "json":
-        try:
-            return json_of(text)
-        except Fault as fault:
-            raise Fault(element.at + fault.at, fault.because, fault.expected, "") from None
-    if not text.strip() and _types(element.schema) & {"object", "array"}:
+    if element.said is None and no_text(text, element.allowed.kinds):
         return _container(element, elements)
-    return typed(
-        text,
-        {
-            **{key: root[key] for key in ("$defs", "definitions") if key in root},
-            "properties": {"value": element.schema},
-        },
-    )
+    try:
+        return value_of(text, _RULES[element.said], element.allowed.kinds)
+    except Fault as fault:
+        raise Fault(element.at + fault.at, fault.because, fault.expected, "") from None
 
 
 def _container(element: _Open, elements: Elements) -> Any:
     names = [name for name, _ in element.children]
     unnamed = all(name == elements.item for name in names)
-    types = _types(element.schema)
+    kinds = element.allowed.kinds
     is_list = (
-        element.kind == "list"
-        or element.kind is None
+        element.said == "array"
+        or element.said is None
         and unnamed
-        and ("array" in types or bool(names) and "object" not in types)
+        and "array" in kinds
+        and (bool(names) or "object" not in kinds)
     )
     if is_list and unnamed:
         return [value for _, value in element.children]
     if None in names or len(set(names)) < len(names):
         raise Fault(element.at, "an object's elements have names, each another", "elements with names", "")
     return dict(element.children)
-
-
-def _part(schema: Any, name: str | None, elements: Elements, root: Mapping[str, Any]) -> Any:
-    """Return the schema of an element inside a value."""
-    if not isinstance(schema, Mapping):
-        return {}
-    properties = schema.get("properties")
-    if isinstance(properties, Mapping) and name in properties:
-        return _resolved(properties[name], root)
-    return _resolved(schema.get("items" if name == elements.item else "additionalProperties", {}), root)
-
-
-def _resolved(schema: Any, root: Mapping[str, Any]) -> Any:
-    """Return a schema without references at its top, as far as they lead into the same document."""
-    for _ in range(_MOST_REFERENCES):
-        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            break
-        schema = root
-        for key in reference[2:].split("/"):
-            schema = schema.get(key.replace("~1", "/").replace("~0", "~"), {}) if isinstance(schema, Mapping) else {}
-    return schema if isinstance(schema, Mapping) else {}
-
-
-def _types(schema: Any) -> set[str]:
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    return (
-        {kind}
-        if isinstance(kind, str)
-        else {entry for entry in kind if isinstance(entry, str)}
-        if isinstance(kind, list)
-        else set()
-    )
 
 
 @lru_cache(maxsize=8)

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from constrained.formats.defining.definition import Definition
 from constrained.formats.message import Piece, Worded, pieces_of
-from constrained.schema.surfaces.tagged import KINDS
+from constrained.schema.surfaces.tags import KINDS
 
 from ..payload.raw import CROSSED, ELEMENTS, json_of
 from .machine import TOKEN
 
 ACCEPTED = "any_"  # what a reader takes for x is the rule any_x
 
-_PAIR_TEXTS = ("value", "text_value", "json_value", ELEMENTS, *(f"{kind}_value" for kind in KINDS if kind != "string"))
+_PAIR_TEXTS = ("value", "text_value", "json_value", *ELEMENTS, *(f"{kind}_value" for kind in KINDS if kind != "string"))
 _OWN_TEXTS = (
     "content",
     "name",
@@ -147,8 +147,9 @@ class Assembler:
         elif begins:
             what = self._slots.meaning(rule)
             known = self._innermost
-            self.open.append((None if known == what else what, place))
-            if known != what:
+            inside = known == what or known in ELEMENTS  # which are read as a whole
+            self.open.append((None if inside else what, place))
+            if not inside:
                 self._begin(what, place)
         else:
             opened, start = self.open.pop()

@@ -227,7 +227,7 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) ->
         return arguments_of(
             call.pairs,
             schema,
-            None if elements is None else lambda text, part: read_elements(text, elements, part, schema),
+            None if elements is None else lambda text, kind, may: read_elements(text, elements, kind, may),
         )
     try:
         return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)

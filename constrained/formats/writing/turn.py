@@ -14,9 +14,11 @@ from constrained.errors import ConstrainedError
 from constrained.formats.binding.bind import id_slot, spell_name
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
-from constrained.formats.binding.tagged import tags_of, write_members
+from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import ENTRY, Definition
 from constrained.formats.message import Message, Piece, ToolCall
+from constrained.formats.payload.allowed import ANYTHING, allowed_by
+from constrained.formats.payload.members import write_members
 from constrained.formats.payload.quoted import sorted_members, write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
 from constrained.formats.read.assemble import Slots
@@ -24,6 +26,7 @@ from constrained.formats.tools import Tool
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.regex import Expr, matches
+from constrained.schema.reading.closing import close
 
 
 class _Said(NamedTuple):
@@ -118,7 +121,8 @@ def write_call(
     if payload.quote is not None:
         written = write_quoted(arguments, definition.tokens[payload.quote])
     elif payload.surface == "tagged":
-        written = write_members(arguments, tags_of(rules, definition.markers, tuple(definition.tokens.values())), avoid)
+        tags = tags_of(rules, definition.markers, tuple(definition.tokens.values()))
+        written = write_members(arguments, tags, avoid, ANYTHING if schema is None else allowed_by(close(schema)))
     else:
         written = [
             (write_keywords(arguments, avoid) if payload.surface == "python" else write_json(arguments, avoid), False)

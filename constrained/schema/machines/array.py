@@ -37,7 +37,8 @@ from constrained.schema.values import (
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.value import Values
+    from constrained.schema.machines.object import MemberValues
+    from constrained.schema.machines.punctuation import Punctuation
 
 FIRST, AFTER, NEXT = range(3)
 
@@ -69,11 +70,11 @@ class ArrayPosition(NamedTuple):
     def _edges(self) -> Edges:
         machine, phase = self.machine, self.phase
         spend(6, machine)
-        marks = machine.values.punctuation
+        marks = machine.punctuation
         brackets = marks.arrays[self.brackets]
         calls: list[tuple[State, State | Dispatch]] = []
         closing = machine.closable(self.progress)
-        if phase == AFTER:
+        if phase == AFTER or (brackets.leading and phase == FIRST):
             if (closing and brackets.trailing) or machine.continues(self):
                 calls.append((marks.comma, self._replace(phase=NEXT, padded=False)))
             closing = closing and not (brackets.lonely and self.progress.length == 1)
@@ -83,8 +84,10 @@ class ArrayPosition(NamedTuple):
         if self.padded:
             assert marks.gap is not None
             calls.append((marks.gap, self._replace(padded=False)))
-        end = brackets.closing
-        return Edges(ranges=((end, end, END),) if closing else (), calls=tuple(calls))
+        end, byte = brackets.bare if phase == FIRST and brackets.bare else brackets.end, brackets.closing
+        if closing and end is not None:
+            calls.append((end, END))
+        return Edges(ranges=((byte, byte, END),) if closing and end is None else (), calls=tuple(calls))
 
 
 class _Way(NamedTuple):
@@ -103,10 +106,14 @@ class _Way(NamedTuple):
 class ArrayMachine:
     """The machine of one shape; compared by identity."""
 
-    def __init__(self, values: Values, shape: ArrayShape, conj: Conj = ALWAYS) -> None:
+    def __init__(
+        self, values: MemberValues, shape: ArrayShape, conj: Conj = ALWAYS, punctuation: Punctuation | None = None
+    ) -> None:
         self.values, self.shape, self._conj = values, shape, conj
-        self._distinct = Distinct(values, shape) if shape.unique is not None and shape.max not in (0, 1) else None
-        lonely = any(brackets.lonely for brackets in values.punctuation.arrays)
+        self.punctuation = punctuation or values.punctuation
+        compared = shape.unique is not None and shape.max not in (0, 1)  # never between tags, see `tags.nests`
+        self._distinct = Distinct(values, shape) if compared else None  # type: ignore[arg-type]
+        lonely = any(brackets.lonely for brackets in self.punctuation.arrays)
         told_apart = [len(shape.prefix), shape.min, 2 if lonely else 0]
         for clause in shape.clauses:
             for part in clause:
@@ -129,7 +136,7 @@ class ArrayMachine:
         shape = self.shape
         progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
         written = Written()
-        return ArrayPosition(self, FIRST, self.values.punctuation.gap is not None, brackets, progress, written)
+        return ArrayPosition(self, FIRST, self.punctuation.gap is not None, brackets, progress, written)
 
     @cached_property
     def limit(self) -> int | None:
@@ -181,7 +188,7 @@ class ArrayMachine:
         return limit is None or progress.length < limit
 
     def _after(self, at: ArrayPosition, progress: Progress) -> ArrayPosition:
-        return ArrayPosition(self, AFTER, self.values.punctuation.gap is not None, at.brackets, progress, at.written)
+        return ArrayPosition(self, AFTER, self.punctuation.gap is not None, at.brackets, progress, at.written)
 
     def _options(self, progress: Progress) -> list[tuple[Conj, Progress]]:
         """Return what the next item may be, with the progress it makes, as far as the array can then be completed."""

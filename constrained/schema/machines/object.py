@@ -35,9 +35,10 @@ FIRST, AFTER, NEXT = range(3)
 
 
 class MemberValues(Protocol):
-    """What an object asks about the values of its members: `machine_value.Values`, or what writes them otherwise."""
+    """What an object or array asks about what is in it: `value.Values`, or what writes them otherwise."""
 
     ordered: bool  # members come in the order of the schema
+    punctuation: Punctuation
     value: Callable[[Conj], Value]
 
     def state(self, conj: Conj) -> State: ...

@@ -2,9 +2,9 @@
 
     <parameter=city>⏎Oslo⏎</parameter>⏎<parameter=days>⏎3⏎</parameter>⏎</function>
 
-Many models write the arguments of a call so.  Only the outermost object is tagged; what stands inside it is JSON.  The
-tags are data (`Tags`), so that each family of models brings its own; a tag that is one id for a tokenizer and text for
-another works as either.
+Many models write the arguments of a call so.  Only the outermost object is tagged, and what stands inside it is JSON,
+but for formats that nest elements (`tags.nests`).  The tags are data (`Tags`), so that each family of models brings its
+own; a tag that is one id for a tokenizer and text for another works as either.
 
 Nothing can be escaped in raw text.  So a string never holds what ends a value, and where a parameter may also have
 values of other types, a string is never a text that a reader would take for one of those: readers take what is JSON of
@@ -19,7 +19,6 @@ Tested by the rows of all formats that use it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -41,51 +40,20 @@ from constrained.regex import (
     union,
     without,
 )
+from constrained.schema.machines.array import ArrayMachine
 from constrained.schema.machines.object import ObjectMachine
 from constrained.schema.machines.punctuation import Brackets, KeySpelling, Punctuation, spelled
 from constrained.schema.machines.value import Values, choice
 from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.reading.nodes import NOTHING
-from constrained.schema.values import Conj, Value
-
-KINDS = ("string", "number", "boolean", "null", "object", "array")
-NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a member: what a tag of every format can hold
+from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, NAME, Slot, Tags, kinds_of, nests, why_no_tag
+from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 
 _MISTAKEN = {  # the texts that readers take for a value of a type
     "number": r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", "boolean": "[Tt]rue|[Ff]alse", "null": "null|None",
     "object": r"\{[\s\S]*\}", "array": r"\[[\s\S]*\]",
 }
-AGAIN = "\0"
 _FILLED = repeat(ANY, 1, None)
-
-
-class Tags(NamedTuple):
-    """What stands around the members of an object.
-
-    A member is ``key NAME value[kind] TEXT end``, with one text in `value` for each of `KINDS`.  `opening` and
-    `closing` stand around all of them, and `bare` in place of `closing` where there is none.  `text`: a Python regular
-    expression of what raw text may be, which keeps out what ends a value for readers.
-    `markers`: parts of the tags that some tokenizers have as tokens; `specials`: those that are tokens here.
-    `avoid`: what raw text does not hold, as readers search for it, and `ends`: what it does not end with, as more of it
-    may follow.
-
-    `end` may hold `AGAIN`, for the name of the member; then only members that the schema names can be written.
-
-    Invariants: `end`, `closing` and `bare` are not empty; the texts of `value` begin alike, and differ in no special
-    token.
-    """
-
-    opening: str
-    key: str
-    value: tuple[str, ...]
-    end: str
-    closing: str
-    bare: str
-    text: str
-    markers: tuple[str, ...] = ()
-    specials: tuple[str, ...] = ()
-    avoid: tuple[str, ...] = ()
-    ends: tuple[str, ...] = ()
 
 
 class Written(NamedTuple):
@@ -111,28 +79,43 @@ class Member(NamedTuple):
 
 
 class Members:
-    """What an `ObjectMachine` asks about values, for values between tags; `values` writes the JSON."""
+    """What an `ObjectMachine` asks about values, for values between tags; `values` writes the JSON.
 
-    def __init__(self, values: Values, tags: Tags, name: str = "") -> None:
+    `root` writes the members of objects; each member whose name stands in its end tag, and the items of arrays, have
+    one of their own, which `root` keeps.
+    """
+
+    def __init__(
+        self, values: Values, tags: Tags, *, root: Members | None = None, slot: Slot | None = None, name: str = ""
+    ) -> None:
         self.ordered, self.value = values.ordered, values.value
-        self._values, self._tags = values, tags
-        self._shared = _beginning(tags.value)
-        self.punctuation = self._punctuation()
-        self._end = spelled(tags.end.replace(AGAIN, name), tags.specials, END)
-        self._named: dict[str, Members] = {}
+        self._values, self._tags, self._slot = values, tags, slot or tags.slot
+        self._root = root or self
+        self._shared = _beginning((*self._slot.value, *self._slot.elements))
+        self._end = self._spelled(self._slot.end.replace(AGAIN, name))
+        self._others: dict[str | None, Members] = {}  # of `root`: by name, None: of items
+        self._nested: dict[tuple[Conj, str], State | None] = {}
         self._clean = _text(tags.text, tags.avoid, tags.ends)
+        self.punctuation = self._punctuation(self._spelled(tags.closing), self._spelled(tags.bare))
 
-    def _punctuation(self) -> Punctuation:
-        tags, inner = self._tags, self._values.punctuation
-        closing, bare = (spelled(text, tags.specials, END) for text in (tags.closing, tags.bare))
+    def _spelled(self, text: str, then: State = END) -> State:
+        return spelled(text, self._tags.specials, then)
+
+    def _punctuation(self, closing: State, bare: State) -> Punctuation:
+        """Return how members are written, to a closing tag of theirs, and items."""
+        tags = self._tags
+        brackets = Brackets(b"", 0, leading=True, end=closing, bare=bare)
         return replace(
-            inner,
-            comma=spelled(tags.key, tags.specials, END),
+            self._values.punctuation,
+            comma=self._spelled(tags.key),
             gap=None,
             keys=KeySpelling(
-                Surface.RAW, spelled(self._shared, tags.specials, END), within=NEVER if AGAIN in tags.end else _names()
+                Surface.RAW,
+                self._spelled(_beginning((*tags.slot.value, *tags.slot.elements))),
+                within=NEVER if AGAIN in tags.slot.end else _names(),
             ),
-            objects=Brackets(b"", 0, leading=True, end=closing, bare=bare),
+            objects=brackets,
+            arrays=(brackets,),
         )
 
     def start(self, conj: Conj) -> State:
@@ -152,38 +135,47 @@ class Members:
                 ),
                 instead="rename it",
             )
-        return spelled(self._tags.opening, self._tags.specials, choice([machine.start for machine in machines]))
+        return self._spelled(self._tags.opening, choice([machine.start for machine in machines]))
 
     def named(self, name: str) -> Members:
         """Return what writes the values of one member."""
-        if AGAIN not in self._tags.end:
-            return self
-        if name not in self._named:
-            self._named[name] = Members(self._values, self._tags, name)
-        return self._named[name]
+        if AGAIN not in self._tags.slot.end:
+            return self._root
+        return self._other(name, self._tags.slot)
+
+    def _other(self, name: str | None, slot: Slot) -> Members:
+        others = self._root._others
+        if name not in others:
+            others[name] = Members(self._values, self._tags, root=self._root, slot=slot, name=name or "")
+        return others[name]
 
     def state(self, conj: Conj) -> State:
         return Member(self, conj)
 
     def never(self, conj: Conj) -> bool:
-        return self._values.never(conj) or not any(True for _ in self._ways(conj))
+        """Say whether no value can be written: values other than strings can, if only in JSON."""
+        if self._values.never(conj):
+            return True
+        value = self.value(conj)
+        return kinds_of(value) == ["string"] and is_empty(self.strings(value))
 
     def edges(self, conj: Conj) -> Edges:
         """Return what leaves a `Member`."""
-        tags = self._tags
         calls: list[tuple[State, State]] = []
         for rest, written in self._ways(conj):
-            spelling = [(spelled(rest, tags.specials, END), written)] if rest else written.expand().calls
-            calls += spelling  # type: ignore[arg-type]
+            calls += [(self._spelled(rest), written)] if rest else written.expand().calls  # type: ignore[arg-type]
         return Edges(calls=tuple(calls))
 
-    def _ways(self, conj: Conj) -> Iterator[tuple[str, Written]]:
-        """Yield the kinds of values: what of their tag is not shared, and the text."""
-        value = self.value(conj)
-        rests = [text[len(self._shared) :] for text in self._tags.value]
+    def _ways(self, conj: Conj) -> Iterator[tuple[str, State]]:
+        """Yield the kinds of values: what of their tag is not shared, and the rest of the member."""
+        value, slot = self.value(conj), self._slot
+        elements = {kind: state for kind in CONTAINERS if (state := self._elements(conj, value, kind)) is not None}
+        for kind, state in elements.items():
+            yield slot.elements[CONTAINERS.index(kind)][len(self._shared) :], state
+        rests = [text[len(self._shared) :] for text in slot.value]
         strings = self.strings(value)
         for rest in dict.fromkeys(rests):
-            kinds = {kind for kind, text in zip(KINDS, rests, strict=True) if text == rest}
+            kinds = {kind for kind, text in zip(KINDS, rests, strict=True) if text == rest} - elements.keys()
             texts = self._texts(conj, value, kinds)
             raw = strings if "string" in kinds else NEVER
             filled = intersect(raw, _FILLED) if raw is not NEVER and raw.accepts else raw
@@ -201,33 +193,73 @@ class Members:
         alternatives = self._values.alternatives(part)
         return [choice(alternatives)] if alternatives else []
 
+    def _elements(self, conj: Conj, value: Value, kind: str) -> State | None:
+        """Return the state that reads an object (array) as elements, its closing tag included; None where it is written
+        as JSON: see `nests`, and where each has a string that no tag can hold.
+        """
+        if not self._slot.elements or kind not in kinds_of(value):
+            return None
+        if (conj, kind) not in self._nested:
+            nested = nests(kind, value, self._slot, self._tags, self._values.never)
+            self._nested[conj, kind] = self._opened(conj, value, kind) if nested else None
+        return self._nested[conj, kind]
+
+    def _opened(self, conj: Conj, value: Value, kind: str) -> State | None:
+        marks = self._punctuation(self._end, self._end)
+        found: list[State] = []
+        if kind == "object":
+            for shape in value.objects:
+                machine = ObjectMachine(self._root, shape, marks, conj)
+                if not machine.completable(machine.start):
+                    return None
+                found.append(machine.start)
+        else:
+            assert self._tags.item is not None
+            items = self._other(None, self._tags.item)
+            marks = replace(marks, comma=items._spelled(items._shared))
+            for part in value.arrays:
+                array = ArrayMachine(items, part, conj, marks)
+                if not array.completable(array.start(0).progress):
+                    return None
+                found.append(array.start(0))
+        return choice(found)
+
     def left_out(self, conj: Conj) -> list[tuple[Conj, str]]:
-        """Return the members, as their conjunctions, whose strings are not all written because readers take some for
-        other values, and why.
+        """Return the values, members and items, as their conjunctions, of which not all are written, and why: names
+        that no tag can hold, and strings that readers take for other values.
 
         PERF: a member of one type, as nearly all are, is told from its keywords.
         """
-        found: list[tuple[Conj, str]] = []
-        for shape in self.value(conj).objects:
-            for part in dict.fromkeys((*(part for _, part in shape.named), *(part for _, part in shape.cells))):
-                if part == NOTHING or any(
-                    literal.positive and type(literal.node.schema.get("type")) is str for literal in part
-                ):
-                    continue
-                value = self.value(part)
-                others = self._told_apart_from(value)
-                if others and not is_empty(intersect(value.strings, _mistaken(tuple(others)))):
-                    found.append(
-                        (
-                            part,
-                            f"a string that reads as {' or '.join(others)} is not written, as readers take it for one",
-                        )
-                    )
+        parts, found = {conj: None}, list[tuple[Conj, str]]()
+        left = list(parts)
+        for part in left:
+            if part == NOTHING or (part != conj and not self._slot.elements and _of_one_type(part)):
+                continue
+            value = self.value(part)
+            found += [(part, because) for because in self._losses(value, members=part == conj)]
+            for kind, shapes in (("object", value.objects), ("array", value.arrays)):
+                if part == conj or shapes and nests(kind, value, self._slot, self._tags, self._values.never):
+                    new = [inner for shape in shapes for inner in _parts(shape) if inner not in parts]
+                    parts.update(dict.fromkeys(new))
+                    left += dict.fromkeys(new)
         return found
+
+    def _losses(self, value: Value, *, members: bool) -> Iterator[str]:
+        """Yield why not all of a set of values are written; members: the members themselves, between no tags."""
+        if members or nests("object", value, self._slot, self._tags, self._values.never):
+            within = self.punctuation.keys.within
+            assert within is not None
+            keys = [language for shape in value.objects for language, _ in shape.cells]
+            if any(not is_empty(intersect(language, complement(within))) for language in keys):
+                yield "a name that the schema does not list is not written where no tag can hold it"
+        if not members:
+            others = self._told_apart_from(value)
+            if others and not is_empty(intersect(value.strings, _mistaken(tuple(others)))):
+                yield f"a string that reads as {' or '.join(others)} is not written, as readers take it for one"
 
     def _told_apart_from(self, value: Value) -> list[str]:
         """Return the other kinds of values that stand between the same tags as the strings."""
-        rests = dict(zip(KINDS, self._tags.value, strict=True))
+        rests = dict(zip(KINDS, self._slot.value, strict=True))
         return (
             [kind for kind in kinds_of(value) if kind != "string" and rests[kind] == rests["string"]]
             if value.strings is not NEVER
@@ -256,10 +288,16 @@ def _beginning(texts: tuple[str, ...]) -> str:
     ]
 
 
-def kinds_of(value: Value) -> list[str]:
-    """Return the types of the values of a set, of `KINDS`."""
-    held = (value.strings is not NEVER, value.numbers, value.booleans, value.null, value.objects, value.arrays)
-    return [kind for kind, there in zip(KINDS, held, strict=True) if there]
+def _parts(shape: ObjectShape | ArrayShape) -> Iterator[Conj]:
+    """Yield what the members or items of a shape are."""
+    if isinstance(shape, ObjectShape):
+        yield from (part for _, part in (*shape.named, *shape.cells))
+    else:
+        yield from (*shape.prefix, shape.rest)
+
+
+def _of_one_type(conj: Conj) -> bool:
+    return any(literal.positive and type(literal.node.schema.get("type")) is str for literal in conj)
 
 
 def _restricted(value: Value, kinds: set[str]) -> Value:
@@ -301,12 +339,3 @@ def check_names(conj: Conj) -> None:
                 raise SchemaError(
                     f"parameter {name!r} cannot be the name of a tag", where="#/properties", because=because,
                     instead="rename the parameter, or use a format that writes arguments in JSON")
-
-
-def why_no_tag(name: str) -> str | None:
-    """Return why a name cannot stand in a tag, None where it can."""
-    return (
-        None
-        if re.fullmatch(NAME, name)
-        else "it holds whitespace, a quote, a bracket or another sign that tags are made of"
-    )

@@ -1,0 +1,76 @@
+"""What a schema allows at a place inside a value, by the normal form: so references and combinations count.
+
+Texts between tags mean what the types at their place say, and objects and arrays are nested where these say so.  A
+schema that cannot be compiled, and a place that it does not speak of, allow anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from constrained.schema.by_content import Recent, content
+from constrained.schema.normal.normalise import normalise
+from constrained.schema.reading.nodes import load
+from constrained.schema.surfaces.tags import KINDS, kinds_of
+from constrained.schema.values import ALWAYS, Conj, Value
+
+from ...errors import ConstrainedError
+from ...regex import matches
+
+_EVERY = frozenset(KINDS)
+
+
+class Allowed:
+    """The values that may stand at a place; several sets of them, where several shapes of what is around it do."""
+
+    __slots__ = ("__weakref__", "_items", "_members", "kinds", "values")
+
+    def __init__(self, conjs: Iterable[Conj]) -> None:
+        self.values: tuple[Value, ...] = tuple([normalise(conj) for conj in dict.fromkeys(conjs)])
+        self.kinds = frozenset([kind for value in self.values for kind in kinds_of(value)]) or _EVERY
+        self._members: dict[str, Allowed] = {}
+        self._items: dict[int, Allowed] = {}
+
+    def member(self, key: str) -> Allowed:
+        """Return what the value of a key may be."""
+        if key not in self._members:
+            self._members[key] = Allowed(self._found(key)) if self.values else self
+        return self._members[key]
+
+    def item(self, index: int) -> Allowed:
+        """Return what an item may be."""
+        shapes = [shape for value in self.values for shape in value.arrays]
+        at = min(index, max((len(shape.prefix) for shape in shapes), default=0))
+        if at not in self._items:
+            self._items[at] = (
+                Allowed(shape.prefix[at] if at < len(shape.prefix) else shape.rest for shape in shapes)
+                if shapes
+                else ANYTHING
+            )
+        return self._items[at]
+
+    def _found(self, key: str) -> Iterable[Conj]:
+        for value in self.values:
+            for shape in value.objects:
+                named = dict(shape.named)
+                if key in named:
+                    yield named[key]
+                else:
+                    yield from (conj for language, conj in shape.cells if matches(language, key))
+
+
+ANYTHING = Allowed([ALWAYS])
+_recent: Recent[Allowed] = Recent(most=256, most_bytes=1 << 20)
+
+
+def allowed_by(schema: Any) -> Allowed:
+    """Return what a schema allows."""
+    return _recent.found(content(schema), lambda: _read(schema))
+
+
+def _read(schema: Any) -> Allowed:
+    try:
+        return Allowed([load(schema)])
+    except ConstrainedError:  # what cannot be compiled may be anything
+        return ANYTHING
