@@ -244,6 +244,35 @@ def test_warming_goes_for_what_a_schema_mentions():
     assert {b'{"size":', b'{"colour":"blue"'} <= set(reached.values())
 
 
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_what_masks_are_made_of_is_made_ahead(name):
+    preparation = pytest.importorskip("constrained.engine.kernel._preparation")
+    grammar, vocabulary = GRAMMARS[name], c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop)
+    prepared = c.compile(grammar, vocabulary, kernel="compiled")
+    kernel, _ = prepared.place()
+    found = preparation.Preparation(kernel, prepared._root)
+    while found.go_on(None):
+        assert kernel.sizes()["machines"] < 5_000
+    for kind in ("compiled", "plain"):
+        other = c.compile(grammar, c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop), kernel=kind)
+        assert [_masks(prepared, seed) for seed in range(2)] == [_masks(other, seed) for seed in range(2)]
+
+
+def test_a_property_is_made_ahead_whatever_stands_before_it():
+    preparation = pytest.importorskip("constrained.engine.kernel._preparation")
+    names = [f"p{number}" for number in range(30)]
+    schema = {"type": "object", "properties": {name: {"enum": [name, [name]]} for name in names}}
+    constraint = c.compile(c.Grammar.from_json_schema(schema), VOCABULARY, kernel="compiled")
+    kernel, state = constraint.place()
+    found = preparation.Preparation(kernel, constraint._root)
+    while found.go_on(None):
+        pass
+    behind = kernel.step_bytes(state, b'{"p1": ["p1"], "p29": ')
+    known = kernel.sizes()["machines"]
+    assert kernel.next_bytes(kernel.step_bytes(behind, b"[")).strip() == b'"'
+    assert kernel.sizes()["machines"] == known
+
+
 def test_warming_leaves_the_work_of_generations_alone():
     constraint = c.compile(GRAMMARS["schema"], VOCABULARY, max_work=20_000)
     left = constraint.budget.left

@@ -220,8 +220,8 @@ class Constraint:
     def warm(
         self, seconds: float | None = None, *, states: int | None = None, cancelled: Callable[[], bool] | None = None
     ) -> int:
-        """Visit the states that a generation will likely get to, so that their masks are known; return how many were
-        visited.
+        """Make what all masks are made of, then visit the states that a generation will likely get to, so that their
+        masks are known; return how many were visited.
 
         It ends after so many seconds or states, when `cancelled()` is true, or when nothing new is found (of most
         schemas with free texts: soon) or would fit into the cache; a further call goes on from there.  For a server: in

@@ -1,12 +1,14 @@
 """Work before it is needed: visit the states that a generation will likely get to, so that their masks are known when
 it does.
 
-Texts are tried best first: what is dictated costs nothing, a choice among n continuations costs each of them log n, so
-required parts and small choices come before the insides of large ones.  Where names and values that a schema mentions
-may be spelled, nothing else is.  Of bytes that lead to one state only one is followed, blanks last.  A text is cut into
-the tokens that the tokenizer would choose, as far as it is known, and the mask behind each is asked for.
+First the parts that masks are put together of: the edges of all machine states and the masks of texts, see
+`kernel._preparation`.  Then states.  Texts are tried best first: what is dictated costs nothing, a choice among n
+continuations costs each of them log n, so required parts and small choices come before the insides of large ones.
+Where names and values that a schema mentions may be spelled, nothing else is.  Of bytes that lead to one state only one
+is followed, blanks last.  A text is cut into the tokens that the tokenizer would choose, as far as it is known, and the
+mask behind each is asked for.
 
-Each text is a slice between which other threads may run.  Nothing is kept here but the paths: what a visit teaches is
+Between texts other threads may run.  Nothing is kept here but the paths: what a visit teaches is
 in the kernel, within its bound.  Visits count against a budget of their own, so that a generation has its own left.
 
 Tested in tests/test_stored.py: masks are those of a constraint that was not warmed.
@@ -15,8 +17,10 @@ Tested in tests/test_stored.py: masks are those of a constraint that was not war
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
+from importlib import import_module
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +28,7 @@ import numpy as np
 
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.bitmask import number
+from constrained.engine.twin.automaton import PlainKernel
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
 from constrained.grammar.ir import Embedded
 from constrained.work import Budget, metered
@@ -33,12 +38,13 @@ if TYPE_CHECKING:
 
 MOST_PLACES = 10_000  # that are remembered, to be written down
 _MOST_FORCED = 200  # bytes that are followed at once
+_SLICE = 0.001  # seconds after which other threads may run
 _SHARE = 8  # part of a constraint's units that one text may take
 _BLANKS = b" \n\r\t"
 _BLANK = 4.0  # what a blank costs, where something else could stand
 _FEW, _MANY = 3, 16  # bytes that are followed where more than so many differ, as in names of an open object
 _MOST_WORDS = 20_000
-_RANK = [(byte >= 128, byte in _BLANKS, not chr(byte).isalnum(), byte) for byte in range(256)]
+_RANK = [(byte >= 128, byte in _BLANKS, byte != 0x20, not chr(byte).isalnum(), byte) for byte in range(256)]
 
 Place = tuple[int, int]  # the place before it, -1: the start; the token between
 # cost, number, the place where the text begins, the text, the state behind it
@@ -67,14 +73,18 @@ class Explorer:
         self._seen = {start._path[-1]}
         self._todo: list[_Text] = [(0.0, 0, -1, b"", start._path[-1])]
         self._row = np.zeros((1, self._constraint.vocabulary.words), np.int32)
+        self._preparation = _preparation(self._constraint, self._kernel)
 
     def explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
         """Visit places until there are no more, or a bound is met; return how many masks were asked for."""
-        until = None if seconds is None else time.monotonic() + seconds
+        rest = time.monotonic()
+        until = None if seconds is None else rest + seconds
         if self._constraint.place()[0] is not self._kernel:
             self.places = []
             self._begin()
         before = len(self._masked)
+        if not self._prepare(until, states, cancelled):
+            return 0
         while self._todo and len(self.places) < MOST_PLACES and self._has_room():
             if (states is not None and len(self._masked) - before >= states) or (
                 until is not None and time.monotonic() >= until
@@ -83,16 +93,36 @@ class Explorer:
             if cancelled is not None and cancelled():
                 break
             cost, _, place, text, state = heappop(self._todo)
-            most = self._constraint.options.max_work
             try:
-                with metered(Budget(None if most is None else most // _SHARE)):
+                with metered(self._budget()):
                     end = self._read(place, text)
                     if end is not None:
                         self._follow(cost, place, text, state, end)
             except LimitExceeded:
                 continue  # too much work here; elsewhere may be less
-            time.sleep(0)
+            if (now := time.monotonic()) >= rest:
+                time.sleep(0)
+                rest = now + _SLICE
         return len(self._masked) - before
+
+    def _prepare(self, until: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> bool:
+        """Make what all masks are made of, at most so many parts; say whether there is time left for masks."""
+        prepared = 0
+        while self._preparation is not None and prepared != states and self._has_room():
+            if (until is not None and time.monotonic() >= until) or (cancelled is not None and cancelled()):
+                return False
+            try:
+                if not self._preparation.go_on(self._budget()):
+                    self._preparation = None
+            except LimitExceeded:
+                pass  # too much work here; elsewhere may be less
+            prepared += 1
+        return True
+
+    def _budget(self) -> Budget:
+        """Return what one text, or one part, may take."""
+        most = self._constraint.options.max_work
+        return Budget(None if most is None else most // _SHARE)
 
     def _has_room(self) -> bool:
         """Say whether the kernel may learn more."""
@@ -164,15 +194,17 @@ class Explorer:
         """Return the bytes that are followed: those of known names and values, where some may stand; else the first few
         that differ.
         """
-        likely = sorted(self._likely(state, text), key=_RANK.__getitem__, reverse=True)
-        differ = list({self._kernel.step_byte(state, byte): byte for byte in likely}.values())[::-1]
-        return differ if len(differ) <= _MANY else differ[:_FEW]
+        differ: dict[int, int] = {}
+        for byte in sorted(self._likely(state, text), key=_RANK.__getitem__):
+            differ.setdefault(self._kernel.step_byte(state, byte), byte)
+            if len(differ) > _MANY:
+                return list(differ.values())[:_FEW]
+        return list(differ.values())
 
     def _likely(self, state: int, text: bytes) -> bytes:
         """Return the bytes that may come next, those of known names and values alone where there are such."""
-        allowed = self._kernel.next_bytes(state)
-        begun = text.rpartition(b'"')[2]
-        return bytes(byte for byte in allowed if begun + bytes((byte,)) in self._words) or allowed
+        known = self._words.get(text.rpartition(b'"')[2], b"")
+        return bytes(byte for byte in known if self._kernel.step_byte(state, byte)) or self._kernel.next_bytes(state)
 
     def _find(self, cost: float, place: int, text: bytes, state: int) -> None:
         if state >= 0 and state not in self._seen:
@@ -208,6 +240,13 @@ class Explorer:
         return len(known) - 1
 
 
+def _preparation(constraint: Constraint, kernel: Any) -> Any:
+    """Return what prepares a grammar's parts, None where the kernel is the plain one, which has no parts."""
+    if isinstance(kernel, PlainKernel):
+        return None
+    return import_module("constrained.engine.kernel._preparation").Preparation(kernel, constraint._root)
+
+
 def _cursor(constraint: Constraint) -> Matcher:
     """Return a cursor whose work is counted for itself."""
     cursor = Matcher(constraint)
@@ -215,25 +254,30 @@ def _cursor(constraint: Constraint) -> Matcher:
     return cursor
 
 
-def _beginnings(constraint: Constraint) -> set[bytes]:
-    """Return the names and values that the grammar's schemas mention, each with a quote behind it, and all their
-    beginnings.
+def _beginnings(constraint: Constraint) -> dict[bytes, set[int]]:
+    """Return the beginnings of the names and values that the grammar's schemas mention, and the bytes behind each; a
+    quote stands behind the last.
     """
-    found: set[bytes] = set()
+    found: dict[bytes, set[int]] = defaultdict(set)
     machines = [symbol.machine for symbol in constraint.grammar.symbols() if isinstance(symbol, Embedded)]
     machines += [inner for machine in machines for inner in getattr(machine, "machines", ())]
     todo = [getattr(machine, "source", ()) for machine in machines]
     for part in todo:  # which grows
         if len(todo) > _MOST_WORDS:
             break
-        if isinstance(part, str):
-            word = part.encode("utf-8", "replace")[:_MOST_FORCED] + b'"'
-            found.update(word[:end] for end in range(1, len(word) + 1))
-        elif isinstance(part, Mapping):
-            todo += [*part.get("properties", ()), *part.values()]
+        if isinstance(part, Mapping):
+            for word in (*part.get("properties", ()), *_texts(part.get("enum")), *_texts([part.get("const")])):
+                spelled = str(word).encode("utf-8", "replace")[:_MOST_FORCED] + b'"'
+                for end, byte in enumerate(spelled):
+                    found[spelled[:end]].add(byte)
+            todo += part.values()
         elif isinstance(part, (list, tuple)):
             todo += part
     return found
+
+
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, (list, tuple)) else []
 
 
 def _is_place(value: Any, at: int) -> bool:

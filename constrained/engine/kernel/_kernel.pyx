@@ -192,7 +192,7 @@ cdef class Kernel:
         self.enter(None)
         try:
             self.check(state)
-            return bytes([byte for byte in range(256) if self.automaton.next_state(state, byte) != DEAD])
+            return bytes([byte for byte in range(256) if self.automaton.goes_on(state, byte)])
         except BaseException:
             self.drop()
             raise

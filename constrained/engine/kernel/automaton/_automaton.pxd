@@ -67,6 +67,7 @@ cdef class Automaton:
     cdef Row* row(self, int state) except NULL
     cdef int step(self, int state, int byte) except -1
     cdef int next_state(self, int state, int byte) except -1
+    cdef bint goes_on(self, int state, int byte) except -1
     cdef int after_token(self, int state, int token) except -1
     cdef set named_tokens(self, int state)
     cdef int drop(self) noexcept

@@ -231,6 +231,20 @@ cdef class Automaton:
         cdef int after = known_successor(&self.states[state], byte)
         return after if after != UNKNOWN else self.step(state, byte)
 
+    cdef bint goes_on(self, int state, int byte) except -1:
+        """Say whether some word goes on with a byte.
+
+        PERF: inside a text no successor is made for it: in a name or a counted text each byte has one of its own.
+        """
+        cdef int i, target, first = self.states[state].first, after = successor(self.row(state), byte)
+        if after == UNKNOWN:
+            for i in range(first, first + self.states[state].count, 2):
+                target = self.target(self.configurations.at[i], byte)
+                if target >= 0 and target & 1 and not self.positions.accepting(target >> 1):
+                    return True
+            after = self.step(state, byte)
+        return after != DEAD
+
     cdef int after_token(self, int state, int token) except -1:
         """Return the state after a token id: its bytes, or the edges of the machine that name it."""
         cdef int i = self.trie.begins[token], last = self.trie.begins[token + 1]
