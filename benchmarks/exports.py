@@ -2,7 +2,7 @@
 
 Every format with a tool, a few schemas: texts from random walks, whole and damaged, are judged by us and by the engine
 that loads the export. XGrammar also reads the GBNF; llama.cpp itself is not run.  Texts spell special tokens, which the
-engines are given as text.
+engines are given as text; structural tags are given the tokens themselves, without those that end a turn.
 
     python -m constrained.benchmarks.exports [--formats hermes,chatglm3] [--texts 20]
 """
@@ -13,14 +13,14 @@ import argparse
 import importlib
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from constrained import ChatFormat, ConstrainedError, Grammar, Rejected, Vocabulary, compile
+from constrained import ChatFormat, ConstrainedError, Constraint, Grammar, Rejected, Vocabulary, compile
 from constrained.grammar import Literal, Rule, Special, Symbol
-from constrained.integrations.exports import export
+from constrained.integrations.exports import STRUCTURAL_TAGS, export
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 TOOLS = [
@@ -108,6 +108,84 @@ ENGINES: dict[str, Callable[[], Callable[[str], Judge] | None]] = {
 }
 
 
+def judge_of_tags(tag: str, specials: Sequence[str]) -> Callable[[Sequence[int]], bool] | None:
+    """Return XGrammar's verdict about bytes and special tokens (256 and on) by a structural tag, None: absent."""
+    try:
+        engine = importlib.import_module("xgrammar")
+    except ImportError:
+        return None
+    tokens = [bytes([byte]) for byte in range(256)] + [name.encode() for name in (*specials, "</s>")]
+    end = len(tokens) - 1
+    info = engine.TokenizerInfo(tokens, engine.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=[end])
+    compiled = engine.GrammarCompiler(info).compile_structural_tag(tag)
+
+    def judge(ids: Sequence[int]) -> bool:
+        matcher = engine.GrammarMatcher(compiled)
+        return all(map(matcher.accept_token, ids)) and bool(matcher.accept_token(end))
+
+    return judge
+
+
+def tags_agree(grammar: Grammar, count: int, picks: random.Random) -> tuple[str, int]:
+    """Return what is to be said of a grammar's structural tag, and how many verdicts differ: of words from random
+    walks, whole and damaged, without the tokens that end a turn.
+    """
+    tag, specials = export(grammar, STRUCTURAL_TAGS), sorted(grammar.specials)
+    judge = judge_of_tags(tag, specials)
+    if judge is None:
+        return "not installed", 0
+    tokens = [bytes([byte]) for byte in range(256)] + [None] * (len(specials) + 1)
+    names = {name: 256 + at for at, name in enumerate((*specials, "<end>"))}
+    vocabulary = Vocabulary(tokens, special=names, stop=[len(tokens) - 1], size=len(tokens))
+    constraint, stops = compile(grammar, vocabulary), [names[name] for name in grammar.stops]
+    wrong, said = 0, bodies_of(constraint, stops, count, picks)
+    for body, spelled in said:
+        ends = [[], *([stop] for stop in stops)]
+        ours = any(_is_word(constraint, [*read, *end]) for read in (body, spelled) for end in ends)
+        wrong += ours is not judge(body)
+    return f"{len(said) - wrong} of {len(said)} agree", wrong
+
+
+def bodies_of(
+    constraint: Constraint, stops: Sequence[int], count: int, picks: random.Random
+) -> list[tuple[list[int], list[int]]]:
+    """Return words without the tokens that end them, and damaged ones; each also with the special token that was put
+    into it as its text, as which XGrammar takes it too.
+    """
+    names, found = constraint.vocabulary.names, list[tuple[list[int], list[int]]]()
+    while len(found) < count:
+        matcher = constraint.matcher()
+        for _ in range(picks.randint(0, 30)):
+            allowed = [token for token in range(constraint.vocabulary.size) if matcher.accepts(token)]
+            if not allowed or matcher.is_finished():
+                break
+            matcher.advance(picks.choice(allowed))
+        word = [*matcher.tokens, *matcher.shortest_completion()]
+        while word and word[-1] in (*stops, *constraint.vocabulary.stop):
+            word.pop()
+        try:
+            bytes(token for token in word if token < 256).decode()
+        except UnicodeDecodeError:
+            continue
+        at = picks.randrange(len(word) + 1)
+        inner = [token for token in names if token not in (*stops, *constraint.vocabulary.stop)]
+        other = picks.choice([*b'"}<a ', *inner])
+        spelled = [other] if other < 256 else list(names[other].encode())
+        shorter, longer = word[:at] + word[at + 1 :], [*word[:at], other, *word[at:]]
+        found += [(word, word), (shorter, shorter), (longer, [*word[:at], *spelled, *word[at:]])]
+    return found[:count]
+
+
+def _is_word(constraint: Constraint, ids: Sequence[int]) -> bool:
+    matcher = constraint.matcher()
+    try:
+        for token in ids:
+            matcher.advance(token)
+    except Rejected:
+        return False
+    return matcher.is_accepting()
+
+
 def texts_of(grammar: Grammar, count: int, picks: random.Random) -> list[str]:
     """Return words of a grammar, and damaged ones."""
     constraint, found = compile(grammar, BYTES, spell_missing=True), list[str]()
@@ -145,27 +223,38 @@ def _spelled(symbol: Symbol) -> Symbol:
 
 def row(name: str, grammar: Grammar, count: int, picks: random.Random) -> tuple[str, int]:
     """Return the line of a grammar, and how many verdicts differ."""
-    said, texts, wrong = [f"{name:20}"], texts_of(grammar, count, picks), 0
-    ours = [accepts(grammar, text) for text in texts]
+    said, wrong = [f"{name:20}"], 0
+    for compared in (_texts_agree, lambda *given: [(STRUCTURAL_TAGS, *tags_agree(*given))]):
+        try:
+            for target, agree, differ in compared(grammar, count, picks):
+                said.append(f"{target}: {agree}")
+                wrong += differ
+        except ConstrainedError as error:
+            said.append(f"not compared: {str(error).splitlines()[0][:90]}")
+    return "  ".join(said), wrong
+
+
+def _texts_agree(grammar: Grammar, count: int, picks: random.Random) -> Iterator[tuple[str, str, int]]:
+    """Yield for each engine that takes texts what is to be said, and how many verdicts differ."""
+    spelled = without_specials(grammar)
+    texts = texts_of(spelled, count, picks)
+    ours = [accepts(spelled, text) for text in texts]
     for target, engine in ENGINES.items():
         load = engine()
         try:
-            theirs = None if load is None else list(map(load(export(grammar, target)), texts))
+            theirs = None if load is None else list(map(load(export(spelled, target)), texts))
         except (ConstrainedError, AssertionError, RuntimeError) as error:
-            said.append(f"{target}: refused, {str(error).splitlines()[0][:70]}")
+            yield target, f"refused, {str(error).splitlines()[0][:70]}", 0
             continue
         differ = 0 if theirs is None else sum(a is not b for a, b in zip(ours, theirs, strict=True))
-        wrong += differ
-        agree = "not installed" if theirs is None else f"{len(texts) - differ} of {len(texts)} agree"
-        said.append(f"{target}: {agree}")
-    return "  ".join(said), wrong
+        yield target, "not installed" if theirs is None else f"{len(texts) - differ} of {len(texts)} agree", differ
 
 
 def of_format(name: str) -> Grammar:
     """Return a format's grammar in which the tool must be called."""
     chat = ChatFormat.load(name)
     tools, choice = (TOOLS, "required") if chat.definition.payload is not None else (None, "auto")
-    return without_specials(chat.grammar(tools, tool_choice=choice))
+    return chat.grammar(tools, tool_choice=choice)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -179,10 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made |= {name: partial(of_format, name) for name in filter(None, options.formats.split(","))}
     wrong, picks = 0, random.Random(0)
     for name, make in made.items():
-        try:
-            line, differ = row(name, make(), options.texts, picks)
-        except ConstrainedError as error:
-            line, differ = f"{name:20}  not compared: {str(error).splitlines()[0][:90]}", 0
+        line, differ = row(name, make(), options.texts, picks)
         wrong += differ
         print(line, flush=True)
     print(f"{wrong} verdicts differ")

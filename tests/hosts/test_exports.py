@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import subprocess
 import sys
 
@@ -35,6 +37,66 @@ GRAMMARS = {
         ["x", "xab</t>", "xab</t></t>", "xab"],
     ),
 }
+
+
+def test_classes_of_characters_before_hexadecimal_digits():
+    """XGrammar takes all hexadecimal digits behind a backslash and an x."""
+    load = exports.xgrammar()
+    if load is None:
+        pytest.skip("the engine is not installed")
+    verdicts = load(export(c.Grammar.from_regex("[_a-f!0-9]+"), "xgrammar"))
+    assert [text for text in ("_", "a", "f", "!", "7", "g", "A", "`") if verdicts(text)] == ["_", "a", "f", "!", "7"]
+
+
+TAGGED = {
+    "tags": ('start: "<a>" /[xy]+/ "</a>" | "[T]" "b"?', ["[T]"]),
+    "repeats": ('start: one+ "[END]"\none: "[T]" /[xy]{1,3}/ | "q"', ["[T]", "[END]"]),
+    "recursion without tokens": ('start: "[T]" both\nboth: "a" both "b" |', ["[T]"]),
+    "at either end": ('start: left right\nleft: left "[T]" /[xy]/ | "z"\nright: "[T]" right | "[T]" "z"', ["[T]"]),
+    "nothing but a token": ('start: "[T]"', ["[T]"]),
+    "an end that is optional": ('start: "a" "[T]" | "[T]"* "b"', ["[T]"]),
+}
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_structural_tags_of_rules(name):
+    text, specials = TAGGED[name]
+    said, wrong = exports.tags_agree(c.Grammar.from_lark(text, specials=specials), 30, random.Random(1))
+    assert not wrong, said
+
+
+@pytest.mark.parametrize("name", ["hermes", "llama-3.1", "mistral-v11", "openchatml", "pythonic"])
+def test_structural_tags_of_formats(name):
+    grammar = c.ChatFormat.load(name).grammar(exports.TOOLS)
+    said, wrong = exports.tags_agree(grammar, 12, random.Random(1))
+    assert not wrong, said
+    tag = export(grammar, "xgrammar-tags")
+    assert not grammar.stops & {made["token"] for made in _formats(json.loads(tag)) if made.get("type") == "token"}
+    assert any("server, which has to stop at" in note for note in tag.notes)
+
+
+def _formats(tag):
+    if isinstance(tag, dict):
+        yield tag
+    for part in tag.values() if isinstance(tag, dict) else tag if isinstance(tag, list) else ():
+        yield from _formats(part)
+
+
+def test_the_form_of_a_structural_tag():
+    grammar = c.Grammar.from_lark('start: ("<call>" %json {"type": "null"} "</call>")* "[END]"?', specials=["[END]"])
+    tag = json.loads(export(grammar, "xgrammar-tags"))
+    star, end = tag["format"]["elements"]
+    assert tag["type"] == "structural_tag" and star["type"] == "star"
+    assert (star["content"]["type"], star["content"]["begin"], star["content"]["end"]) == ("tag", "<call>", "</call>")
+    assert end == {"type": "optional", "content": {"type": "token", "token": "[END]"}}
+
+
+def test_recursion_around_tokens_is_no_structural_tag():
+    with pytest.raises(c.GrammarError, match="repeats in the middle"):
+        export(c.Grammar.from_lark('start: "a" start "[T]" |', specials=["[T]"]), "xgrammar-tags")
+    twice = "\n".join(f'r{at}: "[T]" r{at + 1} "," r{at + 1}' for at in range(40))
+    with pytest.raises(c.LimitExceeded):
+        export(c.Grammar.from_lark(f'start: r0\n{twice}\nr40: "a"', specials=["[T]"]), "xgrammar-tags")
 
 
 @pytest.mark.parametrize("target", exports.ENGINES)

@@ -27,7 +27,7 @@ from constrained.cli.languages import (
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
 from constrained.grammar import Embedded
-from constrained.integrations.exports import export
+from constrained.integrations.exports import TARGETS, export
 from constrained.schema.embedding import EmbeddedSchema
 
 
@@ -37,6 +37,7 @@ class Target(StrEnum):
     LARK = "lark"
     LLGUIDANCE = "llguidance"
     XGRAMMAR = "xgrammar"
+    XGRAMMAR_TAGS = "xgrammar-tags"
     GBNF = "gbnf"
     VALUES = "values"
 
@@ -82,8 +83,8 @@ def show(
         typer.Option(
             "--to",
             help=(
-                "lark: a grammar file (default of a format); llguidance, xgrammar, gbnf: for these engines; values: "
-                "what is enforced (of a schema)."
+                "lark: a grammar file (default of a format); llguidance, xgrammar, gbnf: for these engines; "
+                "xgrammar-tags: a structural tag; values: what is enforced (of a schema)."
             ),
         ),
     ] = None,
@@ -95,7 +96,7 @@ def show(
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
     asked = Language.among(locals())
     grammar = asked.grammar()
-    if to in (Target.LLGUIDANCE, Target.XGRAMMAR, Target.GBNF):
+    if to is not None and to.value in TARGETS:
         text = export(grammar, to.value)
         typer.echo(text, nl=False)
         for note in text.notes:
