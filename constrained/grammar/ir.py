@@ -145,18 +145,21 @@ class Grammar:
     recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        defined = self.rules
-        for name in (self.start, *(symbol.rule for symbol in self.symbols() if isinstance(symbol, Ref))):
-            if name not in defined:
-                raise GrammarError(
-                    f"rule '{name}' is used but not defined", instead=f"one of: {', '.join(sorted(defined)) or 'none'}"
-                )
-        declared = {symbol.name for symbol in self.symbols() if isinstance(symbol, Special)}.union(
-            *map(_named_within, self.symbols())
-        )
-        object.__setattr__(self, "specials", frozenset(self.specials | declared))
-        found = [entry for symbol in self.symbols() if isinstance(symbol, Embedded) for entry in symbol.machine.widened]
-        object.__setattr__(self, "widened", (*self.widened, *(entry for entry in found if entry not in self.widened)))
+        named, declared, found = [self.start], set(self.specials), []
+        for symbol in self.symbols():
+            if isinstance(symbol, Ref):
+                named.append(symbol.rule)
+            elif isinstance(symbol, Special):
+                declared.add(symbol.name)
+            elif isinstance(symbol, Embedded):
+                declared.update(getattr(symbol.machine, "specials", ()))  # that it cannot do without
+                found += [entry for entry in symbol.machine.widened if entry not in self.widened]
+        for name in named:
+            if name not in self.rules:
+                options = ", ".join(sorted(self.rules)) or "none"
+                raise GrammarError(f"rule '{name}' is used but not defined", instead=f"one of: {options}")
+        object.__setattr__(self, "specials", frozenset(declared))
+        object.__setattr__(self, "widened", (*self.widened, *found))
 
     # -- building ------------------------------------------------------------------------------------------------------
 

@@ -25,19 +25,50 @@ LARGEST = 20_000  # values in a schema that is looked up
 _PER_BYTE = 20  # bytes of what is made of a byte of a name, estimated
 
 _CONTAINERS = frozenset({dict, list, tuple})
+_JSON = frozenset({dict, list, str, int, bool, type(None)})  # and floats, of which some are no numbers
+_ONLY_STR = frozenset({str})
 
 Made = TypeVar("Made")
 
 
 def content(*values: Any) -> bytes | None:
     """Return a name of some values, None if they are too many or not plain.  Cost: 0.05 µs per value."""
-    left = LARGEST
-    todo: list[Any] = [values]
-    for part in todo:  # which grows
-        left -= len(part)
-        if left < 0:
-            return None
-        todo += [value for value in (part.values() if type(part) is dict else part) if type(value) in _CONTAINERS]
+    return None if _parts(values, [], []) is None else _written(values)
+
+
+def content_of(schema: Any, *others: Any) -> tuple[bytes | None, bool]:
+    """Return a name of a schema and other values, as `content`, and whether the schema that `values_of` makes of it is
+    a copy: nothing in it is of a kind that JSON lacks, or a number that may not be finite.
+    """
+    names: list[Any] = []
+    parts = _parts((schema,), [], names)
+    further = [value for value in others if value and type(value) in _CONTAINERS]
+    if parts is None or further and _parts(further, parts[:], []) is None:
+        return None, False
+    is_json = _ONLY_STR.issuperset(map(type, names)) and _JSON.issuperset(map(type, parts))
+    return _written((schema, *others)), is_json
+
+
+def _parts(values: Any, found: list[Any], names: list[Any]) -> list[Any] | None:
+    """Return all that is inside of a container besides what was found before, None if it is too much; add the keys to
+    the names.
+    """
+    level = [values]
+    while level:
+        known = len(found)
+        for part in level:
+            if len(found) + len(part) > LARGEST:
+                return None
+            if type(part) is dict:
+                names += part
+                found += part.values()
+            else:
+                found += part
+        level = [value for value in found[known:] if type(value) in _CONTAINERS]
+    return found
+
+
+def _written(values: tuple[Any, ...]) -> bytes | None:
     try:
         return marshal.dumps(values, 2)
     except ValueError:  # of another type, or nested too deeply

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
-from constrained.schema.by_content import Recent, content, values_of
+from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.heavy import heavy_parts, is_heavy
 from constrained.schema.limits import needs_survey, survey, widen
 from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation, Whitespace, layout
@@ -38,7 +38,7 @@ from constrained.schema.surfaces.quoted import check_quoted, quoted
 from constrained.schema.surfaces.tagged import Members, check_names
 from constrained.schema.surfaces.tags import Tags
 from constrained.schema.values import Conj
-from constrained.work import Budget, metered, place
+from constrained.work import Budget, metered, place, thread
 
 # of whitespace, spelling, the longest run of blanks, what to avoid
 Surface: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
@@ -67,6 +67,17 @@ SURFACES: dict[str, tuple[Surface, Outer | None]] = {
 }
 _CHECKS: dict[str, Callable[[Conj], None]] = {"arguments": check_arguments, "tagged": check_names}
 
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "surface": tuple(SURFACES),
+    "whitespace": WHITESPACES,  # or separators and indent
+    "spelling": SPELLINGS,
+    "property_order": ("any", "schema"),
+    "unsupported": ("raise", "widen"),
+    "closed": (False, True),
+    "formats": ("assert", "dialect", "annotate", "loadable"),
+    "numbers": ("any", "bounded"),
+}
+
 LARK_WORK = 300_000  # units of printing as Lark, after which markers are left out of account
 
 
@@ -88,18 +99,8 @@ class Options:
     avoid: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        allowed = {
-            "surface": tuple(SURFACES),
-            "whitespace": (*WHITESPACES, self.whitespace) if isinstance(self.whitespace, tuple) else WHITESPACES,
-            "spelling": SPELLINGS,
-            "property_order": ("any", "schema"),
-            "unsupported": ("raise", "widen"),
-            "closed": (False, True),
-            "formats": ("assert", "dialect", "annotate", "loadable"),
-            "numbers": ("any", "bounded"),
-        }
-        for name, values in allowed.items():
-            if getattr(self, name) not in values:
+        for name, values in _ALLOWED.items():
+            if getattr(self, name) not in values and not (name == "whitespace" and isinstance(self.whitespace, tuple)):
                 raise SchemaError(
                     f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values))
                 )
@@ -168,12 +169,12 @@ def embed(
         raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
     written = surface, _laid_out(whitespace, separators, indent), spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
-    key = content(schema, documents, *written, None if tags is None else tuple(tags), *further)
+    key, is_json = content_of(schema, documents, *written, None if tags is None else tuple(tags), *further)
+    own = is_json and unsupported == "raise"  # what is widened is read several times
     try:
-        with metered():
-            found = _recent.found(
-                key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key)
-            )
+        found = _recent.found(
+            key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key, own=own)
+        )
     except RecursionError as error:
         raise LimitExceeded(
             "the schema nests too deeply", where=place() or "#", instead="flatten it, or use $ref"
@@ -214,7 +215,8 @@ class EmbeddedSchema:
     """
 
     def __init__(
-        self, schema: Any, options: Options, documents: Mapping[str, Any] | None, key: bytes | None = None
+        self, schema: Any, options: Options, documents: Mapping[str, Any] | None, key: bytes | None = None, *,
+        own: bool = False,
     ) -> None:
         self.options = options
         # a name instead of the caller's objects, which may change
@@ -228,17 +230,20 @@ class EmbeddedSchema:
         self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
         # where the texts are fewer than the specification's, and not because they were asked to be
         self.narrowed: tuple[Widened, ...] = ()
-        with metered() as budget:
-            before = budget.left
-            try:
-                self._read(schema, documents)
-            except LimitExceeded as error:
-                raise located(error, "#") from None
-            self.weight = EMPTY_BYTES + UNIT_BYTES * (before - budget.left)  # of what is kept of the document
+        outer = thread.budget
+        budget = thread.budget = outer or Budget()
+        before = budget.left
+        try:
+            self._read(values_of(key)[0] if own and key is not None else schema, documents, own=own)
+        except LimitExceeded as error:
+            raise located(error, "#") from None
+        finally:
+            thread.budget = outer
+        self.weight = EMPTY_BYTES + UNIT_BYTES * (before - budget.left)  # of what is kept of the document
 
-    def _read(self, schema: Any, documents: Mapping[str, Any] | None) -> None:
+    def _read(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> None:
         options = self.options
-        surveyed = partial(self._surveyed, documents=documents)
+        surveyed = partial(self._surveyed, documents=documents, own=own)
         enforced = close(schema) if options.closed else schema
         enforced = bounded_numbers(enforced) if options.numbers == "bounded" else enforced
         enforced = loadable_formats(enforced) if options.formats == "loadable" else enforced
@@ -267,11 +272,11 @@ class EmbeddedSchema:
             else:
                 self.widened += (Widened(pointer, "format", f"{name}: {WIDENED[name]}"),)
 
-    def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None) -> Conj:
+    def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> Conj:
         if self.options.quote is not None:
             check_quoted(schema, self.options.quote, self.options.avoid)
         formats = "assert" if self.options.formats == "loadable" else self.options.formats
-        conj = load(schema, remotes=documents, formats=formats)
+        conj = load(schema, remotes=documents, formats=formats, own=own)
         if needs_survey(conj):
             survey(conj, self._values)
         return conj

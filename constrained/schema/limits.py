@@ -41,7 +41,6 @@ from constrained.schema.values import (
 )
 from constrained.work import spend
 
-_NEGATING = named(lambda keyword: keyword.negating)
 _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 _NOT_MONOTONE = named(lambda keyword: not keyword.monotone)
 _IN_PLACE = applying(Applies.AS_PART, Applies.AS_BRANCH) + applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
@@ -75,19 +74,11 @@ def needs_survey(conj: Conj) -> bool:
 
 
 def _is_doubtful(library: Library) -> bool:
-    roots = [resource.root for resource in library.resources.values()]
-    if any(schema.get("uniqueItems") is True and not _lists_scalars(schema, library) for schema in library.doubtful):
-        return True
-    todo: list[Any] = roots if library.doubtful else []
-    while todo:
-        part = todo.pop()
-        if isinstance(part, dict):
-            if not _NEGATING.isdisjoint(part):
-                return True
-            todo.extend(part.values())
-        elif isinstance(part, list):
-            todo.extend(part)
-    return False
+    doubtful = library.doubtful
+    return bool(doubtful) and (
+        bool(library.negating)
+        or any(schema.get("uniqueItems") is True and not _lists_scalars(schema, library) for schema in doubtful)
+    )
 
 
 def _lists_scalars(schema: dict[str, Any], library: Library) -> bool:
@@ -107,31 +98,29 @@ def _lists_scalars(schema: dict[str, Any], library: Library) -> bool:
 
 
 def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
-    """Return the ids of the schemas that contain one of some schemas, or refer to what contains one."""
-    above: dict[int, list[int]] = {}
-    seen: set[int] = set()
-    todo: list[Any] = [resource.root for resource in library.resources.values()]
-    while todo:
-        part = todo.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        spend(1 + (len(part) >> 3))
-        below = [
-            value for value in (part.values() if isinstance(part, dict) else part) if isinstance(value, (dict, list))
-        ]
-        for value in below:
-            above.setdefault(id(value), []).append(id(part))
-        todo.extend(below)
+    """Return the ids of the schemas that contain one of some schemas, or refer to what contains one.
+
+    Cost: 0.1 µs for each schema of the document, and 1 µs for each that is found.
+    """
+    schema_at = {id(where): schema for schema, where in library.places.items()}
+    further: dict[int, list[Any]] = {}
+    for schema, where in library.further_places:
+        further.setdefault(schema, []).append(where)
     for (referring, _), target in library.targets.items():
-        above.setdefault(id(target.schema), []).append(referring)
+        further.setdefault(id(target.schema), []).append(referring)
+    spend(1 + (len(schema_at) >> 3) + (len(library.targets) >> 2))
     found: set[int] = set()
-    rising = [id(schema) for schema in schemas]
+    rising: list[Any] = [id(schema) for schema in schemas]  # ids of schemas, and places
     while rising:
-        schema = rising.pop()
-        if schema not in found:
-            found.add(schema)
-            rising.extend(above.get(schema, ()))
+        at = rising.pop()
+        if type(at) is tuple:
+            outer = schema_at.get(id(at[0]))
+            rising.append(at[0] if outer is None else outer)
+        elif type(at) is int and at not in found:
+            found.add(at)
+            rising.append(library.places.get(at))
+            rising.extend(further.get(at, ()))
+    spend(len(found))
     return found
 
 

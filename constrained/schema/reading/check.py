@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
-from constrained.schema.reading.cycles import REFERRING, RISKY, find_cycles
+from constrained.schema.reading.cycles import NEGATING, REFERRING, RISKY, find_cycles
 from constrained.schema.reading.dialects import Dialect
 from constrained.schema.reading.keywords import Holds, Keyword, named
 from constrained.schema.reading.notes import ANNOTATIONS
@@ -37,6 +37,8 @@ from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
 
 _NAMING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+_SPECIAL = _NAMING.union(RISKY, REFERRING, ("anyOf",))
+_PORTION = 200  # units that are spent at once
 _PATTERNS = ("pattern", "patternProperties")
 _DOUBTFUL = frozenset({"uniqueItems", "format"})
 _REQUIRING = ("dependentRequired", "dependencies")
@@ -67,37 +69,38 @@ def check(library: Library, resource: Resource) -> None:
         library.targets[id(reference.schema), reference.keyword] = target
         if target.dynamic is not None:
             library.dynamic = True
-        _survey(library, target.schema, target.resource, target.where)
-    library.heavy += with_large_texts(library, library.risky)
-    library.risky = with_many(library, library.risky)
+        if id(target.schema) not in library.places:
+            _survey(library, target.schema, target.resource, target.where)
+    if library.risky:
+        library.negating = [schema for schema in library.risky if not NEGATING.isdisjoint(schema)]
+        library.heavy += with_large_texts(library, library.risky)
+        library.risky = with_many(library, library.risky)
     if library.targets:
         find_cycles(library, referring)
 
 
 def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
     """Check the schemas below `root` that no survey has seen yet; collect identifiers and references."""
-    checked, references = library.checked, library.references
+    places, work = library.places, 0
     todo: list[tuple[Any, Resource, Where]] = [(root, resource, where)]
     while todo:
         schema, resource, where = todo.pop()
-        if schema is True or schema is False:
-            continue
         if type(schema) is not dict:
+            if schema is True or schema is False:
+                continue
             raise SchemaError("not a schema", where=pointer(where), because="a schema is an object, true or false")
-        if id(schema) in checked:
+        if id(schema) in places:
+            library.further_places.append((id(schema), where))
             continue
-        checked.add(id(schema))
-        spend(5)
-        if not _NAMING.isdisjoint(schema):
-            resource = library.enter(schema, resource, where)
+        places[id(schema)] = where
+        work += 5
+        if work > _PORTION:
+            spend(work)
+            work = 0
+        entries: Iterable[tuple[str, Any]] = schema.items()
+        if not _SPECIAL.isdisjoint(schema):
+            resource, entries = _entered(library, schema, resource, where)
         rules = resource.dialect.rules
-        library.risky += () if RISKY.isdisjoint(schema) and not _has_many_branches(schema) else (schema,)
-        entries: Iterable[tuple[str, Any]] = tuple(schema.items())
-        for keyword in REFERRING:
-            if keyword in schema and keyword in rules:
-                references.append(Reference(schema, keyword, resource, where))
-                if resource.dialect.reference_stands_alone:
-                    entries = [(name, schema[name]) for name in ("$ref", "definitions") if name in schema]
         for keyword, value in entries:
             rule = rules.get(keyword)
             if rule is None:
@@ -110,6 +113,24 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
                 todo.extend(_below(keyword, value, rule.holds, resource, where))
             if keyword in _LOOKED_AT:
                 _check_value(library, schema, keyword, where, resource.dialect)
+    spend(work)
+
+
+def _entered(
+    library: Library, schema: dict[str, Any], resource: Resource, where: Where
+) -> tuple[Resource, Iterable[tuple[str, Any]]]:
+    """Note the names, references and combinations of a schema; return its resource, and the keywords that count."""
+    if not _NAMING.isdisjoint(schema):
+        resource = library.enter(schema, resource, where)
+    if not RISKY.isdisjoint(schema) or _has_many_branches(schema):
+        library.risky.append(schema)
+    entries: Iterable[tuple[str, Any]] = schema.items()
+    for keyword in REFERRING:
+        if keyword in schema and keyword in resource.dialect.rules:
+            library.references.append(Reference(schema, keyword, resource, where))
+            if resource.dialect.reference_stands_alone:
+                entries = [(name, schema[name]) for name in ("$ref", "definitions") if name in schema]
+    return resource, entries
 
 
 def _has_many_branches(schema: dict[str, Any]) -> bool:
@@ -126,6 +147,8 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
         library.heavy += (schema,) if _check_patterns(keyword, value, where) else ()
     elif keyword in _REQUIRING:
         library.heavy += (schema,) if len(value) > _MANY else ()
+    elif value is True and not _allows_lists(schema):
+        return
     elif value is True or value in INEXACT:
         library.heavy += (schema,) if value in _LARGE_FORMATS else ()
         library.doubtful.append(schema)
@@ -133,6 +156,12 @@ def _check_value(library: Library, schema: dict[str, Any], keyword: str, where: 
             library.inexact.append((pointer((where, keyword)), value))
     elif keyword == "format" and value not in KNOWN:
         library.unknown.append((f"format:{value}", where, dialect))
+
+
+def _allows_lists(schema: dict[str, Any]) -> bool:
+    """Say whether the type that a schema states, if it does, may be that of an array."""
+    kind = schema.get("type", "array")
+    return kind == "array" or type(kind) is list and "array" in kind
 
 
 def _below(
@@ -170,6 +199,9 @@ def _check_numbers(library: Library, schema: dict[str, Any], keyword: str, value
                 instead="a smaller number",
             )
         schema[keyword] = MOST_COUNTED
+        return
+    kind = type(value)
+    if kind is list and _ONLY_STR.issuperset(map(type, value)) or kind is int and value.bit_length() <= _MANY_BITS:
         return
     todo: list[tuple[Any, Where]] = [(value, (where, keyword))]
     seen: set[int] = set()  # of lists and objects, which may contain themselves

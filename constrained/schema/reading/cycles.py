@@ -20,6 +20,7 @@ from constrained.work import spend
 
 # Keywords whose normal form can be out of bounds, so that it is made before anything is generated.
 RISKY = named(lambda keyword: keyword.risky)
+NEGATING = named(lambda keyword: keyword.negating)
 REFERRING = tuple(sorted(named(lambda keyword: keyword.refers), key=len))
 _IN_PLACE = applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
 _IN_PLACE_LISTS = applying(Applies.AS_PART, Applies.AS_BRANCH)

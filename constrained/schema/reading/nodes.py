@@ -194,17 +194,19 @@ def load(
     remotes: Mapping[str, object] | None = None,
     dialect: Dialect | None = None,
     formats: str = "assert",
+    own: bool = False,
 ) -> Conj:
     """Read and check a schema; return it as a conjunction.
 
     `remotes` maps URIs to further documents that it may refer to; nothing is fetched.  `dialect` is that of documents
-    without ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.
+    without ``$schema``.  formats: "assert" all that are known, those of the "dialect" only, or "annotate" none.  own:
+    the schema is JSON and nobody else's, so that it need not be copied.
 
     Raises: SchemaError: the schema or a reachable document is malformed, or a reference leads nowhere.
     Cost: 2 µs per subschema.
     """
     library = Library({} if remotes is None else remotes, dialect)
-    resource = library.add(schema, "", "#")
+    resource = library.add(schema, "", "#", own=own)
     check(library, resource)
     document = Document(library, formats)
     if isinstance(resource.root, bool) or not resource.root:

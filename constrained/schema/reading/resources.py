@@ -26,6 +26,7 @@ from constrained.work import spend
 Where: TypeAlias = "str | tuple[Where, str | int]"
 Schema: TypeAlias = "dict[str, Any] | bool"
 
+_PORTION = 200  # units that are spent at once
 MOST_METASCHEMAS = 32  # each declared by the one before
 
 _ATOMS = frozenset({str, int, bool, type(None)})
@@ -112,12 +113,14 @@ class Library:
     resources: dict[str, Resource] = field(default_factory=dict)  # by absolute URI
     embedded: dict[int, Resource] = field(default_factory=dict)  # by id of the resource's root
     targets: dict[tuple[int, str], Target] = field(default_factory=dict)  # by id of the schema, keyword
-    checked: set[int] = field(default_factory=set)  # ids of schemas that the check has seen
+    places: dict[int, Where] = field(default_factory=dict)  # of the schemas that the check has seen, by id
+    further_places: list[tuple[int, Where]] = field(default_factory=list)  # of those that stand in several
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
     # schemas that may be out of reach, see `schema.limits`
     doubtful: list[dict[str, Any]] = field(default_factory=list)
     # schemas whose normal form may be out of bounds, see `schema.limits`
     risky: list[dict[str, Any]] = field(default_factory=list)
+    negating: list[dict[str, Any]] = field(default_factory=list)  # schemas that need complements of others
     # schemas whose masks may be too much work, so that some are made beforehand, see `schema.heavy`
     heavy: list[dict[str, Any]] = field(default_factory=list)
     # pointers and values of `format` whose language is not exact
@@ -125,9 +128,9 @@ class Library:
     unknown: list[tuple[str, Where, Dialect]] = field(default_factory=list)  # words without a meaning, see `notes`
     dynamic: bool = False  # some reference depends on the dynamic scope
 
-    def add(self, document: object, uri: str, where: Where) -> Resource:
-        """Take a private copy of a document and register it under its retrieval URI and its own."""
-        root = private_copy(document, where)
+    def add(self, document: object, uri: str, where: Where, *, own: bool = False) -> Resource:
+        """Take a private copy of a document, unless it is one, and register it under its retrieval URI and its own."""
+        root: Any = document if own else private_copy(document, where)
         if not isinstance(root, (dict, bool)):
             raise SchemaError(
                 "not a schema", where=pointer(where), because=f"a schema is an object, true or false, not {_kind(root)}"
@@ -240,9 +243,13 @@ def private_copy(document: object, where: Where) -> object:
     box: list[Any] = [document]
     todo: list[tuple[Any, Where]] = [(box, "")]
     copies: dict[int, Any] = {}
+    work = 0
     while todo:
         holder, path = todo.pop()
-        spend(2 + (len(holder) >> 2))
+        work += 2 + (len(holder) >> 2)
+        if work > _PORTION:
+            spend(work)
+            work = 0
         for key, value in holder.items() if type(holder) is dict else enumerate(holder):
             kind = type(value)
             if kind in _ATOMS:
@@ -261,6 +268,7 @@ def private_copy(document: object, where: Where) -> object:
                 if not _ATOMS.issuperset(map(type, copy.values() if type(copy) is dict else copy)):
                     todo.append((copy, at))
             holder[key] = copy
+    spend(work)
     return box[0]
 
 

@@ -29,6 +29,7 @@ MANY = 2_000  # alternatives from which on a normal form is made beforehand
 LARGE_TEXT = 100_000  # states of patterns that are combined, from which on some masks are made beforehand
 _FORMAT, _STEP = 10, 3  # states that a format and a `multipleOf` count for
 MANY_TEXTS = 8  # patterns of an anyOf, from which on they multiply
+_MOST_COMPARED = 64  # members of a oneOf, each with each
 _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
@@ -147,17 +148,20 @@ class _Count:
 
     def _one_of(self, schema: dict[str, Any], members: list[Any], depth: int) -> int:
         ways = [self.of(part, True, depth) for part in members]
-        if len(members) < 2 or schema.get("type") == "string" or self._are_apart(members):
+        if len(members) < 2 or schema.get("type") == "string":
             return sum(ways)
-        total = 3 * len(members) ** 2
-        if total >= MANY:  # PERF: what follows is quadratic
-            return MANY
-        denied = [self.of(part, False, depth) for part in members]
-        for index, count in enumerate(ways):
-            for other, ways_out in enumerate(denied):
-                count = min(count * ways_out, MANY) if other != index else count
+        if len(members) > _MOST_COMPARED:  # PERF: what follows is quadratic
+            return sum(ways) if self._are_apart(members) else MANY
+        met = self._met(members)
+        if not any(met):
+            return sum(ways)
+        denied = [self.of(part, False, depth) if others else 1 for part, others in zip(members, met, strict=True)]
+        total = 3 * sum(map(len, met))
+        for count, others in zip(ways, met, strict=True):
+            for other in others:
+                count = min(count * denied[other], MANY)
             total += count
-        return total
+        return min(total, MANY)
 
     def _denied(self, schema: dict[str, Any], depth: int) -> int:
         ways = min(len(schema.get("required", ())) + sum([keyword in schema for keyword in _ASSERTING]), _MOST_DENIED)
@@ -180,7 +184,7 @@ class _Count:
         return max(ways, 1)
 
     def _are_apart(self, members: list[Any]) -> bool:
-        """Say whether types, or constants of one key, tell the members of a oneOf apart."""
+        """Say whether types, or constants of one key, tell all members of a oneOf apart."""
         types = [self._types(part) for part in members]
         if all(types) and len(set().union(*types)) == sum(map(len, types)):
             return True
@@ -190,6 +194,20 @@ class _Count:
             and len(set().union(*[found[key] for found in tags])) == sum([len(found[key]) for found in tags])
             for key in tags[0]
         )
+
+    def _met(self, members: list[Any]) -> list[list[int]]:
+        """Return, for each member of a oneOf, the others that neither types nor constants of a key tell from it."""
+        types = [self._types(part) for part in members]
+        tags = [self._tags(part, 0) for part in members]
+        found: list[list[int]] = [[] for _ in members]
+        spend(len(members) ** 2 >> 2)
+        for index, (kinds, named) in enumerate(zip(types, tags, strict=True)):
+            for other in range(index):
+                apart = kinds and types[other] and kinds.isdisjoint(types[other])
+                if not apart and all(named[key] & tags[other][key] for key in named.keys() & tags[other].keys()):
+                    found[index].append(other)
+                    found[other].append(index)
+        return found
 
     def _types(self, schema: Any) -> set[str]:
         """Return the types that a schema names, number standing for integer too; none if it names none."""
