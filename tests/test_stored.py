@@ -101,6 +101,18 @@ def test_what_is_loaded_is_what_was_saved(name, tmp_path):
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "c.json").read_bytes()
 
 
+def test_what_was_visited_is_visited_first_after_loading(tmp_path):
+    constraint = c.compile(GRAMMARS["schema"], VOCABULARY)
+    constraint.warm(states=60)
+    constraint.save(tmp_path / "c.json")
+    fresh = c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop, VOCABULARY.size)
+    again = c.Constraint.load(tmp_path / "c.json", fresh)
+    assert again.warm(states=10) == 10
+    assert again.visited() == constraint.visited()
+    again.warm(states=200)
+    assert again.visited()[: len(constraint.visited())] == constraint.visited() != again.visited()
+
+
 def test_a_format_of_ones_own_is_handed_over(tmp_path):
     own = (
         ChatFormat.load("hermes").respell({"im_end": "</think>"})

@@ -237,12 +237,12 @@ class Constraint:
         return self._explored().explore(seconds, states, cancelled)
 
     def visited(self) -> list[tuple[int, int]]:
-        """Return the places that `warm` has found: the number of the place before, or -1, and the token between."""
-        return [] if self._explorer is None else self._explorer.places
+        """Return the places that `warm` has found, here or before `save`: (number of the one before or -1, token)."""
+        return [] if self._explorer is None else self._explorer.visited()
 
-    def visit(self, places: Sequence[Any]) -> int:
-        """Visit places that were written down; return how many could be."""
-        return self._explored().visit(places) if places else 0
+    def remember(self, places: Sequence[Any]) -> None:
+        """Note places that were written down, which `warm` visits before others.  Raises: ConstrainedError: none."""
+        self._explored().remember(places)
 
     def _explored(self) -> Explorer:
         from constrained.engine.warm import Explorer
@@ -270,7 +270,7 @@ class Constraint:
 
         vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the
         file's writer do not count.
-        Cost: a compile, and the masks of the visited places.
+        Cost: a compile.  `warm` visits the places that were visited before `save` first.
         Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
         ConstrainedError: no such file.
         """

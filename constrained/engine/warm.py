@@ -31,7 +31,7 @@ from constrained.engine.tokens.bitmask import number
 from constrained.engine.twin.automaton import PlainKernel
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
 from constrained.grammar.ir import Embedded
-from constrained.work import Budget, metered
+from constrained.work import Budget, Preempted, metered
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -60,11 +60,16 @@ class Explorer:
     def __init__(self, constraint: Constraint) -> None:
         self._constraint = constraint
         self.places: list[Place] = []
-        self._words = _beginnings(constraint)
-        self._begin()
+        self._kernel: Any = None
+        # places that were written down; how many of them have been visited again, and which places these are here
+        self._noted: Sequence[Place] = ()
+        self._again = 0
+        self._found = {-1: -1}
 
     def _begin(self) -> None:
-        """Forget what belongs to a kernel."""
+        """Forget what belongs to a kernel, and begin in the present one."""
+        if self._kernel is None:
+            self._words = _beginnings(self._constraint)
         start = _cursor(self._constraint)
         self._kernel = start._kernel
         self._cursors: dict[int, Matcher] = {-1: start}
@@ -80,18 +85,18 @@ class Explorer:
         rest = time.monotonic()
         until = None if seconds is None else rest + seconds
         if self._constraint.place()[0] is not self._kernel:
-            self.places = []
+            self.places, self._found = [], {-1: -1}
             self._begin()
         before = len(self._masked)
-        if not self._prepare(until, states, cancelled):
-            return 0
-        while self._todo and len(self.places) < MOST_PLACES and self._has_room():
-            if (states is not None and len(self._masked) - before >= states) or (
-                until is not None and time.monotonic() >= until
-            ):
-                break
-            if cancelled is not None and cancelled():
-                break
+
+        def over() -> bool:
+            enough = states is not None and len(self._masked) - before >= states
+            late = until is not None and time.monotonic() >= until
+            return enough or late or (cancelled is not None and cancelled())
+
+        if not (self._prepare(states, over) and self._repeat(over)):
+            return len(self._masked) - before
+        while self._todo and len(self.places) < MOST_PLACES and self._has_room() and not over():
             cost, _, place, text, state = heappop(self._todo)
             try:
                 with metered(self._budget()):
@@ -105,17 +110,17 @@ class Explorer:
                 rest = now + _SLICE
         return len(self._masked) - before
 
-    def _prepare(self, until: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> bool:
-        """Make what all masks are made of, at most so many parts; say whether there is time left for masks."""
+    def _prepare(self, most: int | None, over: Callable[[], bool]) -> bool:
+        """Make what all masks are made of, at most so many parts; say whether masks may follow."""
         prepared = 0
-        while self._preparation is not None and prepared != states and self._has_room():
-            if (until is not None and time.monotonic() >= until) or (cancelled is not None and cancelled()):
+        while self._preparation is not None and prepared != most and self._has_room():
+            if over():
                 return False
             try:
                 if not self._preparation.go_on(self._budget()):
                     self._preparation = None
-            except LimitExceeded:
-                pass  # too much work here; elsewhere may be less
+            except (LimitExceeded, Preempted):
+                pass  # too much work here, elsewhere may be less; or the kernel was emptied and has no room
             prepared += 1
         return True
 
@@ -213,8 +218,12 @@ class Explorer:
 
     # -- places that were written down ---------------------------------------------------------------------------------
 
-    def visit(self, places: Sequence[Any]) -> int:
-        """Visit places that were written down; return how many could be.
+    def visited(self) -> list[Place]:
+        """Return the places that have been visited, those that were written down included."""
+        return self.places if self._again == len(self._noted) else list(self._noted)
+
+    def remember(self, places: Sequence[Any]) -> None:
+        """Note places that were written down, to visit them before others.
 
         Raises: ConstrainedError: they are none.
         """
@@ -228,16 +237,25 @@ class Explorer:
                     because=f"it is {shown(place)}",
                     instead="[the place before it, a token]",
                 )
-        known = {-1: -1}
-        for at, (before, token) in enumerate(places):
-            if before in known and self._has_room():
+        self._noted, self._again = [(before, token) for before, token in places], 0
+        self._found = {-1: -1}
+
+    def _repeat(self, over: Callable[[], bool]) -> bool:
+        """Visit the places that were noted; say whether there is time left for others."""
+        while self._again < len(self._noted) and self._has_room():
+            if over():
+                return False
+            before, token = self._noted[self._again]
+            self._again += 1
+            if before in self._found:
                 try:
-                    found = self._step(known[before], token)
+                    with metered(self._budget()):
+                        found = self._step(self._found[before], token)
                 except LimitExceeded:
-                    found = None
+                    continue
                 if found is not None:
-                    known[at] = found
-        return len(known) - 1
+                    self._found[self._again - 1] = found
+        return True
 
 
 def _preparation(constraint: Constraint, kernel: Any) -> Any:

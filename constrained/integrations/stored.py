@@ -6,9 +6,9 @@ compare: the grammar and the vocabulary must have the fingerprints that the file
 no other file and cannot make a mask allow what the grammar does not; the worst it can do is ask for much work, which is
 bounded by the loader's bounds and not by the file's.
 
-The places that `Constraint.warm` has visited are written as paths of tokens, and visited again after loading.  Refused:
-tables of states and masks, mapped into memory.  They would load faster, but a mask that a stranger wrote would have to
-be believed.
+The places that `Constraint.warm` has visited are written as paths of tokens; `warm` visits them first after loading.
+Refused: to visit them at once, which takes ten times as long as all else; tables of states and masks, mapped into
+memory: a mask that a stranger wrote would have to be believed.
 
 Left out: grammars whose rules were put together by hand or changed afterwards, formats that were respelled, Lark files
 that import others. Tested in tests/test_stored.py.
@@ -117,7 +117,7 @@ def load(
             because="what its calls make has another fingerprint: it was written by another version, or changed",
             instead="compile again, and save")
     constraint = Constraint(grammar, table, Options(spell_missing=content["spell_missing"], **options))
-    constraint.visit(content["visited"])
+    constraint.remember(content["visited"])
     return constraint
 
 
