@@ -69,10 +69,12 @@ def words(grammar: Grammar, longest: int) -> set[str]:
 class Acceptor:
     """Runs machine states on RAW text and special tokens: a set of (state, stack), stacks are tuples, nothing is
     shared.
+
+    most: configurations after which it raises OverflowError; ambiguous grammars have exponentially many.
     """
 
-    def __init__(self, start: State) -> None:
-        self.start = start
+    def __init__(self, start: State, most: int | None = None) -> None:
+        self.start, self.most = start, most
 
     def accepts(self, text: str | bytes | Iterable[bytes | str]) -> bool:
         """Return whether a text is a word; in a list, `bytes` are bytes and each `str` is the name of a special token.
@@ -106,6 +108,8 @@ class Acceptor:
                 if configuration not in seen:
                     seen.add(configuration)
                     work.append(configuration)
+            if self.most is not None and len(seen) > self.most:
+                raise OverflowError(f"more than {self.most:,} configurations")
         return seen
 
     @staticmethod

@@ -11,9 +11,9 @@ import pytest
 from oracles import Acceptor, mutated
 
 from constrained import Grammar
-from constrained.grammar.lark.guarded_runs import guarded_run
-from constrained.grammar.lark.lookahead import MARK, UNMARKED, _Marked, _Reading
-from constrained.grammar.lark.small_alphabet import automaton, cut_off
+from constrained.grammar.lark.lexing.guarded_runs import guarded_run
+from constrained.grammar.lark.lexing.lookahead import MARK, UNMARKED, _Marked, _Reading
+from constrained.grammar.lark.lexing.small_alphabet import automaton, cut_off
 from constrained.regex.syntax.python_tree import parsed
 from constrained.work import Budget, metered
 

@@ -12,14 +12,14 @@ Tested by reading the files back with both readers (`tests/test_lark.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import Facts, filled
 from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
-from constrained.grammar.lark.match_preference import preferred
-from constrained.grammar.lark.trailing_context import same
+from constrained.grammar.lark.lexing.lookahead import MARK_POINT
+from constrained.grammar.lark.lexing.match_preference import preferred
 from constrained.machine import Language, Widened
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
 from constrained.regex.show import pattern_text
@@ -39,6 +39,7 @@ _PART = re.compile(
 _DIFFERS = re.compile("// (wider|narrower): (.*)")
 _KEPT_OUT = re.compile(r"^\(\?#without [^)]*\)")  # see `formats.binding.markers`
 _CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+_Edges = Sequence[tuple[int, int, Language]]
 
 
 class PrintedLark(str):
@@ -212,9 +213,51 @@ def _is_found(source: str, language: Language) -> bool:
     if "(?x" in source:
         return False
     try:
-        return same(language, preferred(source))
+        return _same(language, preferred(source))
     except (GrammarError, LimitExceeded):
         return False
+
+
+def _overlaps(ours: _Edges, others: _Edges) -> Iterator[tuple[int, int, Language, Language]]:
+    """Yield the ranges that two lists of sorted, disjoint edges share."""
+    at = other_at = 0
+    while at < len(ours) and other_at < len(others):
+        (low, high, target), (first, last, after) = ours[at], others[other_at]
+        if first <= high and low <= last:
+            yield max(low, first), min(high, last), target, after
+        if high <= last:
+            at += 1
+        if last <= high:
+            other_at += 1
+
+
+def _same(part: Language, other: Language) -> bool:
+    """Return whether two languages have the same texts; only what the first one makes of its own automaton is
+    compared.
+    """
+    seen = {(part, other)}
+    for left, right in (work := list(seen)):
+        spend(10)
+        if left is right:
+            continue
+        ours, others = left.edges(), right.edges()
+        if left.accepts != right.accepts or _covered(ours) != _covered(others):
+            return False
+        new = {(target, after): None for _, _, target, after in _overlaps(ours, others) if (target, after) not in seen}
+        seen.update(new)
+        work.extend(new)
+    return True
+
+
+def _covered(edges: Iterable[tuple[int, int, object]]) -> list[tuple[int, int]]:
+    """Return the characters with an edge, the mark taken as one of them."""
+    found: list[tuple[int, int]] = []
+    for low, high, _ in edges:
+        low, high = low - (low - 1 == MARK_POINT), high + (high + 1 == MARK_POINT)
+        if found and found[-1][1] + 1 >= low:
+            low = found.pop()[0]
+        found.append((low, high))
+    return found
 
 
 def _clear_of(texts: Iterable[str], source: str) -> str:

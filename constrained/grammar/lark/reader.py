@@ -33,12 +33,12 @@ from constrained.grammar.compose import adopting, as_text, renamed
 from constrained.grammar.ir import Grammar, Literal, Ref, Rule, Symbol
 from constrained.grammar.lark.errors import LARK_ERRORS, bad_literal, find, find_definition, translated
 from constrained.grammar.lark.inline import extracted
-from constrained.grammar.lark.lookahead import Demanding
+from constrained.grammar.lark.lexing.lookahead import Demanding
+from constrained.grammar.lark.lexing.trailing_context import resolved
 from constrained.grammar.lark.printer import PrintedLark
 from constrained.grammar.lark.sources import Given, Sources, Specials
 from constrained.grammar.lark.terminals import Terminals
 from constrained.grammar.lark.text import LarkText
-from constrained.grammar.lark.trailing_context import resolved
 from constrained.work import metered, spend, working_on
 
 MAX_SYMBOLS = 1_000_000  # in all alternatives together

@@ -23,7 +23,7 @@ from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.ir import Literal, Pattern, Ref, Symbol
 from constrained.grammar.lark.errors import LARK_ERRORS, bad_literal, find, find_definition
-from constrained.grammar.lark.lookahead import Demanding, ignored, terminal
+from constrained.grammar.lark.lexing.lookahead import Demanding, ignored, terminal
 from constrained.grammar.lark.sources import Given
 from constrained.grammar.lark.text import LarkText
 from constrained.regex import NEVER, is_empty
@@ -117,7 +117,7 @@ class Terminals:
                 else f"{error.because} ({error.where} of the pattern)"
             )
             raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
-        if is_empty(found.pairs if isinstance(found, Demanding) else found):
+        if not isinstance(found, Demanding) and is_empty(found):
             self.wordless[name or pattern.raw or source] = place
             return Pattern(NEVER, source)
         if isinstance(found, Demanding):

@@ -3,7 +3,7 @@ r"""Runs of a character up to a closing text, ``(?:(?!</v>|<s>)[^\0]){0,100}</v>
 That is how raw text between tags is written, and how it is printed (`schema.printing`).  A guard looks at the text
 behind it, and in general at what stands behind the whole match.  Here it cannot: some guard X is a part of the closing
 text, so that the run ends where X would begin, and there the match ends as well.  So such a pattern needs none of the
-detours of `grammar.lark.lookahead`, whose automata have as many states as the count times the guards.
+detours of `grammar.lark.lexing.lookahead`, whose automata have as many states as the count times the guards.
 
 Let X stand in the closing text E first at k.  A run t is taken before E only if no X begins in it, so X stands behind t
 first at len(t) + k, and

@@ -3,8 +3,8 @@ r"""Strings in quotes with conditions, ``"(?=(?:[^"\\]|\\.){0,9}")(?!(?:[^"\\]|\
 That is how strings are printed that spell no marker and are of bounded length (`schema.printing`).  A look-ahead sees,
 in general, what stands behind the whole match.  Here it cannot: what is repeated reads the closing quote behind a
 backslash only, and so do the conditions, so that the first quote without one ends everything.  Such a pattern is read
-as an intersection, without the detours of `grammar.lark.lookahead`, whose automata have as many states as the count
-times the conditions.
+as an intersection, without the detours of `grammar.lark.lexing.lookahead`, whose automata have as many states as the
+count times the conditions.
 
 Source: ours.  Tested against `re` and the general reading (`tests/test_guarded_runs.py`).
 """

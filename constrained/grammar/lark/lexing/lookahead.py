@@ -26,9 +26,9 @@ from typing import Any
 
 from constrained.caches import cached
 from constrained.errors import GrammarError
-from constrained.grammar.lark.guarded_runs import CHARACTERS, guarded_run
-from constrained.grammar.lark.match_preference import Guarding, asks_left, preferred
-from constrained.grammar.lark.small_alphabet import Alphabet, Rows, automaton, cut_off, expanded, free_row
+from constrained.grammar.lark.lexing.guarded_runs import CHARACTERS, guarded_run
+from constrained.grammar.lark.lexing.match_preference import Guarding, asks_left, preferred
+from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, cut_off, free_row
 from constrained.regex import (
     ANY_TEXT,
     NEVER,
@@ -36,6 +36,7 @@ from constrained.regex import (
     char_class,
     concat,
     intersect,
+    is_empty,
     literal,
     optional,
     parse_python,
@@ -74,15 +75,32 @@ _EDGES = (op.AT_BOUNDARY, op.AT_NON_BOUNDARY)
 _ASSERTIONS = re.compile(r"\(\?[=!]|\(\?<[=!]|\\[AbBZ]|[\^$]")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """The smallest automaton of some text·MARK·rest, over an alphabet of its own."""
+
+    rows: Rows
+    alphabet: Alphabet
+
+    def over(self, alphabet: Alphabet) -> Rows:
+        """Return the automaton over an alphabet that tells more apart."""
+        own = [(point, self.alphabet.point(point)) for point in alphabet.points] + [(MARK_POINT, MARK_POINT)]
+        spend(len(self.rows) * len(own) // 4)
+        return [
+            (accepts, {point: leads[coarse] for point, coarse in own if coarse in leads})
+            for accepts, leads in self.rows
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class Demanding:
-    """A terminal whose texts depend on the rest of the input: `pairs` holds text·MARK·rest.
+    """A terminal whose texts depend on the rest of the input: `pairs` are text·MARK·rest.
 
     `longest`: it ends only where no longer match is possible, as a lexer reads it, because its demands are too many to
     follow.  `closed`: it may be any text of a language, wherever a certain text follows.
     """
 
-    pairs: Expr
+    pairs: Expr | Pairs
     source: str
     longest: bool = False
     name: str = ""
@@ -128,7 +146,7 @@ def _bounded(pattern: str) -> Expr | Demanding | None:
     if (closed := closed_run(items, flags, reader)) is None:
         return None
     run, closing, ahead = closed
-    if not ahead:
+    if not ahead or is_empty(run):
         return concat(run, literal(closing))
     return Demanding(concat(intersect(run, REST), MARK, literal(closing), REST), pattern, closed=(run, closing))
 
@@ -207,7 +225,7 @@ class _Reading:
         free = free_row(rows, self.alphabet)
         if all(leads.get(MARK_POINT, free) == free for _, leads in rows):
             return texts(self.pattern)
-        return Demanding(expanded(rows, self.alphabet, REST), self.pattern, narrowed)
+        return Demanding(Pairs(rows, self.alphabet), self.pattern, narrowed)
 
     def check_left(self) -> None:
         """Refuse a pattern for which it matters what stands before its match."""

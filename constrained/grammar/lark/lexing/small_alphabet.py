@@ -13,19 +13,21 @@ Tested through `lookahead`.  Source: minterms, M. Veanes, N. Bjørner, L. de Mou
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 from constrained.errors import LimitExceeded
 from constrained.regex import NEVER, Expr, char_class, concat, repeat, union
-from constrained.regex.algebra import lazy
 from constrained.regex.charset import MAX, Ranges
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import CONCAT, INFINITE, REPEAT, UNION, RawEdges, parts, single
 from constrained.work import spend
 
 MAX_STATES = 20_000
+Target = TypeVar("Target")
 
 
 class Alphabet:
@@ -50,6 +52,7 @@ class Alphabet:
             for number in inside.get(point, ()):
                 bits ^= 1 << number
         self._known: dict[Ranges, Expr] = {}
+        self._starts: tuple[list[int], list[int]] | None = None
         kept = [ranges for ranges in sets.values() if ranges[0] != (mark, mark)]
         self.mark = mark
         self.ranges = {ranges[0][0]: tuple(ranges) for ranges in sorted(kept)}
@@ -66,6 +69,42 @@ class Alphabet:
                     found.append((point, point))
             self._known[ranges] = char_class(found)
         return self._known[ranges]
+
+    @cached_property
+    def described(self) -> str:
+        """A name of the sets."""
+        return hashlib.sha256(repr(self.ranges).encode()).hexdigest()
+
+    def point(self, char: int) -> int:
+        """Return what stands for a character."""
+        if self._starts is None:
+            tiles = sorted((low, point) for point, ranges in self.ranges.items() for low, _ in ranges)
+            self._starts = [low for low, _ in tiles], [point for _, point in tiles]
+        starts, points = self._starts
+        return points[bisect_right(starts, char) - 1]
+
+    def leads(self, edges: RawEdges) -> dict[int, Expr]:
+        """Return where edges lead, by point and mark."""
+        starts = [low for low, _, _ in edges]
+        spend(2 + len(self.points) // 2)
+        found = {}
+        for point in (*self.points, self.mark):
+            at = bisect_right(starts, point) - 1
+            if at >= 0 and point <= edges[at][1] and edges[at][2] is not NEVER:
+                found[point] = edges[at][2]
+        return found
+
+    def spread(self, leads: Iterable[tuple[int, Target]]) -> tuple[tuple[int, int, Target], ...]:
+        """Return edges with all their characters, given those of the points."""
+        every = [(low, high, to) for point, to in leads for low, high in self.ranges[point]]
+        every.sort(key=lambda edge: edge[0])
+        spend(len(every) // 4)
+        found: list[tuple[int, int, Target]] = []
+        for low, high, to in every:
+            if found and found[-1][1] + 1 == low and found[-1][2] == to:
+                low = found.pop()[0]
+            found.append((low, high, to))
+        return tuple(found)
 
     def rewritten(self, expr: Expr) -> Expr:
         """Return an expression of classes, sequences, repeats and alternatives with its classes reduced."""
@@ -98,24 +137,50 @@ def automaton(expr: Expr, alphabet: Alphabet) -> Rows:
     meets them.
     Raises: LimitExceeded: more than `MAX_STATES` states.
     """
-    points = (*alphabet.points, alphabet.mark)
     known = {expr: 0}
     rows: Rows = []
     for state in (work := [expr]):
-        edges = raw_edges(state)
-        starts = [low for low, _, _ in edges]
         leads: dict[int, int] = {}
-        for point in points:
-            at = bisect_right(starts, point) - 1
-            if at >= 0 and point <= edges[at][1] and (target := edges[at][2]) is not NEVER:
-                leads[point] = known.setdefault(target, len(known))
-                if leads[point] == len(work):
-                    work.append(target)
+        for point, target in alphabet.leads(raw_edges(state)).items():
+            leads[point] = known.setdefault(target, len(known))
+            if leads[point] == len(work):
+                work.append(target)
         rows.append((state.accepts, leads))
-        spend(5 + len(points) // 2)
-        if len(work) > MAX_STATES:
-            raise LimitExceeded(f"look-ahead needs more than {MAX_STATES:,} states", instead="shorter look-ahead")
+        _check(len(work))
+    return smallest(rows)
+
+
+def both(left: Rows, right: Rows) -> Rows:
+    """Return the smallest automaton of the texts of two automata over one alphabet."""
+    known = {(0, 0): 0}
+    rows: Rows = []
+    for at, other in (work := list(known)):
+        leads: dict[int, int] = {}
+        others = right[other][1]
+        for point, to in left[at][1].items():
+            if point in others:
+                leads[point] = known.setdefault((to, others[point]), len(known))
+                if leads[point] == len(work):
+                    work.append((to, others[point]))
+        rows.append((left[at][0] and right[other][0], leads))
+        spend(2 + len(leads) // 2)
+        _check(len(work))
+    return smallest(rows)
+
+
+def smallest(rows: Rows) -> Rows:
+    """Return the smallest automaton of a language, given one of it; see `automaton`."""
     return _numbered(rows, _blocks(rows, _live(rows)))
+
+
+def behind(rows: Rows, at: int) -> Rows:
+    """Return what a smallest automaton accepts from one of its rows on."""
+    return _numbered(rows, dict(enumerate(range(len(rows)))), at)
+
+
+def _check(states: int) -> None:
+    if states > MAX_STATES:
+        raise LimitExceeded(f"look-ahead needs more than {MAX_STATES:,} states", instead="shorter look-ahead")
 
 
 def cut_off(matched: Rows, longer: Rows, alphabet: Alphabet) -> Rows:
@@ -148,9 +213,8 @@ def cut_off(matched: Rows, longer: Rows, alphabet: Alphabet) -> Rows:
                     work.append(after)
         rows.append((ends or any(longer[row][0] for row in behind), leads))
         spend(5 + len(alphabet.points) // 2 + len(behind))
-        if len(work) > MAX_STATES:
-            raise LimitExceeded(f"look-ahead needs more than {MAX_STATES:,} states", instead="shorter look-ahead")
-    return _numbered(rows, _blocks(rows, _live(rows)))
+        _check(len(work))
+    return smallest(rows)
 
 
 def _live(rows: Rows) -> set[int]:
@@ -183,13 +247,14 @@ def _blocks(rows: Rows, live: set[int]) -> dict[int, int]:
     return block
 
 
-def _numbered(rows: Rows, block: dict[int, int]) -> Rows:
-    if 0 not in block:
+def _numbered(rows: Rows, block: dict[int, int], start: int = 0) -> Rows:
+    if start not in block:
         return []
     member = {number: at for at, number in block.items()}
-    order = {block[0]: 0}
+    order = {block[start]: 0}
     found: Rows = []
-    for number in (work := [block[0]]):
+    for number in (work := [block[start]]):
+        spend(1)
         accepts, leads = rows[member[number]]
         kept = {}
         for point, to in leads.items():
@@ -199,74 +264,6 @@ def _numbered(rows: Rows, block: dict[int, int]) -> Rows:
                     work.append(block[to])
         found.append((accepts, kept))
     return found
-
-
-class Table:
-    """An automaton with all its characters: edges (low, high, row) per row.  Equal tables have equal rows."""
-
-    __slots__ = ("_hash", "rows")
-
-    def __init__(self, rows: Rows, alphabet: Alphabet) -> None:
-        self.rows = tuple((accepts, _spread(leads, alphabet)) for accepts, leads in rows)
-        self._hash = hash(self.rows)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Table) and self._hash == other._hash and self.rows == other.rows)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-def _spread(leads: dict[int, int], alphabet: Alphabet) -> tuple[tuple[int, int, int], ...]:
-    every = [
-        (low, high, to) for point, to in leads.items() for low, high in alphabet.ranges.get(point, ((point, point),))
-    ]
-    spend(len(every))
-    found: list[tuple[int, int, int]] = []
-    for low, high, to in sorted(every):
-        if found and found[-1][1] + 1 == low and found[-1][2] == to:
-            low = found.pop()[0]
-        found.append((low, high, to))
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a table as a state.  `everything`: the row from which all texts without a mark are accepted, and what
-    stands for it.
-    """
-
-    table: Table
-    at: int
-    everything: tuple[int, Expr] | None
-
-    @property
-    def accepts(self) -> bool:
-        return self.table.rows[self.at][0]
-
-    @property
-    def short(self) -> int:
-        return 0 if self.accepts else 1
-
-    @property
-    def long(self) -> int:
-        return INFINITE
-
-    def edges(self) -> RawEdges:
-        """Return the edges; every target has a text."""
-        special, stands = self.everything or (-1, NEVER)
-        targets = {
-            to: stands if to == special else lazy(Row(self.table, to, self.everything))
-            for to in {to for _, _, to in self.table.rows[self.at][1]}
-        }
-        return tuple((low, high, targets[to]) for low, high, to in self.table.rows[self.at][1])
-
-
-def expanded(rows: Rows, alphabet: Alphabet, everything: Expr) -> Expr:
-    """Return the language of an automaton, with `everything` for any rest."""
-    table = Table(rows, alphabet)
-    number = free_row(rows, alphabet)
-    return lazy(Row(table, 0, None if number is None else (number, everything)))
 
 
 def free_row(rows: Rows, alphabet: Alphabet) -> int | None:
