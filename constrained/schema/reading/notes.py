@@ -72,28 +72,15 @@ def _about(word: str, dialect: Dialect) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _keywords() -> tuple[dict[str, str], dict[str, frozenset[str]]]:
-    """Return the keywords of all drafts by their spelling in small letters, and the letters of each."""
-    keywords = {keyword.lower(): keyword for draft in reversed(_DRAFTS) for keyword in draft.rules}
-    return keywords, {spelled: frozenset(spelled) for spelled in keywords}
+def _keywords() -> dict[str, str]:
+    """Return the keywords of all drafts by their spelling in small letters."""
+    return {keyword.lower(): keyword for draft in reversed(_DRAFTS) for keyword in draft.rules}
 
 
 @lru_cache(maxsize=4096)
 def _nearest(word: str) -> str | None:
-    """Return the keyword that is most like a word.
-
-    PERF: two words are like each other as far as they have letters in common; difflib takes 10 µs for a pair.
-    """
-    keywords, letters = _keywords()
-    spelled = word.lower()
-    own, length = frozenset(spelled), len(spelled)
-    candidates = [
-        keyword
-        for keyword, theirs in letters.items()
-        if 2 * min(len(keyword) - len(theirs - own), length - len(own - theirs)) >= _LIKE * (len(keyword) + length)
-    ]
-    near = difflib.get_close_matches(spelled, candidates, n=1, cutoff=_LIKE) if candidates else ()
-    return keywords[near[0]] if near else None
+    near = difflib.get_close_matches(word.lower(), _keywords(), n=1, cutoff=_LIKE)
+    return _keywords()[near[0]] if near else None
 
 
 def report(notes: Iterable[Note], *, strict: bool = False) -> None:

@@ -136,10 +136,10 @@ class Library:
                 "not a schema", where=pointer(where), because=f"a schema is an object, true or false, not {_kind(root)}"
             )
         dialect = self._dialect_of(root, self.dialect or UNDECLARED, where)
-        own = root.get(dialect.identifier) if isinstance(root, dict) else None
+        name = root.get(dialect.identifier) if isinstance(root, dict) else None
         at = where, dialect.identifier
         resource = Resource(
-            joined(uri, split_fragment(own, at)[0], at) if isinstance(own, str) else uri, root, where, dialect
+            joined(uri, split_fragment(name, at)[0], at) if isinstance(name, str) else uri, root, where, dialect
         )
         self.resources[uri] = self.resources[resource.uri] = resource
         if isinstance(root, dict):
