@@ -34,6 +34,11 @@ _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
 _MOST_DENIED = 3  # keywords of a member of `oneOf` that are counted when it is denied
+_IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", *REFERRING})
+_TEXTUAL = _IN_PLACE | {"then", "else", "pattern", "format", "multipleOf"}
+_COMBINING = _IN_PLACE | {
+    "dependentSchemas", "dependencies", "contains", "unevaluatedProperties", "unevaluatedItems",
+}
 _ASSERTING = (
     "properties",
     "patternProperties",
@@ -79,7 +84,7 @@ class _Count:
 
     def of(self, schema: Any, positive: bool, depth: int) -> int:
         """Return how many alternatives a schema has, or its complement; at most `MANY`."""
-        if type(schema) is not dict:
+        if type(schema) is not dict or positive and _COMBINING.isdisjoint(schema):
             return 1
         known = self._known.get((id(schema), positive))
         if known is not None:
@@ -94,7 +99,7 @@ class _Count:
 
     def texts(self, schema: Any, depth: int) -> int:
         """Return about how many states the texts and numbers of a schema may have; at most `LARGE_TEXT`."""
-        if type(schema) is not dict or depth > _DEEPEST:
+        if type(schema) is not dict or depth > _DEEPEST or _TEXTUAL.isdisjoint(schema):
             return 1
         known = self._text_sizes.get(id(schema))
         if known is not None:
@@ -107,10 +112,11 @@ class _Count:
         single = [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
         for part in (*_listed(schema, "allOf"), *_listed(schema, "oneOf"), *single, *self._targets(schema)):
             found = min(found * self.texts(part, depth + 1), LARGE_TEXT)
-        members = [self.texts(part, depth + 1) for part in _listed(schema, "anyOf")]
-        multiply = sum([member > 1 for member in members]) >= MANY_TEXTS
-        for member in members if multiply else (max(sum(members), 1),):
-            found = min(found * member, LARGE_TEXT)
+        if "anyOf" in schema:
+            members = [self.texts(part, depth + 1) for part in _listed(schema, "anyOf")]
+            multiply = sum([member > 1 for member in members]) >= MANY_TEXTS
+            for member in members if multiply else (max(sum(members), 1),):
+                found = min(found * member, LARGE_TEXT)
         self._text_sizes[id(schema)] = min(found, LARGE_TEXT)
         return min(found, LARGE_TEXT)
 
