@@ -71,17 +71,23 @@ class Explorer:
         if self._kernel is None:
             self._words = _beginnings(self._constraint)
         start = _cursor(self._constraint)
-        self._kernel = start._kernel
         self._cursors: dict[int, Matcher] = {-1: start}
         self._numbers: dict[Place, int] = {}
         self._masked: set[int] = set()
         self._seen = {start._path[-1]}
         self._todo: list[_Text] = [(0.0, 0, -1, b"", start._path[-1])]
         self._row = np.zeros((1, self._constraint.vocabulary.words), np.int32)
-        self._preparation = _preparation(self._constraint, self._kernel)
+        self._preparation = _preparation(self._constraint, start._kernel)
+        self._kernel = start._kernel  # last: a call that is broken off here is as good as none
 
     def explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
         """Visit places until there are no more, or a bound is met; return how many masks were asked for."""
+        try:
+            return self._explore(seconds, states, cancelled)
+        except Preempted:
+            return 0  # the kernel was emptied meanwhile; the next call begins in another
+
+    def _explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
         rest = time.monotonic()
         until = None if seconds is None else rest + seconds
         if self._constraint.place()[0] is not self._kernel:
@@ -119,8 +125,8 @@ class Explorer:
             try:
                 if not self._preparation.go_on(self._budget()):
                     self._preparation = None
-            except (LimitExceeded, Preempted):
-                pass  # too much work here, elsewhere may be less; or the kernel was emptied and has no room
+            except LimitExceeded:
+                pass  # too much work here; elsewhere may be less
             prepared += 1
         return True
 
@@ -159,9 +165,10 @@ class Explorer:
             self._mask(cursor)
         except Rejected:
             return None
-        self.places.append((place, token))
-        at = self._numbers[place, token] = len(self.places) - 1
+        at = len(self.places)
         self._cursors[at] = cursor
+        self.places.append((place, token))
+        self._numbers[place, token] = at
         return at
 
     def _mask(self, cursor: Matcher) -> None:
