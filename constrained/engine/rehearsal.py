@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.matcher import Matcher
-from constrained.grammar.ir import Embedded, Grammar, Rule, Symbol, is_heavy
+from constrained.grammar.ir import Grammar
+from constrained.grammar.symbols import Embedded, Rule, Symbol, is_heavy
 from constrained.work import begin, thread
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import compose
-from .ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Special, Symbol, operations
+from .ir import Grammar, operations
+from .symbols import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
 
 __all__ = ["Embedded", "Grammar", "Literal", "Pattern", "Ref", "Rule", "Special", "Symbol"]
 

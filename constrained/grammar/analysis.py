@@ -19,7 +19,8 @@ from ..errors import GrammarError
 from ..machine import Language
 from ..regex import ANY, Expr, intersect, repeat
 from ..work import spend
-from .ir import Grammar, Literal, Pattern, Ref, Sequence, Symbol
+from .ir import Grammar
+from .symbols import Literal, Pattern, Ref, Sequence, Symbol
 
 Rules = Mapping[str, tuple[Sequence, ...]]
 

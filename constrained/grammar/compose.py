@@ -20,7 +20,8 @@ from typing import Any
 from ..errors import GrammarError
 from ..machine import State, Surface, Text
 from ..work import metered, spend
-from .ir import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol, texts_of
+from .ir import Grammar
+from .symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
 
 MOST_REPEATS = 10_000
 _Alternative = tuple[Symbol, ...]

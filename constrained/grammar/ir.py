@@ -16,12 +16,23 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..errors import GrammarError
-from ..machine import Language, State, Widened
-from ..regex import Expr
-from ..regex.size import LARGE_PATTERN, size
+from ..machine import State, Widened
+from .symbols import (
+    Embedded,
+    Pattern,
+    Ref,
+    Rule,
+    Sequence,
+    Special,
+    Symbol,
+    identity,
+    is_heavy,
+    named_within,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from constrained.grammar.lark.printer import PrintedLark
@@ -31,85 +42,6 @@ if TYPE_CHECKING:
 #: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not
 #: import it: the package fills this in when it is imported (`grammar/__init__.py`).
 operations: dict[str, Callable[..., Any]] = {}
-
-
-class Machine(Protocol):
-    """A language that another layer lowers and prints itself: JSON text of a schema, for example.
-
-    A machine may have `markers`, texts that can be special tokens, and then has ``with_specials(names)``, which returns
-    the same language with some of them as tokens; and `specials`, the names of those that it writes in any case.
-    """
-
-    @property
-    def widened(self) -> tuple[Any, ...]: ...
-
-    def state(self) -> State:
-        """Return the start state, which never accepts the empty word; called when a generation first gets there."""
-        ...
-
-    def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
-        """Return Lark definitions; the first one defines the rule `prefix`, the names of all others start with it and
-        "_".
-
-        lookahead: whether terminals may look ahead, which shortens much.
-        Lines ``// wider: reason`` and ``// narrower: reason`` say where they differ from the machine's language.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A text, in UTF-8; or the special token of that name, if the grammar counts it among its `specials`."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Any text of a language, in UTF-8.
-
-    `source` is a Python regular expression for people and printers.  Of a part of a terminal (`lark.trailing_context`)
-    it is the terminal's, after a comment that tells the parts apart.  Invariant: equal sources mean equal languages.
-    """
-
-    language: Language
-    source: str
-    # the name of the terminal, if it is read as its longest match only; see `lark.lookahead`
-    narrowed: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    """A special token that has no spelling in the grammar, by its name in the vocabulary."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """Whatever a rule derives."""
-
-    rule: str
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """Whatever a machine of another layer accepts; never the empty word."""
-
-    name: str
-    machine: Machine
-
-
-Symbol = Literal | Pattern | Special | Ref | Embedded
-Sequence = tuple[Symbol, ...]  # () derives the empty text
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A name and what it derives: any of the alternatives."""
-
-    name: str
-    alternatives: tuple[Sequence, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +255,7 @@ class Grammar:
         Raises: GrammarError: for tokens that the grammar only declares, which have no spelling.
         """
         for symbol in self.symbols():
-            lost = ({symbol.name} if isinstance(symbol, Special) else _named_within(symbol)) & set(names)
+            lost = ({symbol.name} if isinstance(symbol, Special) else named_within(symbol)) & set(names)
             if lost:
                 raise GrammarError(
                     f"special token {min(lost)!r} has no spelling", because="the grammar only declares it"
@@ -425,7 +357,7 @@ class Grammar:
         digest = hashlib.sha256(repr((self.start, sorted(self.specials), sorted(self.stops))).encode())
         for name in sorted(self.rules):
             digest.update(
-                repr((name, [[_identity(symbol) for symbol in s] for s in self.rules[name].alternatives])).encode()
+                repr((name, [[identity(symbol) for symbol in s] for s in self.rules[name].alternatives])).encode()
             )
         return digest.hexdigest()
 
@@ -452,32 +384,3 @@ def _made(operation: str, *given: Any) -> Grammar:
 def _plain(names: Collection[str] | Mapping[str, str]) -> list[str] | dict[str, str]:
     """Return a copy of names that the caller may change."""
     return dict(names) if isinstance(names, Mapping) else list(names)
-
-
-def texts_of(symbol: Symbol) -> Collection[str]:
-    """Return the texts of a symbol that can be special tokens."""
-    if isinstance(symbol, Embedded):
-        markers: frozenset[str] = getattr(symbol.machine, "markers", frozenset())
-        return markers
-    return (symbol.text,) if isinstance(symbol, Literal) else ()
-
-
-def is_heavy(symbol: Symbol) -> bool:
-    """Say whether a symbol looks like much work."""
-    if isinstance(symbol, Embedded):
-        return bool(getattr(symbol.machine, "heavy", False))
-    return isinstance(symbol, Pattern) and isinstance(symbol.language, Expr) and size(symbol.language) >= LARGE_PATTERN
-
-
-def _identity(symbol: Symbol) -> object:
-    """Return what distinguishes a symbol, in terms that print the same in every process."""
-    if isinstance(symbol, Pattern):
-        return ("pattern", symbol.source)
-    if isinstance(symbol, Embedded):
-        return ("embedded", getattr(symbol.machine, "fingerprint", None) or symbol.machine.to_lark("value"))
-    return symbol
-
-
-def _named_within(symbol: Symbol) -> frozenset[str]:
-    """Return the special tokens that an embedded machine writes and cannot do without."""
-    return frozenset(getattr(symbol.machine, "specials", ())) if isinstance(symbol, Embedded) else frozenset()

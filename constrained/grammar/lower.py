@@ -31,7 +31,8 @@ from ..regex import Expr, concat, union
 from ..regex.expr import parts
 from ..work import spend
 from .analysis import Facts, filled
-from .ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
+from .ir import Grammar
+from .symbols import Embedded, Literal, Pattern, Ref, Special, Symbol
 
 _MANY = 8  # patterns at one place that are read as one
 

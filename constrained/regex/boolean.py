@@ -32,7 +32,6 @@ from .expr import (
     SET,
     UNION,
     Expr,
-    length_bound,
     matches,
     node,
     parts,
@@ -210,3 +209,10 @@ def complement(expr: Expr) -> Expr:
     ):
         return intersect(*(complement(part) for part in expr.args))
     return node(COMPLEMENT, expr)
+
+
+def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
+    """Return (m, n, other) if one side of an intersection is ANY{m,n}, a bound on the length; else None."""
+    if right.kind == REPEAT and right.args[0] is ANY:
+        left, right = right, left
+    return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None

@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ..caches import cached
+from ..caches import cached, forgets
 from ..work import spend
 
 Ranges = tuple[tuple[int, int], ...]
@@ -184,3 +184,40 @@ def category(*names: str) -> Ranges:
     """
     table = _categories()
     return union(*(ranges for name, ranges in table.items() for wanted in names if name.startswith(wanted)))
+
+
+# -- which of a few characters occur -----------------------------------------------------------------------------------
+
+# characters that classes of names, words and lines leave out
+WITNESSES = dict.fromkeys('\0\n !"\'/<\u2028\U0010FFFF').keys()
+ALL_WITNESSES = (1 << len(WITNESSES)) - 1
+_MOST_SETS = 4096
+_known_texts: dict[int, tuple[tuple[str, ...], int]] = {}
+
+
+@cached(4096)
+def witnesses_in(ranges: Ranges) -> int:
+    """Return which of the witnesses a class holds, as bits."""
+    return sum([1 << bit for bit, char in enumerate(WITNESSES) if contains(ranges, ord(char))])
+
+
+def witnesses_in_text(text: str) -> int:
+    """Return which of the witnesses occur in a text, as bits."""
+    return 0 if WITNESSES.isdisjoint(text) else sum([1 << bit for bit, char in enumerate(WITNESSES) if char in text])
+
+
+def witnesses_of(texts: tuple[str, ...]) -> int:
+    """Return which of the witnesses occur in some texts; every state of their set asks, so the answer is kept by the
+    identity of the tuple.
+    """
+    known = _known_texts.get(id(texts))
+    if known is None or known[0] is not texts:
+        if len(_known_texts) >= _MOST_SETS:
+            _known_texts.clear()
+        known = _known_texts[id(texts)] = texts, witnesses_in_text("".join(texts))
+    return known[1]
+
+
+@forgets
+def _forget() -> None:
+    _known_texts.clear()

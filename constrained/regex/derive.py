@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ..work import spend
 from .algebra import concat, of_literal_set, repeat, union
-from .boolean import complement, intersect
+from .boolean import complement, intersect, length_bound
 from .charset import MAX
 from .expr import (
     ANY,
@@ -29,7 +29,6 @@ from .expr import (
     UNION,
     Expr,
     RawEdges,
-    length_bound,
     node,
 )
 

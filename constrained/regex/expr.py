@@ -18,11 +18,11 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Any
 
-from ..caches import cached, charge, forgets
+from ..caches import charge, forgets
 from ..errors import LimitExceeded
 from ..machine import LiteralSet
 from ..work import place, spend
-from .charset import EVERYTHING, Ranges
+from .charset import ALL_WITNESSES, EVERYTHING, Ranges, witnesses_in, witnesses_in_text, witnesses_of
 
 # Kinds of node, and what `Expr.args` holds for each.
 NEVER_KIND, EPSILON_KIND = 0, 1  # ()
@@ -39,11 +39,6 @@ LAZY = 11  # (state,): edges that are written down only when somebody asks; see 
 
 OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
 _EVERY_ROOM = OPEN | LASTING | AMPLE
-# characters that classes of names, words and lines leave out
-WITNESSES = dict.fromkeys('\0\n !"\'/<\u2028\U0010FFFF').keys()
-_ALL_WITNESSES = (1 << len(WITNESSES)) - 1
-_MOST_SETS = 4096
-_texts_used: dict[int, tuple[tuple[str, ...], int]] = {}
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
@@ -182,13 +177,6 @@ def parts(expr: Expr) -> list[Expr]:
     return found
 
 
-def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
-    """Return (m, n, other) if one side of an intersection is ANY{m,n}, a bound on the length; else None."""
-    if right.kind == REPEAT and right.args[0] is ANY:
-        left, right = right, left
-    return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None
-
-
 # PERF: strong references; a weak table costs 0.5 µs per node built instead of 0.1.  When the process's caches are
 # emptied, the table becomes the old one, in which nodes are still found, and the old one goes: what a computation under
 # way meets again and again stays one object, else its loops would not close.  Equal expressions that nobody asked for
@@ -287,16 +275,9 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
     if kind == INTERSECT:
         narrow = [member for member in args if not member._room & AMPLE]
         return _EVERY_ROOM if not narrow else LASTING if len(narrow) == 1 and narrow[0].everlasting else 0
-    if kind == COMPLEMENT and (args[0].long < INFINITE or args[0]._uses != _ALL_WITNESSES):
+    if kind == COMPLEMENT and (args[0].long < INFINITE or args[0]._uses != ALL_WITNESSES):
         return _EVERY_ROOM
     return 0
-
-
-@cached(4096)
-def _class_uses(ranges: Ranges) -> int:
-    return sum(
-        [1 << bit for bit, char in enumerate(WITNESSES) if any(low <= ord(char) <= high for low, high in ranges)]
-    )
 
 
 def _uses(kind: int, args: tuple[Any, ...]) -> int:
@@ -305,11 +286,11 @@ def _uses(kind: int, args: tuple[Any, ...]) -> int:
     One that cannot occur shows that the complement is ample: any text goes on into it for good by that character.
     """
     if kind == CLASS:
-        return _class_uses(args[0])
+        return witnesses_in(args[0])
     if kind == LITERAL:
-        return 0 if WITNESSES.isdisjoint(args[0]) else _class_uses(tuple([(ord(char), ord(char)) for char in args[0]]))
+        return witnesses_in_text(args[0])
     if kind == SET:
-        return _texts_use(args[0].texts)
+        return witnesses_of(args[0].texts)
     if kind in (CONCAT, UNION):
         found = 0
         for part in args:
@@ -318,25 +299,11 @@ def _uses(kind: int, args: tuple[Any, ...]) -> int:
     if kind == REPEAT:
         return int(args[0]._uses)
     if kind == INTERSECT:
-        found = _ALL_WITNESSES
+        found = ALL_WITNESSES
         for part in args:
             found &= part._uses
         return found
-    return 0 if kind <= EPSILON_KIND or kind == LAZY and getattr(args[0], "uses_no_witness", False) else _ALL_WITNESSES
-
-
-def _texts_use(texts: tuple[str, ...]) -> int:
-    """As `_uses`, for all texts of a set; every state of the set asks, so the answer is kept by the identity of the
-    tuple.
-    """
-    known = _texts_used.get(id(texts))
-    if known is None or known[0] is not texts:
-        if len(_texts_used) >= _MOST_SETS:
-            _texts_used.clear()
-        joined = "".join(texts)
-        found = _class_uses(tuple([(ord(char), ord(char)) for char in WITNESSES if char in joined]))
-        known = _texts_used[id(texts)] = texts, found
-    return known[1]
+    return 0 if kind <= EPSILON_KIND or kind == LAZY and getattr(args[0], "uses_no_witness", False) else ALL_WITNESSES
 
 
 def _is_any(expr: Expr) -> bool:
@@ -396,7 +363,6 @@ _CONSTANTS = dict(_table)
 @forgets
 def _forget() -> None:
     global _table, _old
-    _texts_used.clear()
     # What nobody asked for since the last time lives on where it is a key, of a mask or a machine; not its automaton.
     for key, expr in _old.items():
         if key not in _table:

@@ -27,7 +27,6 @@ from .expr import (
     LITERAL,
     REPEAT,
     UNION,
-    WITNESSES,
     Expr,
     parts,
     single,
@@ -41,7 +40,7 @@ def may_use(expr: Expr, witness: str) -> bool:
     >>> [may_use(parse_ecma(pattern), "'") for pattern in ("^[a-z]+$", "^[!-z]+$")]
     [False, True]
     """
-    return bool(expr._uses >> list(WITNESSES).index(witness) & 1)
+    return bool(expr._uses >> list(charset.WITNESSES).index(witness) & 1)
 
 
 def lasting(expr: Expr) -> Expr | None:
@@ -108,7 +107,7 @@ def _is_ample(expr: Expr, ranges: Ranges) -> bool:
         return all(_is_ample(member, ranges) for member in expr.args)
     if expr.kind == COMPLEMENT:
         used = expr.args[0]._uses
-        return any(not used >> bit & 1 and charset.contains(ranges, ord(char)) for bit, char in enumerate(WITNESSES))
+        return bool(charset.witnesses_in(ranges) & ~used)
     return False
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from ..caches import cached
 from ..work import spend
 from .algebra import concat, repeat, union
-from .expr import CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, length_bound, parts
+from .boolean import length_bound
+from .expr import CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, parts
 
 
 def saturated(expr: Expr, horizon: int) -> Expr:

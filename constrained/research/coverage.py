@@ -25,8 +25,9 @@ from typing import Any
 from ..engine.constraint import Constraint, compile
 from ..engine.tokens.vocabulary import Vocabulary
 from ..errors import GrammarError
-from ..grammar.ir import Embedded, Grammar, Literal, Pattern, Ref
-from ..grammar.ir import Symbol as Part
+from ..grammar.ir import Grammar
+from ..grammar.symbols import Embedded, Literal, Pattern, Ref
+from ..grammar.symbols import Symbol as Part
 
 MOST_DEPTH = 64  # of schemas: a reference may lead back to itself
 

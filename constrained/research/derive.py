@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import GrammarError
-from ..grammar.ir import Grammar, Literal, Ref, Rule, Special
+from ..grammar.ir import Grammar
+from ..grammar.symbols import Literal, Ref, Rule, Special
 from ..work import metered
 from .words import Automaton, Symbol, spelled
 
 if TYPE_CHECKING:
     from ..engine.constraint import Constraint
-    from ..grammar.ir import Symbol as Part
+    from ..grammar.symbols import Symbol as Part
 
 TRIES = 1000
 

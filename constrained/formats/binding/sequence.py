@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from constrained.formats.binding.rules import Sequence
 from constrained.grammar import Literal, Pattern, Ref, Special
-from constrained.grammar.ir import Machine
+from constrained.grammar.symbols import Machine
 from constrained.machine import Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
 from constrained.schema.machines.punctuation import Token
 from constrained.schema.printing.lark_rules import Rules

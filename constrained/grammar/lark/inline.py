@@ -20,8 +20,9 @@ from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.compose import optional, substring_of
-from constrained.grammar.ir import Grammar, Literal, Ref, Rule
+from constrained.grammar.ir import Grammar
 from constrained.grammar.lark.text import _TOKEN, LarkText
+from constrained.grammar.symbols import Literal, Ref, Rule
 from constrained.work import spend
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]+")

@@ -17,9 +17,10 @@ from typing import Any
 
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import Facts, filled
-from constrained.grammar.ir import Embedded, Grammar, Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar.ir import Grammar
 from constrained.grammar.lark.lexing.lookahead import MARK_POINT
 from constrained.grammar.lark.lexing.match_preference import preferred
+from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Special, Symbol
 from constrained.machine import Language, Widened
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, is_empty, literals
 from constrained.regex.show import pattern_text

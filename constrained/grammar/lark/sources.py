@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.grammar.ir import Literal, Special
 from constrained.grammar.lark.errors import find, reason
 from constrained.grammar.lark.text import LarkText
+from constrained.grammar.symbols import Literal, Special
 
 MAX_FILES = 100  # that one grammar imports, each time it does
 _LIBRARY = frozenset({"common.lark", "lark.lark", "python.lark", "unicode.lark"})

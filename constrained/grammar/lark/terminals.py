@@ -21,11 +21,11 @@ from lark.lexer import PatternStr
 from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 
 from constrained.errors import GrammarError, LimitExceeded
-from constrained.grammar.ir import Literal, Pattern, Ref, Symbol
 from constrained.grammar.lark.errors import LARK_ERRORS, bad_literal, find, find_definition
 from constrained.grammar.lark.lexing.lookahead import Demanding, ignored, terminal
 from constrained.grammar.lark.sources import Given
 from constrained.grammar.lark.text import LarkText
+from constrained.grammar.symbols import Literal, Pattern, Ref, Symbol
 from constrained.regex import NEVER, is_empty
 from constrained.work import working_on
 

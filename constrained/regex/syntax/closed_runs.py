@@ -35,7 +35,7 @@ from constrained.regex.expr import (
     single,
 )
 from constrained.regex.liveness import is_empty
-from constrained.regex.syntax.assertions import Piece
+from constrained.regex.syntax.assertion_tree import Piece
 from constrained.regex.syntax.python import Reader
 from constrained.regex.syntax.python_tree import Items, flattened, op
 from constrained.work import spend

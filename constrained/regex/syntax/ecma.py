@@ -15,15 +15,13 @@ Tested against the verdicts of a JavaScript engine (`tests/corpus/regex_ecma.jso
 from __future__ import annotations
 
 import re
-from typing import NoReturn
 
 import constrained.regex.charset as charset
 from constrained.caches import cached
-from constrained.errors import GrammarError, LimitExceeded
+from constrained.errors import LimitExceeded
 from constrained.regex.algebra import char_class, literal, literals
-from constrained.regex.charset import Ranges
 from constrained.regex.expr import ANY_TEXT, Expr
-from constrained.regex.syntax.assertions import (
+from constrained.regex.syntax.assertion_tree import (
     TEXT_END,
     TEXT_START,
     Ahead,
@@ -31,13 +29,14 @@ from constrained.regex.syntax.assertions import (
     Node,
     Piece,
     alt,
-    build,
     has_ahead,
     loop,
     seq,
     word_edge,
 )
-from constrained.regex.syntax.properties import closed_under_case, unicode_property
+from constrained.regex.syntax.assertions import build
+from constrained.regex.syntax.ecma_characters import Characters, shown
+from constrained.regex.syntax.properties import closed_under_case
 from constrained.work import metered, place, spend, working_on
 
 _DEPTH_LIMIT = 150
@@ -45,19 +44,6 @@ _COUNT_LIMIT = 2**53  # ECMA-262's numbers are exact up to here
 # characters that stand for themselves; the last may not be repeated
 _ORDINARY = re.compile(r"[^\\^$.*+?()\[\]{}|]{2,}(?![*+?{])")
 _WORDS = re.compile(r"(?:[^\\^$.*+?()\[\]{}|]{1,100}+\|){64,}+")  # many alternatives that are plain words
-_CLASSES = {"d": charset.ASCII_DIGIT, "w": charset.ASCII_WORD, "s": charset.ECMA_SPACE}
-_CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-_LETTER_REMEDY = {
-    "A": "^",
-    "Z": "$",
-    "z": "$",
-    "a": r"\x07",
-    "e": r"\x1b",
-    "G": "^",
-    "h": r"[ \t]",
-    "R": r"\r?\n",
-    "Q": "escape each character",
-}
 
 
 @cached(2048)
@@ -72,31 +58,24 @@ def parse_ecma(pattern: str) -> Expr:
     >>> matches(word, "Ärger"), matches(word, "Ä-"), matches(word, "ärger")
     (True, False, False)
     """
-    with metered(), working_on(f"pattern {_shown(pattern)}"):
+    with metered(), working_on(f"pattern {shown(pattern)}"):
         spend(len(pattern) >> 4)
         try:
             return build(_Parser(pattern).parse(), search=True)
         except RecursionError:
             raise LimitExceeded(
-                f"regular expression {_shown(pattern)} nests too deep",
+                f"regular expression {shown(pattern)} nests too deep",
                 where=place(),
                 instead=f"at most {_DEPTH_LIMIT} groups inside each other",
             ) from None
 
 
-def _shown(pattern: str) -> str:
-    return repr(pattern if len(pattern) <= 60 else pattern[:57] + "…")
-
-
-class _Parser:
-    """A recursive descent parser; `at` is the index of the next character.
-
-    `ignore`, `multiline` and `dotall` are the modifiers in force; groups restore them.
-    """
+class _Parser(Characters):
+    """A recursive descent parser; groups restore the modifiers that were in force before them."""
 
     def __init__(self, pattern: str) -> None:
-        self.text, self.at, self.depth = pattern, 0, 0
-        self.ignore = self.multiline = self.dotall = False
+        super().__init__(pattern)
+        self.depth = 0
 
     def parse(self) -> Node:
         if self.text.startswith("(?i)"):
@@ -106,28 +85,11 @@ class _Parser:
             self.fail("unbalanced parenthesis", instead=r"\) for the character")
         return tree
 
-    def fail(self, because: str, *, instead: str | None = None, at: int | None = None) -> NoReturn:
-        raise GrammarError(
-            f"cannot read regular expression {_shown(self.text)}",
-            where=f"position {self.at if at is None else at}",
-            because=because,
-            instead=instead or "a pattern of ECMA-262 with the u flag",
-        )
-
-    def peek(self, text: str) -> bool:
-        return self.text.startswith(text, self.at)
-
-    def take(self, text: str) -> bool:
-        if self.text.startswith(text, self.at):
-            self.at += len(text)
-            return True
-        return False
-
     def alternatives(self) -> Node:
         self.depth += 1
         if self.depth > _DEPTH_LIMIT:
             raise LimitExceeded(
-                f"regular expression {_shown(self.text)} nests deeper than {_DEPTH_LIMIT} groups",
+                f"regular expression {shown(self.text)} nests deeper than {_DEPTH_LIMIT} groups",
                 where=f"position {self.at}",
                 instead="fewer parentheses",
             )
@@ -169,20 +131,6 @@ class _Parser:
         if char in "*+?" or (char == "{" and self.counts() is not None):
             self.fail("nothing to repeat", at=start, instead=f"\\{char} for the character")
         return self.quantified(Piece(char_class(self.atom())))
-
-    def atom(self) -> Ranges:
-        """Return the class of one character."""
-        char = self.text[self.at]
-        if char == "[":
-            return self.char_set()
-        self.at += 1
-        if char == ".":
-            return charset.EVERYTHING if self.dotall else charset.negate(charset.ECMA_NEWLINE)
-        ranges = self.escape(in_class=False) if char == "\\" else ((ord(char), ord(char)),)
-        return self.folded(ranges)
-
-    def folded(self, ranges: Ranges) -> Ranges:
-        return closed_under_case(charset.normal(ranges)) if self.ignore else ranges
 
     def line_edge(self, char: str) -> Node:
         if not self.multiline:
@@ -229,7 +177,7 @@ class _Parser:
             return None
         if len(low) > 15 or len(high) > 15:
             raise LimitExceeded(
-                f"regular expression {_shown(self.text)} counts too far",
+                f"regular expression {shown(self.text)} counts too far",
                 where=f"position {self.at}",
                 instead=f"bounds below {_COUNT_LIMIT}",
             )
@@ -289,130 +237,7 @@ class _Parser:
         self.multiline = (self.multiline or "m" in added) and "m" not in removed
         self.dotall = (self.dotall or "s" in added) and "s" not in removed
 
-    def char_set(self) -> Ranges:
-        start = self.at
-        self.at += 1
-        negated = self.take("^")
-        found: list[tuple[int, int]] = []
-        while not self.take("]"):
-            low = self.member(start)
-            if self.peek("-") and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
-                dash = self.at
-                self.at += 1
-                high = self.member(start)
-                if _is_point(low) and _is_point(high):
-                    if low[0][0] > high[0][0]:
-                        self.fail("the range is in the wrong order", at=dash)
-                    found.append((low[0][0], high[0][0]))
-                    continue
-                found += [*high, (0x2D, 0x2D)]
-            found += low
-        ranges = self.folded(charset.normal(found))
-        return charset.negate(ranges) if negated else ranges
-
-    def member(self, start: int) -> Ranges:
-        if self.at >= len(self.text):
-            self.fail("the character class is not closed", at=start, instead=r"\[ for the character")
-        spend(1)
-        char = self.text[self.at]
-        self.at += 1
-        return self.escape(in_class=True) if char == "\\" else ((ord(char), ord(char)),)
-
-    def escape(self, *, in_class: bool) -> Ranges:
-        """Return the characters of an escape, whose backslash is read."""
-        start = self.at - 1
-        if self.at >= len(self.text):
-            self.fail("the pattern ends in a backslash", at=start, instead=r"\\ for the character")
-        char = self.text[self.at]
-        self.at += 1
-        if char.lower() in _CLASSES:
-            return self.negatable(_CLASSES[char.lower()], negated=char.isupper())
-        if char in "pP":
-            return self.property(start, negated=char == "P")
-        point = self.coded(char, start)
-        if point is None and char == "b" and in_class:
-            point = 8
-        if point is None and char == "0" and self.text[self.at : self.at + 1] not in tuple("0123456789"):
-            point = 0
-        if point is None:
-            self.identity(char, start)
-            point = ord(char)
-        return ((point, point),)
-
-    def negatable(self, ranges: Ranges, *, negated: bool) -> Ranges:
-        ranges = closed_under_case(ranges) if self.ignore else ranges
-        return charset.negate(ranges) if negated else ranges
-
-    def coded(self, char: str, start: int) -> int | None:
-        """Return the code point of an escape that spells one."""
-        if char in _CONTROLS:
-            return _CONTROLS[char]
-        if char == "c":
-            letter = self.text[self.at : self.at + 1]
-            if not (letter.isascii() and letter.isalpha()):
-                self.fail(r"\c needs a letter", at=start)
-            self.at += 1
-            return ord(letter) % 32
-        if char == "x":
-            return self.hex(2, start)
-        if char != "u":
-            return None
-        if self.take("{"):
-            end = self.text.find("}", self.at)
-            digits = self.text[self.at : max(end, self.at)]
-            if not digits or set(digits) - set("0123456789abcdefABCDEF") or int(digits, 16) > charset.MAX:
-                self.fail(r"\u{…} needs a code point up to 10FFFF", at=start)
-            self.at = end + 1
-            return int(digits, 16)
-        point = self.hex(4, start)
-        if 0xD800 <= point <= 0xDBFF and self.peek("\\u"):
-            resume = self.at
-            self.at += 2
-            low = self.hex(4, start) if not self.peek("{") else 0
-            if 0xDC00 <= low <= 0xDFFF:
-                return 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
-            self.at = resume
-        return point
-
-    def hex(self, width: int, start: int) -> int:
-        digits = self.text[self.at : self.at + width]
-        if len(digits) < width or set(digits) - set("0123456789abcdefABCDEF"):
-            self.fail(f"\\{self.text[start + 1]} needs {width} hexadecimal digits", at=start)
-        self.at += width
-        return int(digits, 16)
-
-    def property(self, start: int, *, negated: bool) -> Ranges:
-        end = self.text.find("}", self.at, self.at + 100) if self.peek("{") else -1
-        name = self.text[self.at + 1 : max(end, self.at + 1)]
-        ranges = unicode_property(name)
-        if ranges is None:
-            self.fail(
-                f"unknown Unicode property {name!r}",
-                at=start,
-                instead=r"a general category (\p{L}), \p{Script=Greek} or a binary property of ECMA-262 "
-                r"(\p{Alphabetic})",
-            )
-        self.at = end + 1
-        return charset.negate(ranges) if negated else ranges
-
-    def identity(self, char: str, start: int) -> None:
-        """Refuse an escaped character that does not stand for itself."""
-        if char in "123456789" or char == "k":
-            self.fail("a backreference is not regular", at=start, instead="write the alternatives out")
-        if char == "0":
-            self.fail("an octal escape is not ECMA-262 with the u flag", at=start, instead=r"\xHH")
-        if char.isascii() and char.isalpha():
-            self.fail(
-                f"\\{char} means nothing in ECMA-262",
-                at=start,
-                instead=_LETTER_REMEDY.get(char, f"{char} for the character"),
-            )
-
 
 def behind(body: Node, *, positive: bool = True) -> Node:
     """Return a look-behind for a body without assertions about what follows."""
     return Behind(build(seq(Piece(ANY_TEXT), body)), positive)
-
-
-def _is_point(ranges: Ranges) -> bool:
-    return len(ranges) == 1 and ranges[0][0] == ranges[0][1]

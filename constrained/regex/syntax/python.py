@@ -19,7 +19,7 @@ from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex.algebra import char_class, concat, literal, optional
 from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
-from constrained.regex.syntax.assertions import (
+from constrained.regex.syntax.assertion_tree import (
     TEXT_END,
     TEXT_START,
     Ahead,
@@ -27,12 +27,12 @@ from constrained.regex.syntax.assertions import (
     Node,
     Piece,
     alt,
-    build,
     has_ahead,
     loop,
     seq,
     word_edge,
 )
+from constrained.regex.syntax.assertions import build
 from constrained.regex.syntax.python_tree import op, parsed
 from constrained.work import metered, place, spend, working_on
 

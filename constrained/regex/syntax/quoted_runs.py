@@ -17,7 +17,7 @@ from typing import Any
 from constrained.regex.algebra import concat, literal, repeat
 from constrained.regex.boolean import complement, intersect
 from constrained.regex.expr import ANY_TEXT, Expr
-from constrained.regex.syntax.assertions import Piece
+from constrained.regex.syntax.assertion_tree import Piece
 from constrained.regex.syntax.python import Reader
 from constrained.regex.syntax.python_tree import Items, flattened, op
 from constrained.work import spend

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from constrained.regex import ANY_TEXT, NEVER, Expr, complement, concat, intersect, repeat, union
-from constrained.regex.syntax.assertions import Node, Piece
+from constrained.regex.syntax.assertion_tree import Node, Piece
 from constrained.regex.syntax.python_tree import Items, flattened, op
 
 CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)

@@ -44,7 +44,7 @@ from constrained.regex import (
 )
 from constrained.regex.charset import Ranges, matched_by_re
 from constrained.regex.expr import single
-from constrained.regex.syntax.assertions import (
+from constrained.regex.syntax.assertion_tree import (
     EMPTY,
     Ahead,
     Alt,
@@ -54,10 +54,10 @@ from constrained.regex.syntax.assertions import (
     Piece,
     Seq,
     alt,
-    build,
     has_ahead,
     seq,
 )
+from constrained.regex.syntax.assertions import build
 from constrained.regex.syntax.closed_runs import closed_run
 from constrained.regex.syntax.python import Reader
 from constrained.regex.syntax.python_tree import op, parsed

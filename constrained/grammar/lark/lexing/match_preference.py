@@ -29,8 +29,9 @@ from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, parse_python, repeat
 from constrained.regex.derive import raw_edges
-from constrained.regex.syntax.assertions import EMPTY, Ahead, Behind, Loop, Node, Piece, Seq, alt, build, loop, seq
-from constrained.regex.syntax.assertions import Alt as Options
+from constrained.regex.syntax.assertion_tree import EMPTY, Ahead, Behind, Loop, Node, Piece, Seq, alt, loop, seq
+from constrained.regex.syntax.assertion_tree import Alt as Options
+from constrained.regex.syntax.assertions import build
 from constrained.regex.syntax.python import Reader, inner_flags
 from constrained.regex.syntax.python_tree import Items, op, parsed
 from constrained.work import spend

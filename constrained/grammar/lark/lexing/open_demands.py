@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from constrained.errors import LimitExceeded
-from constrained.grammar.ir import Pattern
 from constrained.grammar.lark.lexing.lookahead import MARK_POINT, Demanding
 from constrained.grammar.lark.lexing.match_preference import preferred
 from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, behind, both
+from constrained.grammar.symbols import Pattern
 from constrained.machine import Language
 from constrained.regex import Expr
 from constrained.regex.charset import Ranges

@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import chain
+from itertools import chain, pairwise
 
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import reaching
-from constrained.grammar.ir import Embedded, Literal, Pattern, Ref, Sequence, Special, Symbol
 from constrained.grammar.lark.lexing.lookahead import Demanding
 from constrained.grammar.lark.lexing.open_demands import Demand, Demands, Places, alphabet_of
+from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Sequence, Special, Symbol
 from constrained.regex import Expr
 from constrained.work import spend, working_on
 
 MAX_COPIES = 200_000  # of rules
-_WRITTEN_OUT = 8  # ways in which an alternative may go on; more become a rule, else those of its places multiply
+_WRITTEN_OUT = 8  # ways in which a part of an alternative is read; more become a rule, else those of parts multiply
 
 _Open = frozenset[Demand]
 _Key = tuple[str, Demand, _Open]  # of a copy: rule, demand at its beginning, demands at its end
@@ -94,7 +94,7 @@ class _Resolver:
     def begin(self) -> None:
         """Forget what was written."""
         self._names: dict[_Key, str] = {}
-        self._tails: dict[tuple[Sequence, ...], str] = {}  # what some alternatives end with -> the rule for it
+        self._shared: dict[tuple[Sequence, ...], str] = {}  # ways to read a part of an alternative -> the rule for them
         self._pending: list[_Key] = []
         self._taken: set[str] = set()
         self.written: dict[str, tuple[Sequence, ...]] = {}
@@ -202,7 +202,7 @@ class _Resolver:
         count_of = Counter(rule for rule, _, _ in self._names)
         copies = {name: key for key, name in self._names.items() if count_of[key[0]] > 1}
         block: dict[str, object] = {name: rule for name, (rule, _, _) in copies.items()}
-        block |= dict.fromkeys(self._tails.values(), "tail of an alternative")
+        block |= dict.fromkeys(self._shared.values(), "part of an alternative")
         count = 0
         while count != (count := len(set(block.values()))):
             spend(4 * len(block))
@@ -230,13 +230,34 @@ class _Resolver:
     ) -> list[Sequence]:
         """Return an alternative of a rule under a demand.
 
-        Places in it are merged from the right: two demands that allow the same from there on are one place.
+        Where only one demand can be open, what stands before and behind is independent; each side that can be read in
+        many ways is a rule, else the ways multiply.
         """
         here = [{demand}]
         spend(4 + 4 * len(sequence))
         for symbol in sequence:
             here.append({end for one in self._ordered(here[-1]) for end in self.ends(symbol, one)})
-        tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(self._ordered(here[-1] & ends), ((),))
+        here[-1] &= ends
+        if not all(here):
+            return []
+        cuts = [0, *(at for at in range(1, len(sequence)) if len(here[at]) == 1), len(sequence)]
+        found: list[Sequence] = [()]
+        for at, to in pairwise(cuts):
+            (begin,) = here[at]
+            options = self._options(name, sequence[at:to], begin, here[at : to + 1])
+            if len(cuts) > 2:
+                options = self._short(name, options)
+            found = [(*before, *option) for before in found for option in options]
+        return found
+
+    def _options(
+        self, name: str, sequence: tuple[Symbol | Demanding, ...], demand: Demand, here: list[set[Demand]]
+    ) -> tuple[Sequence, ...]:
+        """Return the ways in which a part of an alternative is read; `here`: which demands are open at its places.
+
+        Places are merged from the right: two demands that allow the same from there on are one place.
+        """
+        tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(self._ordered(here[-1]), ((),))
         for symbol, before in zip(reversed(sequence), reversed(here[:-1]), strict=True):
             tails = {one: self._short(name, options) for one, options in tails.items()}
             found: dict[Demand, tuple[Sequence, ...]] = {}
@@ -251,16 +272,16 @@ class _Resolver:
                 if options:
                     found[one] = options
             tails = found
-        return list(tails.get(demand, ()))
+        return tails.get(demand, ())
 
     def _short(self, name: str, options: tuple[Sequence, ...]) -> tuple[Sequence, ...]:
-        """Return the ways in which an alternative goes on, as one rule where they are many."""
+        """Return the ways in which a part of an alternative is read, as one rule where they are many."""
         if len(options) <= _WRITTEN_OUT:
             return options
-        if options not in self._tails:
-            self._tails[options] = tail = self._fresh(f"{name}_tail")
-            self.written[tail] = options
-        return ((Ref(self._tails[options]),),)
+        if options not in self._shared:
+            self._shared[options] = part = self._fresh(f"{name}_part")
+            self.written[part] = options
+        return ((Ref(self._shared[options]),),)
 
     def _restricted(self, symbol: Symbol | Demanding, demand: Demand, ends: _Open) -> Symbol:
         if isinstance(symbol, Ref):

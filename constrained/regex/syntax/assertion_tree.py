@@ -1,0 +1,125 @@
+r"""Trees of patterns with assertions, as parsers build them: everything free of assertions is an `Expr` already.
+
+What a tree means is in `assertions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from constrained.regex.algebra import concat, repeat, union
+from constrained.regex.expr import ANY_TEXT, EPSILON, INFINITE, Expr
+from constrained.work import spend
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A part of a pattern without assertions."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seq:
+    """One item after the other."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alt:
+    """Any of the items."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """`least` to `most` times a body that holds an assertion; most may be INFINITE."""
+
+    body: Node
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """The rest of the text starts with the body, or, if not `positive`, does not."""
+
+    body: Node
+    positive: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Behind:
+    """The text so far is in `prefix`, or, if not `positive`, is not."""
+
+    prefix: Expr
+    positive: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class End:
+    """The text ends here."""
+
+
+Node: TypeAlias = Piece | Seq | Alt | Loop | Ahead | Behind | End
+
+EMPTY = Piece(EPSILON)
+TEXT_END = End()
+TEXT_START = Behind(EPSILON)
+
+
+def seq(*items: Node) -> Node:
+    """Return the items in order, neighbours without assertions joined."""
+    spend(2 * len(items))
+    found: list[Node] = []
+    for item in items:
+        found.extend(item.items if isinstance(item, Seq) else (item,))
+    joined_items: list[Node] = []
+    pieces: list[Expr] = []
+    for item in (*found, TEXT_END):
+        if isinstance(item, Piece):
+            pieces.append(item.expr)
+            continue
+        if pieces:
+            joined_items.append(Piece(concat(*pieces)))
+            pieces = []
+        joined_items.append(item)
+    joined_items.pop()
+    return joined_items[0] if len(joined_items) == 1 else Seq(tuple(joined_items)) if joined_items else EMPTY
+
+
+def alt(*items: Node) -> Node:
+    """Return any of the items, those without assertions united."""
+    pieces = [item.expr for item in items if isinstance(item, Piece)]
+    rest: list[Node] = [item for item in items if not isinstance(item, Piece)]
+    if pieces:
+        rest.append(Piece(union(*pieces)))
+    return rest[0] if len(rest) == 1 else Alt(tuple(rest))
+
+
+def loop(body: Node, least: int, most: int | None) -> Node:
+    """Return a repeat."""
+    if isinstance(body, Piece):
+        return Piece(repeat(body.expr, least, most))
+    return Loop(body, least, INFINITE if most is None else most)
+
+
+def word_edge(word: Expr, *, positive: bool) -> Node:
+    r"""Return ``\b`` or ``\B`` for a class of word characters."""
+    spend(25)
+    after, before = concat(ANY_TEXT, word), Piece(word)
+    return alt(
+        seq(Behind(after), Ahead(before, positive=not positive)),
+        seq(Behind(after, positive=False), Ahead(before, positive=positive)),
+    )
+
+
+def has_ahead(tree: Node) -> bool:
+    """Return whether a tree asks about the text to its right."""
+    spend(1)
+    if isinstance(tree, (Seq, Alt)):
+        return any(has_ahead(item) for item in tree.items)
+    return isinstance(tree, (Ahead, End)) or (isinstance(tree, Loop) and has_ahead(tree.body))
