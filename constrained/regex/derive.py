@@ -126,9 +126,10 @@ def _intersect(expr: Expr) -> RawEdges:
     if bound is not None:  # PERF: without an overlay, a third less
         least, most, other = bound
         rest = repeat(ANY, max(0, least - 1), None if most == INFINITE else most - 1)
-        following = {target: intersect(target, rest) for _, _, target in _of(other)}
-        edges = [(low, high, following[target]) for low, high, target in _of(other)]
-        return joined([edge for edge in edges if edge[2] is not NEVER])
+        edges = _of(other)
+        following = {target: intersect(target, rest) for _, _, target in edges}
+        bounded = [(low, high, following[target]) for low, high, target in edges]
+        return joined([edge for edge in bounded if edge[2] is not NEVER])
     return overlay([_of(member) for member in expr.args], intersect, all_of=len(expr.args))
 
 
