@@ -104,6 +104,22 @@ def test_turns_are_read_by_known_steps_as_slowly(name):
             assert _situation(fast) == _situation(slow), piece
 
 
+def test_what_is_nested_deeply_is_read_by_known_steps_as_slowly():
+    grammar = 'start: "<" (start | WORD)* ">"\nWORD: /[ab]+/'
+    text = "<" * 70 + "<a>" * 3 + ">" * 20 + "<a>" + "<" * 60 + "a" + ">" * 90
+    fast, slow = (_machine(grammar, slowly=slowly, marked=("start",)) for slowly in (False, True))
+    for char in text:
+        fast.feed(char)
+        slow.feed(char)
+        assert _by_rule(fast) == _by_rule(slow)
+
+
+def _by_rule(machine):
+    """What a machine knows, without its nodes."""
+    threads = [(thread.node.owner, thread.node.kind, _marks(thread.trail)) for thread in machine.threads]
+    return machine.place, machine.failure is None, threads, _marks(machine.accepted())
+
+
 def test_pieces_of_any_size_are_read_alike():
     chat = ChatFormat.load("hermes")
     network = ask(chat.generic, chat.definition, "assistant_turn", {}).network

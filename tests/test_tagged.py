@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from constrained import ChatFormat, ConstrainedError, Rejected, SchemaError
 from constrained.errors import UnsupportedSchema
 from constrained.formats.payload import Fault
-from constrained.formats.payload.quoted import read_quoted, sorted_members, write_quoted
+from constrained.formats.payload.quoted import read_quoted, write_quoted
 from constrained.formats.payload.raw import arguments_of
 from constrained.schema import embed
 
@@ -59,7 +59,7 @@ _VALUES = st.recursive(
 @settings(deadline=None, max_examples=80)
 @given(st.dictionaries(_KEYS, _VALUES, max_size=4))
 def test_what_is_written_is_read(value):
-    text = "".join(piece for piece, _ in write_quoted(sorted_members(value), QUOTE))
+    text = "".join(piece for piece, _ in write_quoted(value, QUOTE, sorts=True))
     assert read_quoted(text, QUOTE) == value
     for cut in range(len(text)):
         known = read_quoted(text[:cut], QUOTE, partial=True)
@@ -255,17 +255,25 @@ def test_what_elements_leave_out_is_listed(name, schema, losses):
     assert [entry.pointer for entry in ChatFormat.load(name).grammar(tools).narrowed] == losses.get(name, [])
 
 
-def test_elements_are_written_and_read_at_depth():
+def test_nested_values_are_written_and_read_at_any_depth():
     tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": _TREE}}}]
     value = {"v": 0}
-    for depth in range(40):
+    for depth in range(1_500):
         value = {"n": value, "v": depth}
-    for name in ("minimax-m3", "cohere-xml"):
+    for name in ("minimax-m3", "cohere-xml", "gemma-4", "hermes", "chatglm3"):
         chat = ChatFormat.load(name)
         found = chat.parse(chat.write_call("f", {"a": value}, tools)).tool_calls[0].arguments["a"]
-        for depth in reversed(range(40)):
+        for depth in reversed(range(1_500)):
             assert found["v"] == depth
             found = found["n"]
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_what_holds_itself_is_not_written(name):
+    held: list[object] = []
+    held.append(held)
+    with pytest.raises(ConstrainedError, match="are not JSON"):
+        ChatFormat.load(name).write_call("f", {"l": held}, NESTED)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 from constrained.errors import ConstrainedError
 from constrained.formats.payload.allowed import Allowed
 from constrained.formats.payload.raw import kind_of, value_of
-from constrained.formats.payload.values import write_json
+from constrained.formats.payload.values import refuse_circles, write_json
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, Slot, Tags, nests, why_no_tag
 from constrained.work import spend
@@ -27,6 +27,8 @@ def write_members(arguments: Mapping[str, Any], tags: Tags, avoid: tuple[str, ..
 
     Raises: ConstrainedError: a string holds what ends it.
     """
+    if tags.slot.elements:
+        refuse_circles(arguments)
     pieces = [(tags.opening, True)]
     work: list[_Work | list[Piece]] = list(reversed(list(_members(arguments, tags, allowed))))
     while work:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from constrained.formats.payload.values import write_json
+from constrained.formats.payload.values import refuse_circles, write_json
 
 from ...errors import ConstrainedError
 from ...work import spend
@@ -29,19 +29,10 @@ _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": Fal
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def sorted_members(value: Any) -> Any:
-    """Return a value with the keys of its objects in the order of Jinja's ``dictsort``, which takes no account of
-    case.
-    """
-    if isinstance(value, list):
-        return [sorted_members(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    return {key: sorted_members(value[key]) for key in sorted(value, key=str.lower)}
-
-
 def sorted_properties(schema: Any) -> Any:
-    """Return a schema with its ``properties`` in that order, at any depth."""
+    """Return a schema with its ``properties`` in the order of Jinja's ``dictsort``, which takes no account of case, at
+    any depth.
+    """
     if isinstance(schema, list):
         return [sorted_properties(part) for part in schema]
     if not isinstance(schema, Mapping):
@@ -57,11 +48,12 @@ def sorted_properties(schema: Any) -> Any:
     return found
 
 
-def write_quoted(value: Any, quote: str) -> list[Piece]:
-    """Return the pieces of a value.
+def write_quoted(value: Any, quote: str, *, sorts: bool = False) -> list[Piece]:
+    """Return the pieces of a value; sorts: the members of objects in the order of `sorted_properties`.
 
     Raises: ConstrainedError: a string holds the quote, or a key cannot stand bare.
     """
+    refuse_circles(value)
     pieces: list[Piece] = []
     work: list[tuple[bool, Any]] = [(False, value)]
     while work:
@@ -78,12 +70,13 @@ def write_quoted(value: Any, quote: str) -> list[Piece]:
             pieces += [(quote, True), *([(item, False)] if item else []), (quote, True)]
         elif isinstance(item, Mapping):
             work.append((True, ("}", False)))
-            for index, (key, member) in reversed(list(enumerate(item.items()))):
+            names = sorted(item, key=str.lower) if sorts else list(item)
+            for index, key in reversed(list(enumerate(names))):
                 if re.search(r"""[\s<>"'=/&,:{}\[\]|\\]|^$""", key):
                     raise ConstrainedError(
                         f"cannot write the key {key!r}", because="keys have no quotes in this format"
                     )
-                work += [(False, member), (True, (f"{',' if index else ''}{key}:", False))]
+                work += [(False, item[key]), (True, (f"{',' if index else ''}{key}:", False))]
             work.append((True, ("{", False)))
         elif isinstance(item, (list, tuple)):
             work.append((True, ("]", False)))

@@ -122,6 +122,23 @@ def _leaf(value: Any, surface: _Codec, avoid: tuple[str, ...]) -> str:
     return number_text(value)
 
 
+def refuse_circles(value: object) -> None:
+    """Refuse what writers would write for ever.  Raises: SchemaError: an object or array holds itself."""
+    work: list[tuple[Any, bool]] = [(value, False)]
+    around = set[int]()
+    while work:
+        part, leaves = work.pop()
+        spend()
+        if leaves:
+            around.remove(id(part))
+        elif isinstance(part, (Mapping, list, tuple)):
+            if id(part) in around:
+                raise _not_json("it holds itself")
+            around.add(id(part))
+            work.append((part, True))
+            work += [(inner, False) for inner in (part.values() if isinstance(part, Mapping) else part)]
+
+
 def _not_json(because: str) -> SchemaError:
     return SchemaError("the arguments are not JSON", because=because)
 

@@ -27,7 +27,7 @@ from ...work import spend
 from ..payload import Fault, Reader
 from .network import Kind, Mark, Network, Node
 from .patterns import Ranges, has
-from .threads import MOST_STEPS, Frame, Set, Step, Thread, Trail, agreed, known_of, starts, step_of
+from .threads import MOST_STEPS, Beyond, Frame, Set, Step, Thread, Trail, agreed, known_of, starts, step_of
 
 TOKEN = "<token>"  # the mark of a special token that was read
 _WINDOWS = 16, 1_024  # characters that threads beside a native reader look ahead, at first and at most: it may end
@@ -49,7 +49,8 @@ class Machine:
     `place` counts characters read, each special token as long as its name.  After a failure nothing more is read.
     at: where the text begins.  slowly: without looking up what is known; for tests.
 
-    Invariant: the threads are `_slow`, or where that is None the shapes of `_set` with the marks `_trails`.
+    Invariant: the threads are `_slow`, or where that is None the shapes of `_set` with the marks `_trails`, and with
+    `_base` below their stacks, where that is a frame.
     """
 
     def __init__(self, network: Network, *, at: int = 0, slowly: bool = False) -> None:
@@ -64,6 +65,7 @@ class Machine:
         self._made: dict[Any, Trail] = {}  # marks made since the last character
         self._slow: list[Thread] | None = None
         self._set: Set | None = None
+        self._base: Frame | None = None
         self._trails: list[Trail | None] = []
         found: list[Thread] = []
         self._close(network.start, None, None, at, found, set())
@@ -74,7 +76,8 @@ class Machine:
         """The threads, the best first."""
         if self._slow is None:
             assert self._set is not None
-            return [Thread(*shape, trail) for shape, trail in zip(self._set.shapes, self._trails, strict=True)]
+            shapes = self._set.shapes if self._base is None else self._known.whole(self._set.shapes, self._base)
+            return [Thread(*shape, trail) for shape, trail in zip(shapes, self._trails, strict=True)]
         return self._slow
 
     @threads.setter
@@ -82,8 +85,13 @@ class Machine:
         if self._slowly or any(thread.node.kind is Kind.NATIVE for thread in threads):
             self._slow, self._set = threads, None
         else:
-            self._slow, self._set = None, self._known.set_of(tuple(thread[:3] for thread in threads), self._first)
-            self._trails = [thread.trail for thread in threads]
+            whole = tuple([thread[:3] for thread in threads])
+            shapes, self._base = self._known.cut(whole)
+            self._slow, self._trails = None, [thread.trail for thread in threads]
+            try:
+                self._set = self._known.set_of(shapes, self._first)
+            except Beyond:
+                self._set, self._base = self._known.set_of(whole, self._first), None
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -126,9 +134,17 @@ class Machine:
             current = step.then
             moves += 1
             at += 1
+            if current.deep:
+                current, trails = self._cut(current, trails)
         self._set, self._trails, self.place = current, trails, origin + at
         spend(1 + moves + ((at - begun) >> 6))
         return at
+
+    def _cut(self, current: Set, trails: list[Trail | None]) -> tuple[Set, list[Trail | None]]:
+        """Return a set and its marks with as much as can be below the bottom."""
+        self._set, self._trails = current, trails
+        self.threads = self.threads
+        return self._set, self._trails
 
     def _learn(self, current: Set, char: str) -> Step | None:
         """Find out what a character does to a set, by the slow step over placeholders for marks; None: it ends or
@@ -143,12 +159,15 @@ class Machine:
         sources = [Trail(None, (False, ""), 0) for _ in current.shapes]
         before = [Thread(*shape, source) for shape, source in zip(current.shapes, sources, strict=True)]
         self._made = {}
-        after = stepped(before)
-        # readers that have begun only here have read the character
-        self._made, self._native, self._fault = {}, {}, None
-        if not after or any(thread.node.kind is Kind.NATIVE for thread in after):
+        try:
+            after = stepped(before)
+            if not after or any(thread.node.kind is Kind.NATIVE for thread in after):
+                return None
+            then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
+        except Beyond:
             return None
-        then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
+        finally:  # readers that have begun only here have read the character
+            self._made, self._native, self._fault = {}, {}, None
         return step_of(len(before), after, sources, then, self.place)
 
     def read(self, pieces: Iterable[tuple[str, bool]]) -> None:
@@ -171,7 +190,7 @@ class Machine:
         trails = step.marked(self._trails, self.place) if step.made else self._trails
         if step.taken is not None:
             self._trails = [trails[index] for index in step.taken]
-        self._set = step.then
+        self._set, self._trails = self._cut(step.then, self._trails) if step.then.deep else (step.then, self._trails)
         self.place += len(name)
         self._made = {}
         spend(2)
@@ -269,7 +288,7 @@ class Machine:
         self.threads = threads
         reached = self._look_up(text, at, end)
         after = self.threads
-        self._slow, self._set, self.place = slow, None, place
+        self._slow, self._set, self._base, self.place = slow, None, None, place
         return after, reached
 
     def _read_native(self, reader: Reader, text: str, at: int, end: int) -> tuple[int, bool | None]:

@@ -23,6 +23,7 @@ from ...work import spend
 from .network import Kind, Mark, Network, Node
 from .patterns import Patterns, Ranges, without
 
+_DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so many are left
 MOST_SETS = 5_000  # that machines over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
@@ -33,11 +34,24 @@ class Frame:
     compares stacks.
     """
 
-    __slots__ = ("node", "parent", "called")
+    __slots__ = ("node", "parent", "called", "depth")
 
     def __init__(self, node: Node, parent: Frame | None) -> None:
         self.node, self.parent = node, parent
         self.called: dict[Node, Frame] = {}
+        self.depth: int = parent.depth + 1 if parent is not None else 0
+
+    def above(self, depth: int) -> Frame:
+        """Return the frame of a depth that is this one or a caller of it."""
+        frame = self
+        while frame.depth > depth:
+            assert frame.parent is not None
+            frame = frame.parent
+        return frame
+
+
+class Beyond(Exception):
+    """A step depends on what stands below the bottom of a set's stacks."""
 
 
 class Trail:
@@ -134,21 +148,27 @@ class Closure(NamedTuple):
 
 
 class Set:
-    """Threads without their marks.  `run`: finds characters that change nothing."""
+    """Threads without their marks.  `run`: finds characters that change nothing.  `deep`: its stacks are to be cut."""
 
-    __slots__ = ("shapes", "run", "steps", "tokens")
+    __slots__ = ("shapes", "run", "deep", "steps", "tokens")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
+        self.deep = any(frame is not None and frame.depth > _DEEPEST[0] for _, _, frame in shapes)
         self.steps: dict[str, Step | None] = {}  # by character; None: to be done slowly
         self.tokens: dict[str, Step | None] = {}  # by special token
 
 
 class Known:
-    """What machines over one network share."""
+    """What machines over one network share.
+
+    `bottom` stands in a set for all that its stacks have in common far below, so that what is nested deeply is read by
+    the same steps as what is not.
+    """
 
     def __init__(self, patterns: Patterns) -> None:
         self._patterns = patterns
+        self.bottom = Frame(Node(Kind.END, ""), None)
         self._frames: dict[Node, Frame] = {}  # those without a parent
         self._sets: dict[tuple[Shape, ...], Set] = {}
         self.frame_count = 0
@@ -166,6 +186,41 @@ class Known:
             self.frame_count += 1
             frame = known.setdefault(node, Frame(node, parent))
         return frame
+
+    def cut(self, shapes: tuple[Shape, ...]) -> tuple[tuple[Shape, ...], Frame | None]:
+        """Return shapes with a frame that all deep stacks have in common replaced by the bottom, and that frame; None:
+        nothing is cut.  Stacks that are not deep stay whole.
+        """
+        spend(len(shapes))
+        deep = {frame for _, _, frame in shapes if frame is not None and frame.depth > _DEEPEST[1]}
+        if not any(frame.depth > _DEEPEST[0] for frame in deep):
+            return shapes, None
+        depth = min(frame.depth for frame in deep) - _DEEPEST[1]
+        common = {frame.above(depth) for frame in deep}
+        while len(common) > 1 and depth:
+            depth -= 1
+            common = {frame.above(depth) for frame in common}
+        base = common.pop()
+        return (shapes, None) if common or not depth else (self._moved(shapes, base, self.bottom), base)
+
+    def whole(self, shapes: tuple[Shape, ...], base: Frame) -> tuple[Shape, ...]:
+        """Return shapes that were cut with what stands below the bottom."""
+        return self._moved(shapes, self.bottom, base)
+
+    def _moved(self, shapes: tuple[Shape, ...], base: Frame, to: Frame) -> tuple[Shape, ...]:
+        moved = {base: to}
+        found: list[Shape] = []
+        for node, state, frame in shapes:
+            path, at = [], frame
+            while at is not None and at not in moved:
+                path.append(at)
+                at = at.parent
+            for step in reversed(path if at is not None else ()):
+                assert at is not None
+                moved[step] = self.frame(step.node, moved[at])
+                at = step
+            found.append((node, state, frame if at is None else moved[at]))
+        return tuple(found)
 
     def closed(self, node: Node, frame: Frame | None) -> Closure:
         """Return what stands at a node.  Raises: LimitExceeded: rules call each other for ever before anything is
@@ -186,6 +241,8 @@ class Known:
                     )
             kind = node.kind
             if kind is Kind.END and frame is not None:
+                if frame is self.bottom:
+                    raise Beyond
                 work.append((frame.node, frame.parent, trail))
                 continue
             if (node, frame) in seen:

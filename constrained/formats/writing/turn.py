@@ -19,7 +19,7 @@ from constrained.formats.defining.definition import ENTRY, Definition
 from constrained.formats.message import Message, Piece, ToolCall
 from constrained.formats.payload.allowed import ANYTHING, allowed_by
 from constrained.formats.payload.members import write_members
-from constrained.formats.payload.quoted import sorted_members, write_quoted
+from constrained.formats.payload.quoted import write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
 from constrained.formats.read.assemble import Slots
 from constrained.formats.tools import Tool
@@ -116,10 +116,10 @@ def write_call(
         values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
-    arguments = sorted_members(call.arguments) if payload.sorts else in_schema_order(call.arguments, schema)
+    arguments = call.arguments if payload.sorts else in_schema_order(call.arguments, schema)
     avoid = avoided(definition, marker_safe=True)
     if payload.quote is not None:
-        written = write_quoted(arguments, definition.tokens[payload.quote])
+        written = write_quoted(arguments, definition.tokens[payload.quote], sorts=payload.sorts)
     elif payload.surface == "tagged":
         tags = tags_of(rules, definition.markers, tuple(definition.tokens.values()))
         written = write_members(arguments, tags, avoid, ANYTHING if schema is None else allowed_by(close(schema)))
