@@ -19,28 +19,17 @@ Source: R. Cox, Regular Expression Matching: the Virtual Machine Approach, 2009;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from ...work import spend
 from ..payload import Fault, Reader
 from .network import Kind, Mark, Network, Node
-from .patterns import Ranges, has
-from .threads import MOST_STEPS, Beyond, Frame, Set, Step, Thread, Trail, agreed, known_of, starts, step_of
+from .patterns import has
+from .threads import MOST_STEPS, Beyond, Failure, Frame, Set, Step, Thread, Trail, agreed, known_of, step_of
 
 TOKEN = "<token>"  # the mark of a special token that was read
 _WINDOWS = 16, 1_024  # characters that threads beside a native reader look ahead, at first and at most: it may end
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Where no thread could go on: the place, what could have come, and the fault of a native reader, if any."""
-
-    place: int
-    threads: tuple[Thread, ...]
-    fault: Fault | None
-    token: str | None  # the special token that could not be read
 
 
 class Machine:
@@ -89,9 +78,9 @@ class Machine:
             shapes, self._base = self._known.cut(whole)
             self._slow, self._trails = None, [thread.trail for thread in threads]
             try:
-                self._set = self._known.set_of(shapes, self._first)
+                self._set = self._known.set_of(shapes)
             except Beyond:
-                self._set, self._base = self._known.set_of(whole, self._first), None
+                self._set, self._base = self._known.set_of(whole), None
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -163,7 +152,7 @@ class Machine:
             after = stepped(before)
             if not after or any(thread.node.kind is Kind.NATIVE for thread in after):
                 return None
-            then = self._known.set_of(tuple(thread[:3] for thread in after), self._first)
+            then = self._known.set_of(tuple(thread[:3] for thread in after))
         except Beyond:
             return None
         finally:  # readers that have begun only here have read the character
@@ -354,7 +343,7 @@ class Machine:
                 continue
             left.add(key)
             work.append(thread)
-            if char is None or has(self._first(thread.node.then[0], thread.frame), ord(char)):
+            if char is None or has(self._known.first(thread.node.then[0], thread.frame), ord(char)):
                 exits: list[Thread] = []
                 self._close(thread.node.then[0], thread.frame, thread.trail, self.place, exits, seen)
                 work.extend(exits[::-1])
@@ -395,20 +384,6 @@ class Machine:
         if made is None:
             made = self._made[key] = Trail(trail, mark, place, data)
         return made
-
-    def _first(self, node: Node, frame: Frame | None) -> Ranges:
-        """Return the characters that can come at a node, as ranges."""
-        key = (node, frame)
-        if key not in self._known.firsts:
-            exits: list[Thread] = []
-            self._close(node, frame, None, self.place, exits, set())
-            found: list[tuple[int, int]] = []
-            for thread in exits:
-                found += starts(thread)
-                if thread.node.kind is Kind.PATTERN and thread.state.accepts:
-                    found += self._first(thread.node.then[0], thread.frame)
-            self._known.firsts[key] = tuple(sorted(set(found)))
-        return self._known.firsts[key]
 
 
 def _is_native(thread: Thread) -> bool:

@@ -21,11 +21,11 @@ from typing import Any
 from ...errors import Rejected
 from .assemble import ACCEPTED
 from .inputs import Turn
-from .machine import Failure, Machine
+from .machine import Machine
 from .network import Kind, Network
 from .patterns import PatternState
 from .question import BROKEN, Question
-from .threads import Thread, Trail, marks_of
+from .threads import Failure, Thread, Trail, marks_of
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}

@@ -16,10 +16,12 @@ Source: V. Laurikari, NFAs with Tagged Transitions, 2000; sets with stacks: ours
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...errors import LimitExceeded
 from ...work import spend
+from ..payload import Fault
 from .network import Kind, Mark, Network, Node
 from .patterns import Patterns, Ranges, without
 
@@ -101,6 +103,16 @@ class Thread(NamedTuple):
     trail: Trail | None
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Where no thread could go on: the place, what could have come, and the fault of a native reader, if any."""
+
+    place: int
+    threads: tuple[Thread, ...]
+    fault: Fault | None
+    token: str | None  # the special token that could not be read
+
+
 Shape = tuple[Node, Any, Frame | None]  # a thread without its marks
 
 
@@ -172,7 +184,7 @@ class Known:
         self._frames: dict[Node, Frame] = {}  # those without a parent
         self._sets: dict[tuple[Shape, ...], Set] = {}
         self.frame_count = 0
-        self.firsts: dict[tuple[Node, Frame | None], Ranges] = {}
+        self._firsts: dict[tuple[Node, Frame | None], Ranges] = {}
         self.closures: dict[tuple[Node, Frame | None], Closure] = {}
 
     @property
@@ -266,22 +278,34 @@ class Known:
             self.closures[start] = found
         return found
 
-    def set_of(self, shapes: tuple[Shape, ...], leaves: Any) -> Set:
-        """Return the set of some shapes; leaves(node, frame): the characters that may come at a node."""
+    def first(self, node: Node, frame: Frame | None) -> Ranges:
+        """Return the characters that can come at a node."""
+        key = (node, frame)
+        if key not in self._firsts:
+            found: list[tuple[int, int]] = []
+            for leaf, stack, _ in (self.closures.get(key) or self.closed(node, frame)).leaves:
+                found += starts(leaf)
+                if leaf.kind is Kind.PATTERN and leaf.value.accepts:
+                    found += self.first(leaf.then[0], stack)
+            self._firsts[key] = tuple(sorted(set(found)))
+        return self._firsts[key]
+
+    def set_of(self, shapes: tuple[Shape, ...]) -> Set:
+        """Return the set of some shapes."""
         found = self._sets.get(shapes)
         if found is None:
-            found = Set(shapes, self._run(shapes, leaves))
+            found = Set(shapes, self._run(shapes))
             if len(self._sets) < MOST_SETS:
                 found = self._sets.setdefault(shapes, found)
         return found
 
-    def _run(self, shapes: tuple[Shape, ...], leaves: Any) -> re.Pattern[str] | None:
+    def _run(self, shapes: tuple[Shape, ...]) -> re.Pattern[str] | None:
         """Return what finds the characters at which each thread stays where it is, and none leaves its pattern."""
         inside: Ranges | None = None
         for node, state, frame in shapes:
             if node.kind is not Kind.PATTERN or not state.stays:
                 return None
-            stays = without(state.stays, leaves(node.then[0], frame) if state.accepts else ())
+            stays = without(state.stays, self.first(node.then[0], frame) if state.accepts else ())
             inside = stays if inside is None else without(inside, without(inside, stays))
         return self._patterns.run(inside, ()) if inside else None
 
@@ -319,9 +343,8 @@ def step_of(before: int, after: list[Thread], sources: list[Trail], then: Set, p
     return Step(then, tuple(made), None if same else tuple(taken), alike)
 
 
-def starts(thread: Thread) -> Ranges:
-    """Return the characters that a new thread can read."""
-    node = thread.node
+def starts(node: Node) -> Ranges:
+    """Return the characters that a new thread at a node can read."""
     if node.kind is Kind.PATTERN:
         ranges: Ranges = node.value.ranges
         return ranges
