@@ -37,7 +37,7 @@ from constrained.schema.values import (
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.object import MemberValues
+    from constrained.schema.machines.clauses import MemberValues
     from constrained.schema.machines.punctuation import Punctuation
 
 FIRST, AFTER, NEXT = range(3)

@@ -8,22 +8,39 @@ clause may be met more often than demanded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from constrained.errors import UnsupportedSchema
 from constrained.regex import ANY_TEXT, Expr, intersect, is_empty
 from constrained.schema.reading.nodes import NOTHING, both
-from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, negation
+from constrained.schema.values import Absent, Clause, Conj, HasNamed, HasOther, Present, Value, negation
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.object import MemberValues, ObjectMachine, ObjectPosition
+    from constrained.machine import State
+    from constrained.schema.machines.object import ObjectMachine, ObjectPosition
+    from constrained.schema.machines.punctuation import Punctuation
 
 Reading: TypeAlias = tuple[Conj, int]  # what the value must be, which clauses are open after it
 Entries: TypeAlias = tuple[Reading, ...]
 Others: TypeAlias = tuple[tuple[int, Conj], ...]  # keys of cells that are to come: the cell, and what the value must be
 Chosen: TypeAlias = tuple[int, int, dict[int, Conj], Others]  # keys that may come, keys that must, their values, others
+
+
+class MemberValues(Protocol):
+    """What an object or array asks about what is in it: `value.Values`, or what writes them otherwise."""
+
+    ordered: bool  # members come in the order of the schema
+    punctuation: Punctuation
+    value: Callable[[Conj], Value]
+
+    def state(self, conj: Conj) -> State: ...
+    def never(self, conj: Conj) -> bool: ...
+
+    def named(self, name: str) -> MemberValues:
+        """Return what writes the values of one member."""
+        ...
 
 
 class Plan(NamedTuple):

@@ -17,36 +17,21 @@ Cost: per position one `Edges` of at most 1 + cells + 2 calls, about 5 µs, what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, MarkerSafe, ObjectTable, State, Surface, Text
 from constrained.regex import Expr, intersect, is_empty
-from constrained.schema.machines.clauses import Clauses, Reading, bits
+from constrained.schema.machines.clauses import Clauses, MemberValues, Reading, bits
 from constrained.schema.machines.punctuation import Punctuation
 from constrained.schema.machines.texts import never_runs_dry, scarce_from, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.values import ALWAYS, Conj, ObjectShape, Value
+from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
 
 FIRST, AFTER, NEXT = range(3)
-
-
-class MemberValues(Protocol):
-    """What an object or array asks about what is in it: `value.Values`, or what writes them otherwise."""
-
-    ordered: bool  # members come in the order of the schema
-    punctuation: Punctuation
-    value: Callable[[Conj], Value]
-
-    def state(self, conj: Conj) -> State: ...
-    def never(self, conj: Conj) -> bool: ...
-
-    def named(self, name: str) -> MemberValues:
-        """Return what writes the values of one member."""
-        ...
 
 
 class Cell(NamedTuple):

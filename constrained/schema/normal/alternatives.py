@@ -15,10 +15,11 @@ from constrained.errors import SchemaError
 from constrained.schema.drafts import arrays
 from constrained.schema.drafts.constants import of_conj
 from constrained.schema.drafts.discriminators import all_others, rivals
+from constrained.schema.drafts.domains import ARRAYS, OBJECTS, Draft, Drafts
 from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
 from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_object, own_scalars, plan_of
 from constrained.schema.keywords.objects import evaluated
-from constrained.schema.normal.combine import ARRAYS, OBJECTS, Combination, Draft, Drafts
+from constrained.schema.normal.combine import Combination
 from constrained.schema.normal.combine_scalars import scalar_steps
 from constrained.schema.normal.requests import Mode, Query, Steps
 from constrained.schema.normal.switches import Tags

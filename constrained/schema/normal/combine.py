@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.schema.drafts import arrays, objects
 from constrained.schema.drafts.arrays import ArrayDraft, Never, denials
-from constrained.schema.drafts.constants import of_array, of_object
 from constrained.schema.drafts.constants import rivals as constant_rivals
+from constrained.schema.drafts.domains import Domain, Draft, Drafts
 from constrained.schema.drafts.objects import HasIn, ObjectDraft
 from constrained.schema.drafts.operations import Kind, Operation
 from constrained.schema.drafts.property_names import ALL_KEYS
@@ -36,31 +36,9 @@ from constrained.schema.reading.places import at_keyword
 from constrained.schema.values import ALWAYS, Conj, ItemFrom
 from constrained.work import spend
 
-Draft: TypeAlias = Any  # ArrayDraft or ObjectDraft
-Drafts: TypeAlias = tuple[Draft, ...]
-
 MOST_ALTERNATIVES = 2_000
 MOST_MEMBERS = 10_000  # of a union of objects, which one machine reads together, see `machines.union`
 _MANY = 8  # members of a union from which on it is worth while to look what they are
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The operations on the drafts of one type."""
-
-    full: Draft
-    disjoint: Callable[..., bool]
-    merge: Callable[..., Draft | None]
-    deny: Callable[[Draft], Drafts]
-    as_clause: Callable[[Draft], frozenset[Any] | None]
-    of_clause: Callable[[frozenset[Any]], Draft]
-    constant: Callable[[Draft], Any]  # the only value, None unless it is plain that there is only one
-
-
-ARRAYS = Domain(
-    arrays.FULL, arrays.disjoint, arrays.merge, arrays.deny, arrays.as_clause, arrays.of_clause, of_array)
-OBJECTS = Domain(
-    objects.FULL, objects.disjoint, objects.merge, objects.deny, objects.as_clause, objects.of_clause, of_object)
 
 
 @dataclass(frozen=True, slots=True)
