@@ -61,7 +61,7 @@ class Vocabulary:
     used: int  # 1 + the highest id that stands for something; logits may not be narrower
     words: int  # int32 words in one row of a bitmask, ceil(size / 32)
     longest: int  # bytes of the longest text token
-    trie: TokenTrie  # of all text tokens; 0.1 s for 128,000 of them, which is most of what a vocabulary costs
+    trie: TokenTrie  # of all text tokens; 0.13 s for 128,000 of them, which is most of what a vocabulary costs
     # all texts one after another, (size + 1,) where each starts; their bytes
     spelled: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
     characters: npt.NDArray[np.int32]  # (tokens,) how many characters begin in the text at the same place of trie.ids
@@ -92,10 +92,7 @@ class Vocabulary:
         stop = checked_stop(stop, padded)
         check_rest(notes, encode)
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
-        trie, spelled = (
-            TokenTrie.build((text, token) for token, text in enumerate(padded) if text is not None),
-            _spelled(padded),
-        )
+        trie, spelled = TokenTrie.build(padded), _spelled(padded)
         characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
         self.__dict__.update(
             tokens=padded,
@@ -302,7 +299,7 @@ def _by_characters(
 def _spelled(tokens: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """Return where each id's text starts and all their bytes, with a 0 at the end."""
     firsts = np.zeros(len(tokens) + 1, np.int32)
-    np.cumsum(np.fromiter((len(text or b"") for text in tokens), np.int64, len(tokens)), out=firsts[1:])
+    np.cumsum(np.fromiter([len(text or b"") for text in tokens], np.int64, len(tokens)), out=firsts[1:])
     return firsts, np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)
 
 
