@@ -1,5 +1,5 @@
-"""What a constraint costs in each host: the import, and a step of its processor, by length of the sequence and rows of
-the batch.
+"""What a constraint costs in each host: the space of an installation, the import, and a step of its processor, by
+length of the sequence and rows of the batch.
 
     python -m constrained.benchmarks.hosts [--vocabulary llama3]
 
@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from constrained.benchmarks.vocabularies import embedded, llama3
 
 import constrained as c
+from constrained.formats.pairs import shipped_folder
 
 SCHEMA = {
     "type": "object",
@@ -28,6 +32,25 @@ SCHEMA = {
     "required": ["text", "n"],
 }
 LENGTHS = (0, 1_000, 10_000, 100_000)
+
+
+def sizes() -> Iterator[tuple[str, float]]:
+    """Yield the installed size of this package and of what it cannot do without, megabytes; sources of the kernel in C,
+    tests and bytecode left out.
+    """
+    folders = {Path(c.__file__).parent, Path(__file__).parent, shipped_folder()}
+    own = [path for folder in folders for path in folder.rglob("*")]
+    kept = {path.resolve() for path in own if path.is_file() and path.suffix not in (".c", ".pyc")}
+    yield "constrained, formats and embedded model with it", sum(path.stat().st_size for path in kept) / 1e6
+    needed, seen = ["numpy", "lark", "jsonschema", "referencing"], set[str]()
+    while needed:
+        name = needed.pop(0)
+        if name not in seen:
+            seen.add(name)
+            found = metadata.distribution(name)
+            needed += [re.split(r"[^\w.-]", asked)[0] for asked in found.requires or () if ";" not in asked]
+            files = [Path(str(found.locate_file(file))) for file in found.files or ()]
+            yield name, sum(path.stat().st_size for path in files if path.is_file() and path.suffix != ".pyc") / 1e6
 
 
 def imports() -> Iterator[tuple[str, float]]:
@@ -97,6 +120,8 @@ def main() -> None:
     constraint = c.compile(c.Grammar.from_json_schema(SCHEMA, profile="practical"), vocabulary)
     start = vocabulary.tokenize(b'{"text": "')
     ids = [*start, *(vocabulary.tokenize(b" the quick brown fox") * 30_000)][: LENGTHS[-1] + 100]
+    for name, size in sizes():
+        print(f"size        {name:52} {size:8.1f} MB")
     for statement, taken in imports():
         print(f"import      {statement:52} {taken:8.1f} ms")
     scores, mask = torch.randn(1, vocabulary.size), torch.zeros(1, vocabulary.size, dtype=torch.bool)

@@ -163,3 +163,35 @@ class Monkey:
 
     def __exit__(self, *_):
         GenerationMixin._get_candidate_generator = self.kept
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("width", "words"), [(1, 1), (31, 1), (32, 1), (33, 2), (64, 1), (70, 2), (70, 3), (70, 5), (40, 0)]
+)
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_scores_under_masks(rows, width, words, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(masks, "select", None)
+    picks = np.random.default_rng(width)
+    scores = torch.from_numpy(picks.normal(size=(rows, width)).astype(np.float32))
+    packed = picks.integers(0, 2**32, (rows, words), dtype=np.uint32)
+    allowed = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little")[:, :width].astype(bool)
+    wanted = scores.numpy().copy()
+    wanted[:, : allowed.shape[1]][~allowed] = -np.inf
+    wanted[:, allowed.shape[1] :] = -np.inf
+    before = scores.clone()
+    found, best = masks.masked(scores, torch.from_numpy(packed.view(np.int32)))
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    np.testing.assert_array_equal(best.numpy(), wanted.max(axis=1))
+    assert torch.equal(scores, before)
+
+
+def test_scores_that_are_no_numbers_or_lie_apart():
+    scores = torch.tensor([[float("nan"), 1.0, float("nan"), float("inf")], [2.0, 3.0, 4.0, 5.0]])
+    packed = torch.tensor([[0b0011], [0b0110]], dtype=torch.int32)
+    found, best = masks.masked(scores.repeat(1, 2)[:, ::2], packed)  # every second column
+    other = scores.repeat(1, 2)[:, ::2].clone()
+    assert torch.isnan(found[0, 0]) and torch.isnan(best[0])
+    assert found[1].tolist() == [float("-inf"), other[1, 1], other[1, 2], float("-inf")]
+    assert found[0, 2:].tolist() == [float("-inf")] * 2

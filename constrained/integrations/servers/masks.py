@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+try:
+    from constrained.engine.kernel._scores import select
+except ImportError:  # no compiler
+    select = None
+
 if TYPE_CHECKING:
     from .cursor import Cursor
 
@@ -38,12 +43,16 @@ def masked(scores: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, t
     of each row.
 
     Shapes: scores (rows, width) of any floating type, on any device; what lies beyond the masks is not allowed.
-    PERF: on the host, the least of each score and +inf or -inf, which a table holds for eight tokens at once: 0.05 ms
-    for 128,000 tokens, whatever the mask; to choose by a mask of booleans takes 0.06-0.4 ms, as processors guess such
-    choices, and guess wrong.  Row by row, so that +inf and -inf stay in the cache.
+    PERF: on the host compiled, 0.03 ms for 128,000 tokens with the best.  Without a compiler, the least of each score
+    and +inf or -inf, which a table holds for eight tokens at once: 0.08 ms, whatever the mask; to choose by a mask of
+    booleans takes 0.06-0.4 ms, as processors guess such choices, and guess wrong.  Row by row, so that +inf and -inf
+    stay in the cache.
     """
     if scores.device.type == "cpu" and scores.dtype == torch.float32:
-        found = torch.empty_like(scores)
+        found = torch.empty_like(scores, memory_format=torch.contiguous_format)
+        if select is not None:
+            select(_bits(scores.contiguous()), allowed.numpy().view(np.uint32), _bits(found))
+            return found, found.amax(dim=-1)
         _limit(scores, allowed.numpy().view(np.uint8), found)
         best = found.amax(dim=-1)
         if all(value == value for value in best.tolist()):  # no NaN, which would hide what is forbidden
@@ -52,6 +61,11 @@ def masked(scores: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, t
         widened(unpacked((~allowed).to(scores.device, non_blocking=True)), scores.shape[-1]), float("-inf")
     )
     return found, found.amax(dim=-1)
+
+
+def _bits(scores: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return 32-bit floats on the host as whole numbers, without a copy."""
+    return scores.detach().numpy().view(np.uint32)
 
 
 def forbid(logits: torch.Tensor, allowed: torch.Tensor) -> None:
