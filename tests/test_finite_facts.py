@@ -19,6 +19,7 @@ from constrained.regex import Expr, char_class, matches, parse_ecma, parse_pytho
 from constrained.regex.charset import MAX, category, contains
 from constrained.regex.expr import single, step
 from constrained.regex.syntax.properties import unicode_property
+from constrained.schema.printing.lark_characters import hexadecimal
 from constrained.schema.strings.formats import format_expr
 
 TWO = [f"{number:02}" for number in range(100)]
@@ -276,3 +277,17 @@ def test_every_character_has_its_category():
         )
         assert char_class(ours) is parse_ecma(rf"^\p{{{name}}}$")
     assert moved <= 30
+
+
+EDGES = (0, 1, 9, 10, 15, 16, 17, 0x2E, 0x2F, 0x30, 0x9F, 0xA0, 0xEF, 0xF0, 0xFE, 0xFF)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_every_range_of_hexadecimal_numbers(upper):
+    """All numbers of two digits, asked of ranges that begin and end at, before and behind what a digit changes."""
+    for low, high in itertools.combinations_with_replacement(EDGES, 2):
+        pattern = re.compile(hexadecimal(low, high, 2, upper=upper))
+        for number in range(256):
+            small, large = f"{number:02x}", f"{number:02X}"
+            assert bool(pattern.fullmatch(small)) == (low <= number <= high), (pattern, small)
+            assert bool(pattern.fullmatch(large)) == (low <= number <= high and (upper or small == large))

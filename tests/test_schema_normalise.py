@@ -455,6 +455,22 @@ def test_required_part_of_the_test_suite(draft):
     assert not wrong
 
 
+ITSELF_BY_EITHER = {
+    "type": "object", "properties": {"x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/a"}},
+    "anyOf": [{"required": ["x"]}, {"required": ["y"]}],
+}
+
+
+@pytest.mark.parametrize("schema", [
+    {"$defs": {"a": ITSELF_BY_EITHER}, "$ref": "#/$defs/a"},
+    {"$defs": {"a": ITSELF_BY_EITHER}, "required": ["z"], "type": "object", "properties": {"z": {"$ref": "#/$defs/a"}}},
+    {"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "contains": {"type": "array"}}},
+     "$ref": "#/$defs/a"},
+])
+def test_what_needs_itself_without_end_has_no_value(schema):
+    assert is_never(load(schema))
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not SHARED or not MASKBENCH.exists(), reason="CONSTRAINED_SHARED does not name the folder of the sample"

@@ -1,0 +1,51 @@
+"""What a schema costs, by a look at its keywords: which are normalised, and some of their masks made, when they are
+compiled.
+"""
+
+import pytest
+
+from constrained.schema.reading.nodes import load
+
+PATTERNS = [{"type": "string", "pattern": f"^{letter}"} for letter in "abcdefghijklmnop"]
+OPEN = [{"required": [letter], "minProperties": 1} for letter in "abcdefghijklmnop"]
+TAGGED = [{"type": "object", "properties": {"kind": {"const": str(number)}}, **part} for number, part in enumerate(OPEN)]
+TYPED = [{"type": "string"}, {"type": "number"}, {"type": "array"}]
+SAME = [TAGGED[0], TAGGED[0], *TAGGED[:6]]
+
+
+@pytest.mark.parametrize(("schema", "risky"), [
+    ({"oneOf": OPEN}, True),
+    ({"oneOf": TAGGED}, False),
+    ({"oneOf": [*TAGGED, *TYPED]}, False),  # some are told apart by a key, the others by their types
+    ({"oneOf": [{"$ref": f"#/$defs/{number}"} for number in range(16)],
+      "$defs": {str(number): part for number, part in enumerate(TAGGED)}}, False),
+    ({"oneOf": SAME}, False),  # two of eight meet
+    ({"oneOf": [*TAGGED[:8], *OPEN[8:]]}, True),  # eight of them meet all
+    ({"oneOf": PATTERNS}, True),
+    ({"type": "string", "oneOf": PATTERNS}, False),  # one pattern, however it is combined
+    ({"type": "object", "oneOf": OPEN}, True),
+    ({"oneOf": [{"const": number, **part} for number, part in enumerate(OPEN * 5)]}, True),  # too many to compare
+    ({"oneOf": [{**part, "properties": {"kind": {"const": str(number)}}} for number, part in enumerate(OPEN * 5)]},
+     False),
+    ({"allOf": [{"anyOf": OPEN[:7]}] * 4}, True),
+    ({"anyOf": OPEN}, False),
+    ({"not": {"anyOf": OPEN}}, True),
+    ({"allOf": [{"type": "object"}] * 100}, False),
+])
+def test_what_has_many_alternatives(schema, risky):
+    (literal,) = load(schema)
+    assert bool(literal.node.document.library.risky) == risky
+
+
+@pytest.mark.parametrize(("schema", "doubtful"), [
+    ({"uniqueItems": True}, True),
+    ({"type": ["array", "null"], "uniqueItems": True}, True),
+    ({"type": "array", "uniqueItems": False}, False),
+    ({"type": "string", "uniqueItems": True}, False),  # no array, so that nothing is compared
+    ({"type": ["string", "object"], "uniqueItems": True}, False),
+    ({"format": "idn-hostname"}, True),  # not the specification's language, so that its complement is neither
+    ({"format": "date"}, False),
+])
+def test_what_may_be_out_of_reach(schema, doubtful):
+    (literal,) = load(schema)
+    assert bool(literal.node.document.library.doubtful) == doubtful
