@@ -84,7 +84,8 @@ class Terminals:
             raise GrammarError(f"terminal {name} is ignored but not defined", where=find(self._files, name))
         if self._trees[name] is None:
             return self._declared(name)
-        return self._of_pattern(self._pattern(self._trees[name], name), name, longest=True)
+        defined = None if name.startswith("__IGNORE_") else name  # a pattern that stands in the %ignore itself
+        return self._of_pattern(self._pattern(self._trees[name], name), defined, longest=True)
 
     def _pattern(self, tree: Any, name: str) -> Any:
         """Return what the library makes of a terminal: a pattern that is a string or a regular expression."""

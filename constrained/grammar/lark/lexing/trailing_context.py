@@ -113,6 +113,7 @@ class _Resolver:
                 return self._free
             raise GrammarError(
                 "a terminal looks ahead into another grammar",
+                where=None if self._asker is None else f"rule '{self._asker[0]}'",
                 because="it is followed by a part that `define` gives, which is not looked into",
                 instead="a literal between them, or a terminal without look-ahead",
             )
