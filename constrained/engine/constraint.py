@@ -22,6 +22,7 @@ from constrained.engine.kernels import Kernel, kernel_class
 from constrained.engine.options import CACHE_BYTES, Options
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
+from constrained.tables import table
 from constrained.work import MAX_WORK, Preempted, begin, thread
 
 if TYPE_CHECKING:
@@ -170,9 +171,7 @@ class Constraint:
 
         if soft_close:
             instead = "matcher(budget=…, soft_close=…)"
-            raise ConstrainedError(
-                "soft_close needs a budget", because="nothing ends before the word does", instead=instead
-            )
+            raise ConstrainedError("soft_close needs a budget", because="nothing ends earlier", instead=instead)
         return Matcher(self)
 
     @property
@@ -357,6 +356,9 @@ class Constraint:
     def __repr__(self) -> str:
         return f"<Constraint of {self.grammar!r} over {self.vocabulary!r}>"
 
+    def _repr_html_(self) -> str:
+        return table({"grammar": self.grammar, "vocabulary": self.vocabulary, "notes": self.notes or None})
+
 
 def logits_processor(
     constraints: Constraint | Sequence[Constraint | None],
@@ -389,11 +391,8 @@ def _named(grammar: Grammar) -> str | None:
     sources = {source for symbol in grammar.symbols() if isinstance(source := getattr(symbol, "source", None), str)}
     if len(grammar.rules) == 1 and len(sources) == 1:
         return f"pattern {sources.pop()!r:.200}"
-    return (
-        "#"
-        if len(alternatives) == 1 and [type(symbol).__name__ for symbol in alternatives[0]] == ["Embedded"]
-        else f"rule {start}"
-    )
+    kinds = [[type(symbol).__name__ for symbol in sequence] for sequence in alternatives]
+    return "#" if kinds == [["Embedded"]] else f"rule {start}"
 
 
 def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:

@@ -5,9 +5,12 @@ The same value for every format, so that a reader of one and a writer of another
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+from ..tables import table
 
 Piece = tuple[str, bool]  # a text, and whether the format says it; what a message says can never be a special token
 
@@ -47,6 +50,10 @@ class ToolCall:
     arguments: dict[str, Any]
     id: str | None = None
 
+    def _repr_html_(self) -> str:
+        arguments = json.dumps(self.arguments, ensure_ascii=False, default=repr)
+        return table({"call": self.name, "arguments": arguments, "id": self.id})
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -65,3 +72,8 @@ class Message:
     role: str = "assistant"
     name: str | None = None
     call_id: str | None = None
+
+    def _repr_html_(self) -> str:
+        calls = "\n".join(f"{call.name} {json.dumps(call.arguments, default=repr)}" for call in self.tool_calls) or None
+        rows = {self.role: self.content, "calls": calls, "stop": self.stop, "name": self.name, "answers": self.call_id}
+        return table({**rows, **self.thoughts})

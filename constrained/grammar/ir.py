@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import GrammarError
 from ..machine import State, Widened
+from ..tables import table
 from .symbols import (
     Embedded,
     Pattern,
@@ -267,6 +268,10 @@ class Grammar:
         names = ", ".join([name for name in self.rules if not name.startswith("_")][:6])
         rules = f"{len(self.rules)} rule{'s' * (len(self.rules) > 1)}"
         return f"<Grammar{made}, {rules}: {names}{', …' * (len(self.rules) > 6)}>"
+
+    def _repr_html_(self) -> str:
+        made, specials = None if self.recipe is None else self.recipe[0], " ".join(sorted(self.specials)) or None
+        return table({"made by": made, "rules": " ".join(self.rules), "special tokens": specials, "text": self.source})
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
