@@ -189,6 +189,7 @@ def _check_call(text: str, name: str, arguments: dict[str, Any], tools: Any) -> 
         _json_call(text, arguments)
         or _json_call(_quoted(text), arguments)
         or _tagged_call(text, arguments)
+        or _nested_call(text, arguments)
         or _python_call(text, arguments)
     )
     assert found, f"neither json nor ast nor tags hold {name}({arguments})"
@@ -236,6 +237,46 @@ def _is_member(member: tuple[str, ...], key: str, value: Any) -> bool:
         return bool(json.loads(text) == floats(value))
     except ValueError:
         return False
+
+
+_ELEMENT = re.compile(r"""\]<\]minimax\[>\[<(/?)([^<>]*)()>|<(/?)cofl:value(?: name="([^"]*)")?(?: type="(\w+)")?>""")
+
+
+def _nested_call(text: str, arguments: dict[str, Any]) -> bool:
+    """Say whether elements, some of them inside of others, are these arguments, one after the other."""
+    stack: list[list[Any]] = [["", []]]  # of each open element its name, and the elements and texts in it
+    found = [stack[0]]
+    at = 0
+    for match in _ELEMENT.finditer(text):
+        closes, name = match[1] or match[4], match[2] or match[5]
+        stack[-1][1].append(text[at : match.start()])
+        at = match.end()
+        if not closes:
+            found.append([name, []])
+            stack[-1][1].append(found[-1])
+            stack.append(found[-1])
+        elif len(stack) > 1:
+            stack.pop()
+    wanted = list(arguments.items())
+    for _, parts in found:
+        inner = [part for part in parts if isinstance(part, list)]
+        for start in range(len(inner) - len(wanted) + 1):
+            if all(
+                element[0] == key and _is_element(element, value)
+                for element, (key, value) in zip(inner[start:], wanted, strict=False)
+            ):
+                return True
+    return False
+
+
+def _is_element(element: list[Any], value: Any) -> bool:
+    inner = [part for part in element[1] if isinstance(part, list)]
+    if inner or (isinstance(value, (dict, list)) and not value and not "".join(element[1])):
+        if isinstance(value, dict):
+            names = [part[0] for part in inner]
+            return names == list(value) and all(map(_is_element, inner, value.values()))
+        return isinstance(value, list) and len(value) == len(inner) and all(map(_is_element, inner, value))
+    return _is_member((element[0] or "", "".join(element[1])), element[0] or "", value)
 
 
 def _python_call(text: str, arguments: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from constrained import ChatFormat, Grammar, GrammarError, LimitExceeded
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.read.inputs import split_text
+from constrained.formats.read.judge import compact
 from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
@@ -118,6 +119,26 @@ def _by_rule(machine):
     """What a machine knows, without its nodes."""
     threads = [(thread.node.owner, thread.node.kind, _marks(thread.trail)) for thread in machine.threads]
     return machine.place, machine.failure is None, threads, _marks(machine.accepted())
+
+
+@pytest.mark.parametrize("text", [
+    '{"a": [1, -0, 0.5, 1E2, 1e+400, 0.00001, true, null, {}], "b": "x\\u00e9\\/\\n"} rest', "{ } ", '{"a": 1, "a": 1}', '{"a": NaN}', '{"a": -Infinity}',
+    '{"a": "\\ud83d\\ude00"}', '{"a": "\\ud83d"}', '{"a": "\\udc00\\ud800"}', '{"a": "\x01"}', '{"a": 01}', '{"a": +1}', '{"a": .5}', '{"a": 1.}', '{"a": 1,}', "{'a': 1}",
+    '{"a": ' + "9" * 5_000 + "}", '{"a": ' + "9" * 30_000 + "}", '{"a": ' + "[" * 3_000 + "]" * 3_000 + "}", '{"a": {"b": 1, "b": 2}}', "[]", '{"a"', '{"a": tru', '{\u00a0}',
+    '{"a": 0.12345678901234567890123, "": [[]]}', '{"a": 1}}', '{"\\u0061": 1, "a": 2}', '{"a": 1 /* */}',
+])  # fmt: skip
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_whole_value_is_read_as_its_characters_are(text, lines):
+    def outcome(width):
+        reader, at = JsonReader(lines=lines), 0
+        try:
+            while at < len(text) and not reader.done:
+                at = reader.feed(text, at, min(at + width, len(text)))
+        except Fault as fault:
+            return fault.at, fault.because, fault.pointer
+        return at, reader.done, compact(reader.value), reader.expected
+
+    assert outcome(len(text)) == outcome(1)
 
 
 def test_pieces_of_any_size_are_read_alike():

@@ -85,12 +85,19 @@ def _machine(schema: Mapping[str, Any], closed: bool) -> Constraint | None:
     return compile(Grammar({"start": Rule("start", ((Embedded("arguments", machine),),))}), _bytes())
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def compact(value: Any) -> str:
     """Return the JSON text of a value without whitespace; of any depth, with numbers of any length.
 
     >>> compact({"a": [1, Decimal("1E+400"), {}]})
     '{"a":[1,1E+400,{}]}'
     """
+    try:
+        return _encoded(value)
+    except (TypeError, ValueError, RecursionError):  # a `Decimal`, an integer of more digits than Python writes, depth
+        pass
     pieces: list[str] = []
     work: list[tuple[bool, Any]] = [(False, value)]
     while work:
