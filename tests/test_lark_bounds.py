@@ -16,6 +16,7 @@ from constrained import ChatFormat, Vocabulary, compile
 from constrained.errors import GrammarError, LimitExceeded, Rejected
 from constrained.grammar import Grammar
 from constrained.grammar.lark.text import LarkText
+from constrained.regex import Expr
 from constrained.work import Budget, metered
 
 SAME = {  # grammar: alphabet; what the library takes of all texts of up to five characters is what is taken
@@ -142,3 +143,12 @@ def test_a_text_that_is_too_much_work_is_refused_where_the_work_ended():
     assert list(ended.values()) == sorted(ended.values())
     assert ended[max(ended)] == (4, 7), "the long pattern costs most of it, the comment next to nothing"
     assert len(set(ended.values())) > 4
+
+
+def test_parts_of_terminals_hold_no_surrogates() -> None:
+    grammar = Grammar.from_lark("start: A B\nA: /a(?!b)/\nB: /[^x]+|\\ud7ff/")
+    parts = [symbol.language for symbol in grammar.symbols() if not isinstance(getattr(symbol, "language", None), Expr)]
+    edges = [(low, high) for part in parts for low, high, _ in part.edges()]
+    assert edges and not [(low, high) for low, high in edges if low <= 0xDFFF and high >= 0xD800]
+    acceptor = Acceptor(grammar.start_state())
+    assert [acceptor.accepts(text) for text in ("a\ud7ff", "a\ue000", "ab", "ax", "acb")] == [True, True, False, False, True]

@@ -27,7 +27,7 @@ from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, autom
 from constrained.grammar.symbols import Pattern
 from constrained.machine import Language
 from constrained.regex import Expr
-from constrained.regex.charset import Ranges
+from constrained.regex.charset import Ranges, normal
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import CLASS, LAZY, LITERAL, SET, STEP
 from constrained.work import spend
@@ -124,7 +124,7 @@ def _classes(expr: Expr) -> Iterator[Ranges]:
             yield part.args[0]
         elif part.kind in (LITERAL, SET):
             text = part.args[0] if part.kind == LITERAL else "".join(part.args[0].texts)
-            yield from (((ord(char), ord(char)),) for char in dict.fromkeys(text))
+            yield from (normal(((ord(char), ord(char)),)) for char in dict.fromkeys(text))
         elif part.kind in (STEP, LAZY):
             edges: dict[Expr, list[tuple[int, int]]] = {}
             for low, high, target in raw_edges(part):

@@ -95,8 +95,11 @@ class Alphabet:
         return found
 
     def spread(self, leads: Iterable[tuple[int, Target]]) -> tuple[tuple[int, int, Target], ...]:
-        """Return edges with all their characters, given those of the points."""
-        every = [(low, high, to) for point, to in leads for low, high in self.ranges[point]]
+        """Return edges with all their characters, given those of the points; surrogates are cut out."""
+        every = [
+            (first, last, to) for point, to in leads for low, high in self.ranges[point]
+            for first, last in ((low, min(high, 0xD7FF)), (max(low, 0xE000), high)) if first <= last
+        ]
         every.sort(key=lambda edge: edge[0])
         spend(len(every) // 4)
         found: list[tuple[int, int, Target]] = []
