@@ -15,11 +15,14 @@ import unicodedata
 import pytest
 
 from constrained.errors import GrammarError
-from constrained.regex import Expr, char_class, matches, parse_ecma, parse_python
+from constrained.formats.binding.prompted import _left_of
+from constrained.grammar.ir import Pattern
+from constrained.regex import Expr, char_class, concat, matches, parse_ecma, parse_python
 from constrained.regex.charset import MAX, category, contains
 from constrained.regex.expr import single, step
 from constrained.regex.syntax.properties import unicode_property
 from constrained.schema.printing.lark_characters import hexadecimal
+from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.strings.formats import format_expr
 
 TWO = [f"{number:02}" for number in range(100)]
@@ -291,3 +294,36 @@ def test_every_range_of_hexadecimal_numbers(upper):
             small, large = f"{number:02x}", f"{number:02X}"
             assert bool(pattern.fullmatch(small)) == (low <= number <= high), (pattern, small)
             assert bool(pattern.fullmatch(large)) == (low <= number <= high and (upper or small == large))
+
+
+ALWAYS = """$ref definitions type enum multipleOf minimum maximum minLength maxLength pattern format minItems maxItems
+    uniqueItems properties patternProperties additionalProperties required minProperties maxProperties allOf anyOf oneOf
+    not"""
+DRAFTS_OF = {
+    (4, 4): "exclusiveMinimum exclusiveMaximum",  # true or false, beside the bound
+    (4, 7): "dependencies",
+    (4, 2019): "items additionalItems",
+    (4, 2020): ALWAYS,
+    (6, 2020): "const exclusiveMinimum exclusiveMaximum contains propertyNames",
+    (7, 2020): "if then else",
+    (2019, 2019): "$recursiveRef $recursiveAnchor",
+    (2019, 2020): "$anchor $defs unevaluatedItems unevaluatedProperties minContains maxContains dependentRequired"
+    " dependentSchemas",
+    (2020, 2020): "$dynamicRef $dynamicAnchor items prefixItems",
+}
+
+
+def test_every_keyword_belongs_to_the_drafts_that_define_it():
+    found = sorted((record.since, record.until, record.name) for record in KEYWORDS)
+    assert found == sorted((*drafts, name) for drafts, names in DRAFTS_OF.items() for name in names.split())
+
+
+@pytest.mark.parametrize("point", [0, 0x20, 0x2C, 0x7E, 0xD7FF, 0xE000, MAX])
+def test_a_pattern_left_of_a_character_takes_both_ends_of_a_range(point):
+    """The prompt ends with a character that the turn's grammar begins with."""
+    for low, high in ((point, point), (max(point - 1, 0), point), (point, min(point + 1, MAX))):
+        pattern = Pattern(concat(char_class(((low, high),)), parse_python("x")), "")
+        left = _left_of(pattern, chr(point), ())
+        assert left is not None
+        assert matches(left[0].language, "x")
+    assert _left_of(Pattern(char_class(((0x21, 0x22),)), ""), "\x20", ()) is None
