@@ -305,6 +305,8 @@ WRONG = {
     "unknown tool": (["show", "--format", "hermes", "--tools", "{tools}", "--tool-choice", "nope"], "nope"),
     "unknown tokenizer": (["mask", "--schema", "{schema}", "--tokenizer", "./missing"], "cannot load './missing'"),
     "not one token": (["mask", "--schema", "{schema}", "--why", "one two three"], "is not one token"),
+    "a Lark text in place of a file": (["show", "--lark", "start: \"a\" | \"b\""], "--lark takes a file"),
+    "too few tokens": (["generate", "--regex", "[ab]{50}", "--max-tokens", "3"], "a budget of 3 tokens is too small"),
 }
 
 

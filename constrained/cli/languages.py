@@ -4,6 +4,7 @@ texts.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -128,6 +129,12 @@ class Language:
 
     def _lark(self) -> Grammar:
         assert self.lark is not None
+        if ":" in self.lark and not os.path.exists(self.lark):
+            raise ConstrainedError(
+                "--lark takes a file",
+                because=f"no file is named {self.lark!r:.60}",
+                instead="the text in a file of its own, for instance --lark grammar.lark; or --regex, --choice",
+            )
         return Grammar.from_lark_file(self.lark)
 
     def _choice(self) -> Grammar:
