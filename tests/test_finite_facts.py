@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import calendar
 import itertools
+import json
 import re
+import shutil
+import subprocess
 import unicodedata
 
 import pytest
@@ -327,3 +330,55 @@ def test_a_pattern_left_of_a_character_takes_both_ends_of_a_range(point):
         assert left is not None
         assert matches(left[0].language, "x")
     assert _left_of(Pattern(char_class(((0x21, 0x22),)), ""), "\x20", ()) is None
+
+
+# Characters that simple case folding makes equal to others of a set, by code point.
+WITHOUT_CASE = {
+    r"\w": {0x17F, 0x212A},  # and the word characters of ASCII
+    "s": {0x53, 0x73, 0x17F},
+    "k": {0x4B, 0x6B, 0x212A},
+    "\u03b9": {0x345, 0x399, 0x3B9, 0x1FBE},
+    "\u00df": {0xDF, 0x1E9E, 0x1DF95},
+    "\u00e5": {0xC5, 0xE5, 0x212B},
+    "\u03c9": {0x3A9, 0x3C9, 0x2126},
+    "\u03c3": {0x3A3, 0x3C3, 0x3C2},
+    "\u00b5": {0xB5, 0x39C, 0x3BC},
+    "\u0130": {0x130},  # full folding makes it two characters
+    "\u0131": {0x131},
+    "\ufb05": {0xFB05, 0xFB06},
+    "\u1f80": {0x1F80, 0x1F88},
+}
+
+
+@pytest.mark.parametrize("text", WITHOUT_CASE)
+def test_every_character_of_an_ecma_class_without_case(text):
+    """ECMA-262's Canonicalize with the flags i and u is simple case folding; a class is closed before it is negated."""
+    word = {point for point in range(128) if chr(point).isalnum() or chr(point) == "_"} if text == r"\w" else set()
+    for form, inside in ((f"(?i)^{text}$", True), (f"(?i)^[{text}]$", True), (f"(?i)^[^{text}]$", False)):
+        language = parse_ecma(form)
+        listed = {point for point in range(0x20000) if not 0xD800 <= point < 0xE000 and step(language, point).accepts}
+        assert (listed if inside else {*range(0xD800), *range(0xE000, 0x20000)} - listed) == WITHOUT_CASE[text] | word
+
+
+NODE = r"""
+const patterns = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+const known = /\p{Assigned}/u, found = [];
+for (let point = 0; point <= 0x10ffff; point++) {
+  if (point >= 0xd800 && point < 0xe000) continue;
+  const char = String.fromCodePoint(point);
+  if (known.test(char)) found.push([point, patterns.map(p => new RegExp('^' + p + '$', 'iu').test(char) ? 1 : 0)]);
+}
+console.log(JSON.stringify(found));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_every_character_without_case_is_as_in_javascript():
+    patterns = [r"\w", r"\W", r"\d", r"\s", "[^a-z]", r"[^\W]", r"[\w-]", "\u0345", "[^K]", "[\u0391-\u03a9]", "\ufb06"]
+    ours = [parse_ecma(f"(?i)^{pattern}$") for pattern in patterns]
+    said = subprocess.run(["node", "-e", NODE], input=json.dumps(patterns), capture_output=True, text=True, check=True)
+    differing = [
+        point for point, verdicts in json.loads(said.stdout)
+        if [int(step(language, point).accepts) for language in ours] != verdicts
+    ]
+    assert differing == []

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import string
 
 import pytest
-from fuzz import patterns
+from fuzz import ecma_patterns, patterns
 
 from constrained import Grammar, LimitExceeded, regex
 from constrained.regex import parse_ecma, parse_python
@@ -164,3 +165,9 @@ def test_a_pattern_that_grows_in_a_grammar_names_itself():
 
 def test_a_class_stays_a_class_under_a_million_members():
     assert single(parse_ecma("^[" + "ab-z" * 20_000 + "]$")) == ((97, 122),)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_random_patterns_of_ecma_are_read_as_by_javascript():
+    outcomes = ecma_patterns.run(300, seed=7)
+    assert outcomes["same"] > 150
