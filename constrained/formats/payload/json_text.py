@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .pieces import Fault, Tree, decimal_of, integer_of
+from .pieces import Fault, Tree, decimal_of, end_of, integer_of
 
 _SPACES = re.compile(r"[ \t\n\r]*")
 _BLANKS = re.compile(r"[ \t]*")
@@ -134,7 +134,7 @@ class JsonReader:
         self._step, self.expected = step, expected
 
     def _skip(self, text: str, at: int, end: int) -> int:
-        return _end_of(self._spaces, text, at, end)
+        return end_of(self._spaces, text, at, end)
 
     # -- values --------------------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class JsonReader:
 
     def _number(self, text: str, at: int, end: int) -> int:
         if self._word in "ifx":
-            run = _end_of(_DIGITS, text, at, end)
+            run = end_of(_DIGITS, text, at, end)
             if run > at:
                 self._pieces.append(text[at:run])
                 return run
@@ -264,7 +264,7 @@ class JsonReader:
     def _string(self, text: str, at: int, end: int) -> int:
         if self._high and text[at] != "\\":
             raise self._fault(at, "half of a surrogate pair is no character", "the other half")
-        run = _end_of(_PLAIN, text, at, end)
+        run = end_of(_PLAIN, text, at, end)
         if run > at:
             self._pieces.append(text[at:run])
             if run == end:
@@ -325,8 +325,3 @@ class JsonReader:
             raise self._fault(self._key_at - self.base, f"the key {string!r} appears twice", "another key")
         self._tree.keys[-1] = string
         self._go(self._colon, "':'")
-
-
-def _end_of(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
-    found = pattern.match(text, at, end)
-    return found.end() if found else at

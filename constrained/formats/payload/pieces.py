@@ -100,6 +100,12 @@ class Tree:
         return "".join(f"/{part}" for part in parts)
 
 
+def end_of(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
+    """Return where a run of characters ends that begins at a place, which may be empty."""
+    found = pattern.match(text, at, end)
+    return found.end() if found else at
+
+
 def integer_of(digits: str) -> int | Decimal:
     """Return the number that decimal digits with a sign spell; Python's own limit on their number plays no part."""
     if len(digits) < 4_000:

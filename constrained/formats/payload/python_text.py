@@ -3,23 +3,22 @@
 The literals are those of `ast.literal_eval` that have a JSON value: strings in either quote, raw and over several lines
 too, adjacent ones joined; numbers in any base; True, False, None; lists, tuples, dicts with string keys; parentheses
 around any of them.  `ast` itself is not asked: it needs the whole text, limits nesting to 200 levels and gives no value
-for what is unfinished.  Only the escapes of a string are left to `ast.literal_eval`, one literal at a time.
+for what is unfinished.  Only the escapes of a string are left to it, one literal at a time (`python_strings`).
 
 Left out: comments, and floats that overflow, which `repr` cannot write.  Tested against `ast.literal_eval`.
 """
 
 from __future__ import annotations
 
-import ast
 import keyword
 import re
 import unicodedata
-import warnings
 from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from .pieces import Fault, Tree, decimal_of, integer_of
+from .pieces import Fault, Tree, decimal_of, end_of, integer_of
+from .python_strings import decoded, unfinished
 
 _SPACES = re.compile(r"[ \t\n\r\f]*")
 _WORD = re.compile(r"\w*")
@@ -91,7 +90,7 @@ class KeywordsReader:
 
     def partial(self) -> Any:
         if self._step in (self._string, self._slash, self._third) and not self._key:
-            self._tree.put("".join([*self._joined, _unfinished(self._prefix, self._quote, "".join(self._token))]))
+            self._tree.put("".join([*self._joined, unfinished(self._prefix, self._quote, "".join(self._token))]))
         elif self._joined and not self._key:
             self._tree.put("".join(self._joined))
         return self._tree.root
@@ -130,7 +129,7 @@ class KeywordsReader:
             self._go(self._value_or_end, f"a value or {_CLOSING[kind]!r}")
 
     def _name_or_end(self, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at == end:
             return at
         if text[at] == ")":
@@ -142,7 +141,7 @@ class KeywordsReader:
         return at
 
     def _name(self, text: str, at: int, end: int) -> int:
-        run = _end_of(_WORD, text, at, end)
+        run = end_of(_WORD, text, at, end)
         self._token.append(text[at:run])
         if run == end:
             return run
@@ -163,7 +162,7 @@ class KeywordsReader:
         return self._sign_then_value(":", text, at, end)
 
     def _sign_then_value(self, sign: str, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at == end:
             return at
         if text[at] != sign:
@@ -172,7 +171,7 @@ class KeywordsReader:
         return at + 1
 
     def _key_or_end(self, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at == end:
             return at
         if text[at] == "}":
@@ -186,7 +185,7 @@ class KeywordsReader:
         raise self._fault(at, f"{text[at]!r} cannot stand here: keys are strings")
 
     def _value_or_end(self, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at < end and text[at] == _CLOSING[self._kinds[-1]]:
             return self._end(at)
         return self._value(text, at, end)
@@ -204,7 +203,7 @@ class KeywordsReader:
         return at + 1
 
     def _after(self, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at == end:
             return at
         if text[at] == ",":
@@ -227,7 +226,7 @@ class KeywordsReader:
     # -- values --------------------------------------------------------------------------------------------------------
 
     def _value(self, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at == end:
             return at
         char = text[at]
@@ -249,7 +248,7 @@ class KeywordsReader:
         return at + 1
 
     def _signed(self, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at < end and not (text[at] == "." or text[at].isascii() and text[at].isdigit()):
             raise self._unexpected(text, at)
         self._open_number(at)
@@ -261,7 +260,7 @@ class KeywordsReader:
         self._go(self._number, "a number")
 
     def _number(self, text: str, at: int, end: int) -> int:
-        run = _end_of(_NUMBER_RUN, text, at, end)
+        run = end_of(_NUMBER_RUN, text, at, end)
         self._token.append(text[at:run])
         if run == end:
             return run
@@ -290,7 +289,7 @@ class KeywordsReader:
         return at
 
     def _word(self, text: str, at: int, end: int) -> int:
-        run = _end_of(_WORD, text, at, end)
+        run = end_of(_WORD, text, at, end)
         self._token.append(text[at:run])
         if run == end:
             return run
@@ -326,7 +325,7 @@ class KeywordsReader:
         return at + 1
 
     def _string(self, text: str, at: int, end: int) -> int:
-        run = _end_of(_PLAIN[self._quote], text, at, end)
+        run = end_of(_PLAIN[self._quote], text, at, end)
         self._token.append(text[at:run])
         if run == end:
             return run
@@ -352,7 +351,7 @@ class KeywordsReader:
     def _close_string(self, at: int) -> int:
         body = "".join(self._token)
         try:
-            string = _decoded(self._prefix, self._quote, body)
+            string = decoded(self._prefix, self._quote, body)
             string.encode()
         except (SyntaxError, ValueError) as error:
             because = (
@@ -367,7 +366,7 @@ class KeywordsReader:
         return at
 
     def _after_string(self, text: str, at: int, end: int) -> int:
-        at = _end_of(_SPACES, text, at, end)
+        at = end_of(_SPACES, text, at, end)
         if at == end:
             return at
         if text[at] in "'\"":
@@ -384,28 +383,3 @@ class KeywordsReader:
         self._tree.keys[-1] = string
         self._go(self._colon, "':'")
         return at
-
-
-def _decoded(prefix: str, quote: str, body: str) -> str:
-    if prefix in ("r", "R") or "\\" not in body:
-        return body
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes that mean themselves
-        return str(ast.literal_eval(quote + body + quote))
-
-
-def _unfinished(prefix: str, quote: str, body: str) -> str:
-    """Return what is known of a string that was cut; an escape at its end may be incomplete."""
-    for end in range(len(body), max(len(body) - 12, -1), -1):
-        try:
-            string = _decoded(prefix, quote, body[:end])
-            string.encode()
-        except (SyntaxError, ValueError):
-            continue
-        return string
-    return ""
-
-
-def _end_of(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
-    found = pattern.match(text, at, end)
-    return found.end() if found else at
