@@ -200,3 +200,18 @@ def test_a_kernel_that_was_not_built_says_so(monkeypatch):
     monkeypatch.setattr(constraints, "importlib", types.SimpleNamespace(import_module=missing))
     with pytest.warns(UserWarning, match="without a C compiler"):
         constraints.kernel_class()
+
+
+@pytest.mark.parametrize("name", ["mistral-v3-tekken", "command-r7b", "hermes"])
+def test_grammars_of_tools_have_names_though_they_are_too_large_to_be_printed(name):
+    """Names come from contents, not from printed rules."""
+
+    def grammar(last):
+        properties = {f"p{number}": {"type": "string"} for number in range(20)} | {"last": last}
+        tools = [{"name": "f", "parameters": {"type": "object", "properties": properties}}]
+        return c.ChatFormat.load(name).grammar(tools, property_order="any")
+
+    with pytest.raises(c.GrammarError):
+        grammar({"type": "string"}).to_lark()
+    names = [grammar(last).fingerprint for last in ({"type": "string"}, {"type": "string"}, {"type": "integer"})]
+    assert names[0] == names[1] != names[2]
