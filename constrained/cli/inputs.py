@@ -45,7 +45,7 @@ def read_json(path: str) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConstrainedError(
-            f"cannot read {path}", because=reason.lower(), instead="give the path of a UTF-8 JSON file, or - to read standard input"
+            f"cannot read {path}", because=reason.lower(), instead="the path of a UTF-8 JSON file, or -: standard input"
         ) from error
     try:
         return json.loads(text)
