@@ -43,7 +43,7 @@ from constrained.work import Budget, metered, place, thread
 # of whitespace, spelling, the longest run of blanks, what to avoid
 Surface: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
 # What a document that has been read and generated from once takes: fitted to 120 schemas, 6 KB to 770 KB.
-EMPTY_BYTES, UNIT_BYTES = 32_000, 60
+EMPTY_BYTES, UNIT_BYTES = 32_000, 80
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
 
 
