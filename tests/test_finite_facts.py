@@ -19,7 +19,7 @@ import pytest
 
 from constrained.errors import GrammarError
 from constrained.formats.binding.prompted import _left_of
-from constrained.grammar.ir import Pattern
+from constrained.grammar import Pattern
 from constrained.regex import Expr, char_class, concat, matches, parse_ecma, parse_python
 from constrained.regex.charset import MAX, category, contains
 from constrained.regex.expr import single, step

@@ -9,7 +9,7 @@ import re
 import pytest
 from oracles import Acceptor, LarkOracle, all_texts
 
-from constrained.grammar import Grammar
+from constrained.grammar import Grammar, Pattern
 from constrained.grammar.lark.lexing.lookahead import MARK_POINT, Demanding, Pairs, terminal
 from constrained.grammar.lark.lexing.open_demands import Demands, alphabet_of
 from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, behind, both, free_row, smallest
@@ -141,3 +141,10 @@ def test_a_name_that_excludes_words_has_few_alternatives() -> None:
     words = "and|break|do|else|elseif|end|false|for|function|if|in|local|nil"
     rules = Grammar.from_lark(f'start: (N "=" N)+\nN: /(?!(?:{words})\\b)[a-z]+/\n%ignore " "').rules
     assert sum(len(rule.alternatives) for rule in rules.values()) < 400
+
+
+def test_a_terminal_demands_nothing_where_what_closes_it_follows() -> None:
+    source = 'start: A "</v>" "x" | "y" A B\nA: /(?:(?!<\\/v>)[^\\0])+(?=<\\/v>)/\nB: "</v" "x"?'
+    first, second = Grammar.from_lark(source).rules["start"].alternatives[:1], terminal("(?:(?!</v>)[^\\0])+(?=</v>)")
+    assert isinstance(second, Demanding) and second.closed is not None
+    assert first[0][0] == Pattern(second.closed[0], first[0][0].source)
