@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -163,3 +164,13 @@ def test_what_outlives_the_caches_gives_up_its_automaton():
     assert [(low, high) for low, high, _ in kept.edges()] == [(low, high) for low, high, _ in edges]
     assert expr.matches(kept, "ofabcanothing")
     assert not expr.matches(kept, "ofanothing")
+
+
+def test_loops_close_on_what_is_alive_and_the_rest_goes():
+    kept = parse_python("(?:al)*ive")
+    middle = expr.step(kept, ord("a"))
+    gone = weakref.ref(parse_python("no[b]{3,70}ody"))
+    caches.clear()
+    assert expr.step(middle, ord("l")) is kept
+    assert parse_python("(?:al)*ive") is kept
+    assert gone() is None

@@ -43,6 +43,8 @@ CASES = {
     "blanks": (AB, '{ "b":0.5}', False),
     "int64": ({"type": "integer"}, "9223372036854775807", True),
     "beyond int64": ({"type": "integer"}, "9223372036854775808", False),
+    "least int64": ({"type": "integer"}, "-9223372036854775808", True),
+    "below int64": ({"type": "integer"}, "-9223372036854775809", False),
     "asked for beyond int64": ({"type": "integer", "minimum": 2**70}, str(2**70), True),
     "float64": ({"type": "number"}, "1234567.0123456789", True),
     "overflow": ({"type": "number"}, "1e+400", False),

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ..caches import charge, forgets
 from ..errors import LimitExceeded
@@ -67,6 +68,7 @@ class Expr:
     """
 
     __slots__ = (
+        "__weakref__",
         "_depth",
         "_key",
         "_live",
@@ -178,11 +180,11 @@ def parts(expr: Expr) -> list[Expr]:
 
 
 # PERF: strong references; a weak table costs 0.5 µs per node built instead of 0.1.  When the process's caches are
-# emptied, the table becomes the old one, in which nodes are still found, and the old one goes: what a computation under
-# way meets again and again stays one object, else its loops would not close.  Equal expressions that nobody asked for
-# in between may exist twice, which costs sharing, never correctness.
+# emptied, the table becomes the old one, in which nodes are still found, and of the old one those stay that somebody
+# holds.  So a node that is alive is always found, and loops of an automaton close whenever its edges are made.
 _table: dict[tuple[Any, ...], Expr] = {}
 _old: dict[tuple[Any, ...], Expr] = {}
+_held: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 _NODE, _EDGE = 800, 160  # bytes, estimated: of a node with its place in the table, of one of its edges in both lists
 _serials = count()  # atomic: two threads never draw the same number
 
@@ -195,7 +197,7 @@ def node(kind: int, *args: Any) -> Expr:
     key = (kind, *args)
     found = _table.get(key)
     if found is None:
-        found = _old.get(key)
+        found = _old.get(key) or _held.get(key)
         if found is None:
             spend(5 + len(args) if kind != CLASS else 5 + (len(args[0]) >> 2))
             found = Expr(kind, args, next(_serials))
@@ -367,14 +369,13 @@ def _forget() -> None:
     for key, expr in _old.items():
         if key not in _table:
             expr._raw = expr._public = None
+            _held[key] = expr
     _table, _old = dict(_CONSTANTS), _table
 
 
 def step(expr: Expr, point: int) -> Expr:
     """Return what may follow a character; `point` is no surrogate."""
-    edges = expr._raw
-    if edges is None:
-        edges = RULES["raw edges"](expr)
+    edges = expr._raw or RULES["raw edges"](expr)
     low, high = 0, len(edges)
     while low < high:
         middle = (low + high) // 2

@@ -5,7 +5,7 @@ the whole text. Runs of plain characters are read by one regular expression, so 
 about 0.1 µs in long strings.
 
 PERF: a value that is there as a whole is given to Python's scanner first, told to be as strict; what it refuses, and
-what has surrogates, is read here: it says what is wrong, and where.  A megabyte of short numbers: 1.0 -> 0.4 s.
+what has surrogates, is read here: it says what is wrong, and where.  A megabyte of short numbers: 1.0 -> 0.75 s.
 
 Tested against `json.loads` and, cut at every place, against itself.
 """
