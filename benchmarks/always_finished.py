@@ -176,7 +176,7 @@ def cases(
     vocabulary: Vocabulary, formats: Sequence[str], schemas: Sequence[str] | None = None, *, inside: bool = False
 ) -> Iterator[Case]:
     """Yield the constraints: schemas, then formats with a set of tools, where a call has to be made and where it may
-    be; inside: instead of these, each schema as an argument in each format.
+    be; inside: instead of these, each schema as an argument in each format that takes tools of any kind.
     """
     for make in _made(vocabulary, formats, [*(SCHEMAS if schemas is None else schemas)], inside=inside):
         yield make()
@@ -190,7 +190,8 @@ def _made(
         yield from (partial(_of_schema, vocabulary, name) for name in schemas)
     for name in formats:
         if inside:
-            yield from (partial(_inside, vocabulary, name, schema) for schema in schemas)
+            if ChatFormat.load(name).definition.payload is not None:  # else its tools are its own
+                yield from (partial(_inside, vocabulary, name, schema) for schema in schemas)
         else:
             yield from (partial(_of_format, vocabulary, name, choice) for choice in ("auto", "required"))
 

@@ -25,7 +25,6 @@ Tests: tests/hosts runs every mode of `generate` on the embedded model.
 
 from __future__ import annotations
 
-import copy
 import sys
 import threading
 import warnings
@@ -36,14 +35,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
-from transformers.generation import CandidateGenerator
+from transformers import Cache, GenerationMixin, LogitsProcessor, LogitsProcessorList, StoppingCriteriaList
 
 from ..engine.batch import fill_masks
 from ..engine.constraint import Constraint
 from ..engine.matcher import Matcher
 from ..errors import ConstrainedError, VocabularyError
-from .sequences.calls import callers, generation_config, stopping_criteria
+from .sequences.calls import callers, generation_config, stopping_criteria, streamer
+from .sequences.drafts import Ahead
 from .sequences.generation import Emptiness, Generation, WordEnd, filled
 from .sequences.rows import Ids, Row, budgets_of
 from .servers.masks import masked
@@ -134,7 +133,10 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     def begin(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> None:
         """Say that `input_ids` is the prompt of the generation that `processors` will be called for."""
-        self._register(processors, self._started(input_ids.detach().cpu().numpy(), processors, sys._getframe(1)))
+        frame = sys._getframe(1)
+        generation = self._started(input_ids.detach().cpu().numpy(), processors, frame)
+        self._look_at_ends(generation, frame)
+        self._register(processors, generation)
 
     def matcher_of(self, input_ids: torch.Tensor, processors: LogitsProcessorList) -> Matcher | None:
         """Return the matcher after one sequence of the generation of `processors`; None where it is not in the
@@ -299,20 +301,23 @@ _SLOT = "_constrained"
 
 
 def grammar_candidates(
-    model: Any, input_ids: torch.Tensor, logits_processor: LogitsProcessorList, **options: Any
+    model: Any,
+    input_ids: torch.Tensor,
+    logits_processor: LogitsProcessorList,
+    stopping_criteria: StoppingCriteriaList,
+    generation_config: Any,
+    **options: Any,
 ) -> Any:
     """Generate with the tokens that the grammar dictates as drafts: ``model.generate(…,
     custom_generate=grammar_candidates)``.
 
-    What has to come (`Matcher.forced_tokens`) is proposed to the model, which checks a whole draft in one forward pass.
-     The output is the same as without, greedy or sampled; a tool call of 15 tokens took 6 passes instead of 15.  One
-     sequence at a time, with a
-    dynamic cache, as in all assisted decoding.
+    What has to come (`Matcher.forced_tokens`) is read by the model in one forward pass, beside the token before it.
+    The text is the same as without, greedy or sampled: every token is drawn by itself, in order (`sequences.drafts`);
+    a tool call of 15 tokens took 6 passes instead of 15.  One sequence at a time, with a cache that can be cut.  Where
+    hidden states or attentions are asked for, nothing is drafted.
 
-    A generation mode with a candidate generator of one's own is private to transformers: a shallow copy of the model
-    gets one, so the model itself stays as it is and other threads may use it.
-    Raises: ConstrainedError: no grammar among the processors; a batch; a version of transformers without the two
-    private methods.
+    Raises: ConstrainedError: no grammar among the processors; a batch; a cache that cannot be cut; a version of
+    transformers without the private methods that this needs.
     """
     processor = next((each for each in logits_processor if isinstance(each, GrammarProcessor)), None)
     if processor is None:
@@ -325,32 +330,36 @@ def grammar_candidates(
             because=f"the batch has {len(input_ids)}",
             instead="generate without custom_generate",
         )
-    if not all(hasattr(GenerationMixin, name) for name in ("_assisted_decoding", "_get_candidate_generator")):
+    cache = options.get("past_key_values")
+    needed = (GenerationMixin, "_sample"), (GenerationMixin, "_prefill"), (Cache, "is_croppable")
+    if not all(hasattr(owner, name) for owner, name in needed):
         raise ConstrainedError(
             "drafts need another version of transformers",
-            because="assisted decoding is organised differently in the installed one",
-            instead="generate without custom_generate, or transformers 5.16 to 5.23",
+            because="decoding is organised differently in the installed one",
+            instead="generate without custom_generate, or transformers 5.23",
+        )
+    if not getattr(cache, "is_croppable", False):
+        raise ConstrainedError(
+            "drafts need a cache from which tokens can be cut",
+            because=f"it is {type(cache).__name__}",
+            instead="a dynamic cache, or generate without custom_generate",
         )
     processor.begin(input_ids, logits_processor)
-    drafting = copy.copy(model)
-    drafting._get_candidate_generator = lambda **_: _Dictated(processor, logits_processor)
-    return GenerationMixin._assisted_decoding(drafting, input_ids, logits_processor=logits_processor, **options)
 
+    def dictated(ids: torch.Tensor) -> list[int]:
+        matcher = processor.matcher_of(ids, logits_processor)
+        return [] if matcher is None else matcher.forced_tokens()
 
-class _Dictated(CandidateGenerator):  # type: ignore[misc]  # a host's class
-    """Proposes the tokens that the grammar forces."""
-
-    def __init__(self, processor: GrammarProcessor, processors: LogitsProcessorList) -> None:
-        self._processor, self._processors = processor, processors
-
-    def get_candidates(self, input_ids: torch.Tensor, **_: Any) -> tuple[torch.Tensor, None]:
-        matcher = self._processor.matcher_of(input_ids, self._processors)
-        forced = (
-            []
-            if matcher is None
-            else [token for token in matcher.forced_tokens() if token not in matcher.constraint.stop]
-        )
-        return torch.cat([input_ids, input_ids.new_tensor([forced])], dim=-1) if forced else input_ids, None
-
-    def update_candidate_strategy(self, input_ids: torch.Tensor, scores: torch.Tensor, num_matches: int) -> None:
-        """Nothing to learn: the grammar is always right."""
+    whole = generation_config.output_hidden_states or generation_config.output_attentions
+    ahead = Ahead(model, (lambda _: []) if whole else dictated, cache, generation_config.max_length)
+    found = GenerationMixin._sample(
+        ahead,
+        input_ids,
+        logits_processor=logits_processor,
+        stopping_criteria=stopping_criteria,
+        generation_config=generation_config,
+        streamer=streamer(sys._getframe(1)),
+        **options,
+    )
+    ahead.finish(getattr(found, "sequences", found).shape[1])
+    return found

@@ -36,16 +36,16 @@ def free(tiny_vocabulary):
 
 @pytest.fixture
 def run(tiny_model, tiny_tokenizer, tiny_vocabulary):
-    """Return a function (processor, prompts, **options of generate) → list of generated texts, None for one that is not
-    finished.
+    """Return a function (processor, prompts, seed, **options of generate) → list of generated texts, None for one that
+    is not finished.
     """
     import torch
 
     stop = list(tiny_vocabulary.stop)
 
-    def run(processor, prompts, **options):
+    def run(processor, prompts, seed=7, **options):
         encoded = tiny_tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left")
-        torch.manual_seed(7)
+        torch.manual_seed(seed)
         options = {"max_new_tokens": 60, "do_sample": False} | options
         processors = processor if isinstance(processor, list) else [processor]
         output = tiny_model.generate(

@@ -158,11 +158,11 @@ class Monkey:
     """Takes the private methods of transformers away while a case runs."""
 
     def __enter__(self):
-        self.kept = GenerationMixin._get_candidate_generator
-        del GenerationMixin._get_candidate_generator
+        self.kept = GenerationMixin._prefill
+        del GenerationMixin._prefill
 
     def __exit__(self, *_):
-        GenerationMixin._get_candidate_generator = self.kept
+        GenerationMixin._prefill = self.kept
 
 
 @pytest.mark.parametrize("compiled", [True, False])

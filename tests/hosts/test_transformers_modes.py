@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 
@@ -13,6 +14,7 @@ transformers = pytest.importorskip("transformers")
 
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
+import constrained as c
 from constrained.integrations.sequences.calls import callers
 from constrained.integrations.transformers import grammar_candidates
 
@@ -134,7 +136,66 @@ def test_drafts_save_forward_passes(run, constraint, tiny_model):
         handle.remove()
     assert drafted == alone
     assert len(calls) < passes
-    assert "_get_candidate_generator" not in vars(tiny_model)
+
+
+@pytest.mark.parametrize("kind", ["Llama", "sliding window", "encoder and decoder"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"do_sample": True}, {"do_sample": True, "temperature": 5.0, "top_k": 0}, {"repetition_penalty": 1.5}],
+    ids=str,
+)
+def test_what_is_drawn_does_not_depend_on_drafts(kind, options, constraint, tiny_model, tiny_tokenizer, tiny_vocabulary):
+    """Each token is drawn by itself, from the generator as plain decoding finds it."""
+    chat = c.ChatFormat.load("hermes")
+    tools = [{"name": "paint", "parameters": {"type": "object"}}]
+    asked = c.compile(chat.grammar(tools, tool_choice="required"), tiny_vocabulary)
+    model = tiny_model if kind == "Llama" else _model(kind, tiny_vocabulary.size, tiny_tokenizer.pad_token_id)
+    encoded = tiny_tokenizer("How many, and of which colour?", return_tensors="pt")
+    for each, seed in itertools.product((constraint, asked), range(3)):
+        told = {**encoded, **each.generation_kwargs(max_new_tokens=50), **options}
+        torch.manual_seed(seed)
+        plain = model.generate(**told)
+        torch.manual_seed(seed)
+        assert model.generate(**told, **ALONE["drafts"]).tolist() == plain.tolist()
+
+
+def _model(kind, size, padding):
+    """Return a model of random weights."""
+    torch.manual_seed(1)
+    if kind == "sliding window":
+        config = transformers.MistralConfig(
+            vocab_size=size, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+            num_key_value_heads=1, sliding_window=7, pad_token_id=padding,
+        )
+        return transformers.MistralForCausalLM(config).eval()
+    config = transformers.T5Config(
+        vocab_size=size, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0,
+        pad_token_id=0,
+    )
+    return transformers.T5ForConditionalGeneration(config).eval()
+
+
+@pytest.mark.parametrize("parts", [None, 2])
+def test_drafts_leave_what_plain_decoding_leaves(parts, constraint, tiny_model, tiny_tokenizer):
+    """Logits of every position, and a cache that holds all but the last token."""
+    encoded, found = tiny_tokenizer("How many?", return_tensors="pt"), []
+    for told in ({}, ALONE["drafts"]):
+        torch.manual_seed(1)
+        found.append(
+            tiny_model.generate(
+                **encoded, do_sample=True, output_logits=True, return_dict_in_generate=True, prefill_chunk_size=parts,
+                **constraint.generation_kwargs(), **told,
+            )
+        )
+    plain, drafted = found
+    assert torch.equal(plain.sequences, drafted.sequences)
+    assert plain.past_key_values.get_seq_length() == drafted.past_key_values.get_seq_length()
+    torch.testing.assert_close(torch.stack(plain.logits), torch.stack(drafted.logits))
+    seen = tiny_model.generate(
+        **encoded, output_hidden_states=True, return_dict_in_generate=True, **constraint.generation_kwargs(),
+        **ALONE["drafts"],
+    )
+    assert len(seen.hidden_states) == seen.sequences.shape[1] - encoded["input_ids"].shape[1]
 
 
 def test_prompt_lookup_needs_no_more_passes_than_without_a_grammar(run, constraint, tiny_model):
@@ -153,8 +214,8 @@ def test_prompt_lookup_needs_no_more_passes_than_without_a_grammar(run, constrai
 def test_what_is_private_to_transformers_is_as_expected():
     """A new version may move these; the rule of the prompt then falls back to content, and drafts say that they cannot.
     """
-    assert callable(GenerationMixin._assisted_decoding)
-    assert callable(GenerationMixin._get_candidate_generator)
+    assert callable(GenerationMixin._sample)
+    assert callable(GenerationMixin._prefill)
     lists = []
 
     class Probe(LogitsProcessor):

@@ -34,13 +34,8 @@ def test_events_come_while_it_generates(name, drafts, tiny_model, tiny_tokenizer
     streamer, events = EventStreamer(chat, tiny_vocabulary, TOOLS), []
     for _ in range(2):  # it may be used again
         options = {**inputs, **constraint.generation_kwargs(max_new_tokens=120), "do_sample": True}
-        if drafts:  # such a mode hands no streamer on, so it is fed with what came
-            output = tiny_model.generate(**options, custom_generate=grammar_candidates)
-            streamer.put(inputs["input_ids"])
-            streamer.put(output[0, inputs["input_ids"].shape[1] :])
-            streamer.end()
-        else:
-            Thread(target=tiny_model.generate, kwargs={**options, "streamer": streamer}).start()
+        modes = {"custom_generate": grammar_candidates} if drafts else {}
+        Thread(target=tiny_model.generate, kwargs={**options, **modes, "streamer": streamer}).start()
         events = list(streamer)
         assert streamer.error is None
         started = [event.name for event in events if isinstance(event, CallStarted)]

@@ -32,11 +32,20 @@ def callers(frame: FrameType | None) -> tuple[LogitsProcessorList | None, int]:
 
 def generation_config(frame: FrameType | None) -> Any:
     """Return the configuration of the innermost `generate` that is running, None outside of any."""
-    while frame is not None:
-        if frame.f_code is _GENERATE:
-            return frame.f_locals.get("generation_config")
+    return _argument(frame, "generation_config")
+
+
+def streamer(frame: FrameType | None) -> Any:
+    """Return the streamer of the innermost `generate` that is running, which it does not hand on to a
+    `custom_generate`; None: it has none.
+    """
+    return _argument(frame, "streamer")
+
+
+def _argument(frame: FrameType | None, name: str) -> Any:
+    while frame is not None and frame.f_code is not _GENERATE:
         frame = frame.f_back
-    return None
+    return None if frame is None else frame.f_locals.get(name)
 
 
 def stopping_criteria(frame: FrameType | None) -> StoppingCriteriaList | None:
