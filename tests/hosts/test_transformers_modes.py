@@ -184,7 +184,7 @@ def test_drafts_leave_what_plain_decoding_leaves(parts, constraint, tiny_model, 
         found.append(
             tiny_model.generate(
                 **encoded, do_sample=True, output_logits=True, return_dict_in_generate=True, prefill_chunk_size=parts,
-                **constraint.generation_kwargs(), **told,
+                **constraint.generation_kwargs(max_new_tokens=40), **told,
             )
         )
     plain, drafted = found
@@ -192,7 +192,7 @@ def test_drafts_leave_what_plain_decoding_leaves(parts, constraint, tiny_model, 
     assert plain.past_key_values.get_seq_length() == drafted.past_key_values.get_seq_length()
     torch.testing.assert_close(torch.stack(plain.logits), torch.stack(drafted.logits))
     seen = tiny_model.generate(
-        **encoded, output_hidden_states=True, return_dict_in_generate=True, **constraint.generation_kwargs(),
+        **encoded, output_hidden_states=True, return_dict_in_generate=True, **constraint.generation_kwargs(max_new_tokens=40),
         **ALONE["drafts"],
     )
     assert len(seen.hidden_states) == seen.sequences.shape[1] - encoded["input_ids"].shape[1]
