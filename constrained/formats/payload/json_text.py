@@ -59,7 +59,7 @@ _scanned = json.JSONDecoder(
 
 class JsonReader:
     """Reads one JSON value that starts with `first`, "{" for objects, "[" for arrays; lines: whether there may be line
-    breaks in it.
+    breaks in it.  begun: `first` was read, by whoever made this reader, right before what is fed.
     """
 
     __slots__ = (
@@ -75,11 +75,11 @@ class JsonReader:
         "_is_key",
         "_key_at",
         "_spaces",
-        "_begun",
+        "_before",
         "base",
     )
 
-    def __init__(self, first: str = "{", *, lines: bool = True) -> None:
+    def __init__(self, first: str = "{", *, lines: bool = True, begun: bool = False) -> None:
         self._spaces = _SPACES if lines else _BLANKS
         self.done, self._first, self.base = False, first, 0
         self.expected = repr(first)
@@ -88,7 +88,9 @@ class JsonReader:
         self._pieces: list[str] = []
         self._escape, self._high, self._word = "", 0, ""
         self._is_key, self._key_at = False, 0
-        self._begun = False
+        self._before: int | None = int(begun)  # characters of the value before the first that is fed; None: was fed
+        if begun:
+            self._start(first, 0, 1)
 
     @property
     def value(self) -> Any:
@@ -99,19 +101,19 @@ class JsonReader:
         return self._tree.pointer()
 
     def feed(self, text: str, at: int, end: int) -> int:
-        if not self._begun:
-            self._begun = True
-            at = self._whole(text, at, end)
+        if self._before is not None:
+            at = self._whole(text, at, end, self._before)
+            self._before = None
         while at < end and not self.done:
             at = self._step(text, at, end)
         return at
 
-    def _whole(self, text: str, at: int, end: int) -> int:
+    def _whole(self, text: str, at: int, end: int, before: int) -> int:
         """Read the value if all of it is there; return the place behind it, or the same place if nothing was read."""
-        if self._spaces is not _SPACES or not text.startswith(self._first, at):
+        if self._spaces is not _SPACES or at < before or not text.startswith(self._first, at - before):
             return at
         try:
-            value, stop = _scanned(text, at)
+            value, stop = _scanned(text, at - before)
         except (ValueError, RecursionError):
             return at
         if stop > end or _SURROGATE.search(text, at, stop):

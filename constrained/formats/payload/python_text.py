@@ -40,7 +40,7 @@ _Step = Callable[[str, int, int], int]
 
 
 class KeywordsReader:
-    """Reads one list of keyword arguments, both parentheses included.
+    """Reads one list of keyword arguments, both parentheses included; begun: the first was read already.
 
     `_kinds` says how each open container was opened, `_commas` whether it has had a comma: without one, parentheses are
     no tuple.
@@ -63,7 +63,7 @@ class KeywordsReader:
         "base",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, begun: bool = False) -> None:
         self.done, self.expected, self.base = False, "'('", 0
         self._tree = Tree()
         self._step: _Step = self._start
@@ -74,6 +74,8 @@ class KeywordsReader:
         self._quote, self._prefix, self._sign = "", "", ""
         self._joined: list[str] = []  # adjacent strings so far
         self._key = False  # whether the string is a key of a dict
+        if begun:
+            self._start("(", 0, 1)
 
     @property
     def value(self) -> Any:

@@ -94,6 +94,7 @@ class Slots:
     aliases: Mapping[str, str]  # rule → what it stands for
     stops: frozenset[str]
     known: frozenset[str]  # the rules that mean something
+    _meanings: dict[str, str] = field(default_factory=dict, compare=False)  # of rules that were met
 
     @classmethod
     def of(cls, definition: Definition) -> Slots:
@@ -115,6 +116,11 @@ class Slots:
 
     def meaning(self, rule: str) -> str:
         """Return what a rule stands for; a copy of a rule, which look-ahead made, stands for the same."""
+        if rule not in self._meanings:
+            self._meanings[rule] = self._meaning(rule)
+        return self._meanings[rule]
+
+    def _meaning(self, rule: str) -> str:
         name = rule.removeprefix(ACCEPTED) if rule != _LIBRARY else rule
         if name[-1:].isdigit() and name not in self.known:
             original = name.rstrip("0123456789").removesuffix("_")
@@ -126,13 +132,14 @@ class Assembler:
     """Takes marks in their order and makes messages of them.
 
     `open` are the things that have begun and not ended, as (what, where it began); None for one that is the same as the
-    thing around it.
+    thing around it.  `_within` are those that are not None.
     """
 
     def __init__(self, slots: Slots, natives: Iterable[str], *, whole_conversation: bool) -> None:
         self._slots, self._natives = slots, frozenset(natives)
         self.messages: list[ReadMessage] = [] if whole_conversation else [ReadMessage("assistant", 0)]
         self.open: list[tuple[str | None, int]] = []
+        self._within: list[str] = []
         self._native: Any = None
         self._spoken: list[tuple[int, int]] = []  # where special tokens stand in the content that is open
 
@@ -140,25 +147,24 @@ class Assembler:
         """Take one mark; `text` is all that was read, up to the mark at least."""
         if rule == TOKEN:
             self._token(data)
-            if self._innermost == "content":
+            if self._within and self._within[-1] == "content":
                 self._spoken.append((place - len(data), place))
         elif rule in self._natives:
             self._native = None if begins else data.value
         elif begins:
             what = self._slots.meaning(rule)
-            known = self._innermost
-            inside = known == what or known in ELEMENTS  # which are read as a whole
-            self.open.append((None if inside else what, place))
-            if not inside:
+            known = self._within[-1] if self._within else None
+            if known == what or known in ELEMENTS:  # which are read as a whole
+                self.open.append((None, place))
+            else:
+                self.open.append((what, place))
+                self._within.append(what)
                 self._begin(what, place)
         else:
             opened, start = self.open.pop()
             if opened is not None:
+                self._within.pop()
                 self._end(opened, start, text[start:place])
-
-    @property
-    def _innermost(self) -> str | None:
-        return next((name for name, _ in reversed(self.open) if name is not None), None)
 
     @property
     def message(self) -> ReadMessage:

@@ -90,7 +90,8 @@ def split_ids(
 
     Raises: Rejected: the bytes between two special tokens are not UTF-8, or an id stands for nothing.
     """
-    text, marks, run = "", [], b""
+    marks: list[tuple[int, int, str]] = []
+    run = bytearray()
     ids = list(ids)
     if ids and ids[-1] in vocabulary.stop and vocabulary.names.get(ids[-1]) not in stops:
         del ids[-1]
@@ -101,7 +102,7 @@ def split_ids(
         if data is not None:
             run += data
             continue
-        text, run = _decoded(run, "".join(pieces) if run else ""), b""
+        text, run = _decoded(run, pieces), bytearray()
         pieces.append(text)
         length += len(text)
         if token is not None:
@@ -132,11 +133,11 @@ def name_of(token: int, vocabulary: Vocabulary) -> str:
     return name
 
 
-def _decoded(run: bytes, before: str) -> str:
+def _decoded(run: bytes | bytearray, before: Iterable[str]) -> str:
     try:
         return run.decode()
     except UnicodeDecodeError as error:
-        position = len(before.encode()) + error.start
+        position = len("".join(before).encode()) + error.start
         raise Rejected(
             "turn rejected", where=f"byte {position}", because="the text is not UTF-8", position=position
         ) from error

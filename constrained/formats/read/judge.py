@@ -51,25 +51,31 @@ class Misfit:
 _compiled: Recent[Constraint | None] = Recent(most=256, most_bytes=1 << 20)
 
 
-def misfit(arguments: Any, schema: Mapping[str, Any], *, closed: bool = True, python: bool = False) -> Misfit | None:
-    """Return why arguments do not fit a schema, or None where they do; closed: as in `schema.embed`; python: how values
-    are worded.
-    """
-    constraint = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
-    if constraint is None:
-        return _worded(arguments, close(schema) if closed else schema, python=python)
-    text = compact(arguments)
-    matcher = constraint.matcher()
-    try:
-        for byte in text.encode():
-            matcher.advance(byte)
-    except Rejected:
-        pass
-    else:
-        if matcher.is_accepting():
-            return None
-    found = _worded(arguments, close(schema) if closed else schema, python=python)
-    return found or Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
+class Judge:
+    """Judges arguments by one schema; closed: as in `schema.embed`; python: how values are worded."""
+
+    def __init__(self, schema: Mapping[str, Any], *, closed: bool = True, python: bool = False) -> None:
+        self._schema, self._closed, self._python = schema, closed, python
+        self._constraint = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
+
+    def misfit(self, arguments: Any) -> Misfit | None:
+        """Return why arguments do not fit, or None where they do."""
+        if self._constraint is None:
+            return self._worded(arguments)
+        matcher = self._constraint.matcher()
+        try:
+            for byte in compact(arguments).encode():
+                matcher.advance(byte)
+        except Rejected:
+            pass
+        else:
+            if matcher.is_accepting():
+                return None
+        unknown = Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
+        return self._worded(arguments) or unknown
+
+    def _worded(self, arguments: Any) -> Misfit | None:
+        return _worded(arguments, close(self._schema) if self._closed else self._schema, python=self._python)
 
 
 @lru_cache(maxsize=1)

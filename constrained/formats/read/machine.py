@@ -18,18 +18,31 @@ Source: R. Cox, Regular Expression Matching: the Virtual Machine Approach, 2009;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from ...work import spend
 from ..payload import Fault, Reader
 from .network import Kind, Mark, Network, Node
 from .patterns import has
-from .threads import MOST_STEPS, Beyond, Failure, Frame, Set, Step, Thread, Trail, agreed, known_of, step_of
+from .threads import (
+    MOST_STEPS,
+    Beyond,
+    Failure,
+    Frame,
+    Outcomes,
+    Set,
+    Step,
+    Thread,
+    Trail,
+    agreed,
+    known_of,
+    numbered,
+    step_of,
+)
 
 TOKEN = "<token>"  # the mark of a special token that was read
-_WINDOWS = 16, 1_024  # characters that threads beside a native reader look ahead, at first and at most: it may end
+_WINDOW = 512  # characters that threads beside a native reader look ahead: it may end
 
 
 class Machine:
@@ -38,7 +51,7 @@ class Machine:
     `place` counts characters read, each special token as long as its name.  After a failure nothing more is read.
     at: where the text begins.  slowly: without looking up what is known; for tests.
 
-    Invariant: the threads are `_slow`, or where that is None the shapes of `_set` with the marks `_trails`, and with
+    Invariant: the threads are the shapes of `_set` with the marks `_trails` and the native readers `_readers`, and with
     `_base` below their stacks, where that is a frame.
     """
 
@@ -46,16 +59,12 @@ class Machine:
         self._known, self._slowly = known_of(network), slowly
         self.place = at
         self.failure: Failure | None = None
-        self._fault: Fault | None = None
-        self._native: dict[Node, Reader] = {}  # readers that begin at `_native_place`
-        self._native_place = -1
-        self._reading: Reader | None = None  # the native reader that threads looked ahead of, and how far
-        self._window = 0
+        self._fault: Fault | None = None  # of a reader at the next character
         self._made: dict[Any, Trail] = {}  # marks made since the last character
-        self._slow: list[Thread] | None = None
-        self._set: Set | None = None
+        self._set: Set
         self._base: Frame | None = None
         self._trails: list[Trail | None] = []
+        self._readers: list[Reader] = []
         found: list[Thread] = []
         self._close(network.start, None, None, at, found, set())
         self.threads = found
@@ -63,24 +72,21 @@ class Machine:
     @property
     def threads(self) -> list[Thread]:
         """The threads, the best first."""
-        if self._slow is None:
-            assert self._set is not None
-            shapes = self._set.shapes if self._base is None else self._known.whole(self._set.shapes, self._base)
-            return [Thread(*shape, trail) for shape, trail in zip(shapes, self._trails, strict=True)]
-        return self._slow
+        shapes = self._set.shapes if self._base is None else self._known.whole(self._set.shapes, self._base)
+        return [
+            Thread(node, self._readers[state] if node.kind is Kind.NATIVE else state, frame, self._trails[trail])
+            for node, state, frame, trail in shapes
+        ]
 
     @threads.setter
     def threads(self, threads: list[Thread]) -> None:
-        if self._slowly or any(thread.node.kind is Kind.NATIVE for thread in threads):
-            self._slow, self._set = threads, None
-        else:
-            whole = tuple([thread[:3] for thread in threads])
-            shapes, self._base = self._known.cut(whole)
-            self._slow, self._trails = None, [thread.trail for thread in threads]
-            try:
-                self._set = self._known.set_of(shapes)
-            except Beyond:
-                self._set, self._base = self._known.set_of(whole), None
+        whole, readers, self._trails = numbered(threads)
+        self._readers = [reader() if callable(reader) else reader for reader in readers]
+        shapes, self._base = self._known.cut(whole)
+        try:
+            self._set = self._known.set_of(shapes)
+        except Beyond:
+            self._set, self._base = self._known.set_of(whole), None
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -88,76 +94,119 @@ class Machine:
         """Read text without special tokens; stops at a failure."""
         at, end = 0, len(text)
         while at < end and self.failure is None:
-            if self._set is not None:
-                at = self._look_up(text, at, end)
+            if self._slowly:
+                outcomes = self._read_by_all(self._readers, text, at, self.place - at)
+            else:
+                at, outcomes = self._look_up(text, at, end)
                 if at == end:
                     break
-            width = self._native_run(text, at, end)
-            if not width:
-                self._step(text, at)
-                width = 1
-            at += width
+            before, became = self.threads, dict(zip(self._readers, outcomes, strict=True))
+            self._advance(self._stepped(before, text[at], became), before, text[at])
+            at += 1
 
-    def _look_up(self, text: str, at: int, end: int) -> int:
-        """Read as far as steps are known or can be learned; return how far that is."""
-        current, trails, origin, begun = self._set, self._trails, self.place - at, at
-        moves = 0
+    def _look_up(self, text: str, at: int, end: int) -> tuple[int, Outcomes]:
+        """Read as far as steps are known or can be learned; return how far that is, and what readers made of the
+        character there.
+        """
+        current, trails, readers, origin, begun = self._set, self._trails, self._readers, self.place - at, at
+        moves, outcomes = 0, cast(Outcomes, ())
         while at < end:
-            assert current is not None
-            if current.run is not None and (found := current.run.match(text, at, end)) is not None:
+            if current.readers:
+                at, outcomes = self._read_natively(current, readers, text, at, end, origin)
+                if not outcomes:
+                    continue
+            elif current.run is not None and (found := current.run.match(text, at, end)) is not None:
                 at = found.end()
                 if at == end:
                     break
-            char = text[at]
-            step = current.steps.get(char)
-            if step is None and char not in current.steps:
-                self._set, self._trails, self.place = current, trails, origin + at
-                step = self._learn(current, char)
+            key = (text[at], outcomes) if outcomes else text[at]
+            step = current.steps.get(key)
+            if step is None and key not in current.steps:
+                step = self._learn(current, text[at], outcomes)
                 moves += 100
             if step is None:
                 break
-            if step.taken is not None:
-                if step.made:
-                    trails = step.marked(trails, origin + at)
-                trails = [trails[index] for index in step.taken]
+            if step.taken is not None:  # (most steps make no marks)
+                trails = step.marked(trails, readers, origin + at)
+            if step.readers is not None:
+                readers = step.passed(readers)
+            if outcomes:
+                outcomes, self._fault = (), None
             current = step.then
             moves += 1
             at += 1
             if current.deep:
-                current, trails = self._cut(current, trails)
-        self._set, self._trails, self.place = current, trails, origin + at
+                current, trails, readers = self._cut(current, trails, readers)
+        self._set, self._trails, self._readers, self.place = current, trails, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
-        return at
+        return at, outcomes
 
-    def _cut(self, current: Set, trails: list[Trail | None]) -> tuple[Set, list[Trail | None]]:
-        """Return a set and its marks with as much as can be below the bottom."""
-        self._set, self._trails = current, trails
+    def _cut(
+        self, current: Set, trails: list[Trail | None], readers: list[Reader]
+    ) -> tuple[Set, list[Trail | None], list[Reader]]:
+        """Return a set, its marks and readers with as much as can be below the bottom."""
+        self._set, self._trails, self._readers = current, trails, readers
         self.threads = self.threads
-        return self._set, self._trails
+        return self._set, self._trails, self._readers
 
-    def _learn(self, current: Set, char: str) -> Step | None:
-        """Find out what a character does to a set, by the slow step over placeholders for marks; None: it ends or
-        begins a native.
+    def _learn(self, current: Set, char: str, outcomes: Outcomes) -> Step | None:
+        """Find out what a character does to a set, by the slow step over placeholders for marks and readers; None: it
+        ends.
         """
-        step = self._learned(current, lambda before: self._stepped(before, char, char, 0))
+        step = self._learned(current, lambda before: self._stepped(before, char, dict(enumerate(outcomes))))
         if len(current.steps) < MOST_STEPS:
-            current.steps[char] = step
+            current.steps[(char, outcomes) if outcomes else char] = step
         return step
 
     def _learned(self, current: Set, stepped: Callable[[list[Thread]], list[Thread]]) -> Step | None:
-        sources = [Trail(None, (False, ""), 0) for _ in current.shapes]
-        before = [Thread(*shape, source) for shape, source in zip(current.shapes, sources, strict=True)]
+        sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in current.shapes}]
+        before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
         self._made = {}
         try:
             after = stepped(before)
-            if not after or any(thread.node.kind is Kind.NATIVE for thread in after):
+            if not after:
                 return None
-            then = self._known.set_of(tuple(thread[:3] for thread in after))
+            shapes, readers, trails = numbered(after)
+            then = self._known.set_of(shapes)
         except Beyond:
             return None
-        finally:  # readers that have begun only here have read the character
-            self._made, self._native, self._fault = {}, {}, None
-        return step_of(len(before), after, sources, then, self.place)
+        finally:
+            self._made = {}
+        return step_of(current, sources, then, readers, trails, self.place)
+
+    # -- native readers ------------------------------------------------------------------------------------------------
+
+    def _read_natively(
+        self, current: Set, readers: list[Reader], text: str, at: int, end: int, origin: int
+    ) -> tuple[int, Outcomes]:
+        """Let the readers of a set read as far as the other threads stay what they are; return how far that is, and
+        what became of them at the character there, if that changes anything.
+        """
+        stop = end
+        if not current.alone:
+            found = current.run.match(text, at, min(end, at + _WINDOW)) if current.run is not None else None
+            if found is None or len(readers) > 1:
+                return at, self._read_by_all(readers, text, at, origin)
+            stop = found.end()
+        reached, outcome = self._read_by(readers[0], text, at, stop, origin)
+        spend(1 + ((reached - at) >> 5))
+        return reached, ((outcome,) if reached < stop else ())
+
+    def _read_by_all(self, readers: list[Reader], text: str, at: int, origin: int) -> Outcomes:
+        """Let readers read a character."""
+        return tuple([self._read_by(reader, text, at, at + 1, origin)[1] for reader in readers])
+
+    def _read_by(self, reader: Reader, text: str, at: int, end: int, origin: int) -> tuple[int, bool | None]:
+        """Let a reader read; return the character at which its value ends, or it met a fault, and which; or the end."""
+        reader.base = origin
+        try:
+            stop = reader.feed(text, at, end)
+        except Fault as fault:
+            self._fault = fault
+            return max(fault.at - origin, at), None
+        return (stop - 1 if reader.done else stop), reader.done
+
+    # -- one step ------------------------------------------------------------------------------------------------------
 
     def read(self, pieces: Iterable[tuple[str, bool]]) -> None:
         """Read texts and special tokens, as (text or name, whether it is a token)."""
@@ -174,12 +223,12 @@ class Machine:
         step = self._token_step(name)
         if step is None:
             before = self.threads
-            self._advance(self._stepped_by_token(before, name), before, len(name), name)
+            self._advance(self._stepped_by_token(before, name), before, name, is_token=True)
             return
-        trails = step.marked(self._trails, self.place) if step.made else self._trails
-        if step.taken is not None:
-            self._trails = [trails[index] for index in step.taken]
-        self._set, self._trails = self._cut(step.then, self._trails) if step.then.deep else (step.then, self._trails)
+        trails, readers = step.marked(self._trails, self._readers, self.place), step.passed(self._readers)
+        self._set, self._trails, self._readers = step.then, trails, readers
+        if step.then.deep:
+            self._cut(step.then, trails, readers)
         self.place += len(name)
         self._made = {}
         spend(2)
@@ -221,86 +270,22 @@ class Machine:
         """Return the threads, with those that are about to leave a pattern; for what may come next."""
         return list(self._expanded(self.threads, None))
 
-    def _advance(self, threads: list[Thread], before: list[Thread], width: int, token: str | None = None) -> None:
+    def _advance(self, threads: list[Thread], before: list[Thread], read: str, *, is_token: bool = False) -> None:
         spend(1 + len(before))
         if not threads:
-            self.failure = Failure(self.place, tuple(self._expanded(before, None)), self._fault, token)
+            refused = tuple(self._expanded(before, None))
+            self.failure = Failure(self.place, refused, self._fault, read if is_token else None)
             return
         self.threads = threads
-        self.place += width
+        self.place += len(read)
         self._fault = None
         self._made = {}
 
-    def _native_run(self, text: str, at: int, end: int) -> int:
-        """Let the only native reader read, and beside it all threads that are not native; return how much, 0 where the
-        next character is to be looked at by all.
-        """
-        if self._slowly or self._slow is None:
-            return 0
-        before = self._slow
-        groups = [(native, list(group)) for native, group in groupby(before, _is_native)]
-        readers = {id(thread.state) for native, group in groups if native for thread in group}
-        if len(readers) != 1:
-            return 0
-        others = [group for native, group in groups if not native]
-        reader = next(thread.state for native, group in groups if native for thread in group)
-        self._window = min(self._window * 2, _WINDOWS[1]) if self._reading is reader else _WINDOWS[0]
-        self._reading = reader
-        stop = min(end, at + self._window) if others else end
-        for group in others:
-            stop = self._beside(group, text, at, stop)[1]
-        if stop == at:
-            return 0
-        width, ended = self._read_native(reader, text, at, stop)
-        spend(1 + (width >> 5))
-        if ended is False and not others:
-            self.place += width
-            return width
-        if width == 0:
-            return 0
-        found: list[Thread] = []
-        seen: set[Any] = set()
-        for native, group in groups:
-            for thread in group if native else self._beside(group, text, at, at + width)[0]:
-                if not native or ended is False:
-                    _add(thread, thread.state, found, seen)
-                elif ended:
-                    self._returned(thread, self.place + width, found, seen)
-        self._advance(found, before, width)
-        return width
-
-    def _beside(self, threads: list[Thread], text: str, at: int, end: int) -> tuple[list[Thread], int]:
-        """Return what threads that are not native become, as far as steps are known or can be learned, and how far that
-        is; nothing else is read.
-        """
-        slow, place = self._slow, self.place
-        self.threads = threads
-        reached = self._look_up(text, at, end)
-        after = self.threads
-        self._slow, self._set, self._base, self.place = slow, None, None, place
-        return after, reached
-
-    def _read_native(self, reader: Reader, text: str, at: int, end: int) -> tuple[int, bool | None]:
-        """Return how far a reader got, and whether its value has ended; None: it met a fault."""
-        reader.base = self.place - at
-        try:
-            stop = reader.feed(text, at, end)
-        except Fault as fault:
-            self._fault = fault
-            return max(fault.at - self.place, 0) or 1, None
-        return stop - at, reader.done
-
-    def _step(self, text: str, at: int) -> None:
-        """Read one character."""
-        before = self.threads
-        self._advance(self._stepped(before, text[at], text, at), before, 1)
-
-    def _stepped(self, before: list[Thread], char: str, text: str, at: int) -> list[Thread]:
-        """Return what threads become with a character, which stands in a text."""
+    def _stepped(self, before: list[Thread], char: str, outcomes: Mapping[Any, bool | None]) -> list[Thread]:
+        """Return what threads become with a character, of which readers have made something."""
         after = self.place + 1
         found: list[Thread] = []
         seen: set[Any] = set()
-        fed: dict[int, bool | None] = {}
         for thread in self._expanded(before, char):
             node, state = thread.node, thread.state
             if node.kind is Kind.TEXT:
@@ -315,11 +300,9 @@ class Machine:
                 if next_state is not None:
                     _add(thread, next_state, found, seen)
             elif node.kind is Kind.NATIVE:
-                if id(state) not in fed:
-                    fed[id(state)] = self._read_native(state, text, at, at + 1)[1]
-                if fed[id(state)]:
+                if outcomes[state]:
                     self._returned(thread, after, found, seen)
-                elif fed[id(state)] is False:
+                elif outcomes[state] is False:
                     _add(thread, state, found, seen)
         return found
 
@@ -350,7 +333,7 @@ class Machine:
 
     def agreed(self) -> tuple[Trail | None, int]:
         """Return the marks that all readings share, and how far they agree on what is open there."""
-        return agreed([thread.trail for thread in self.threads], self.place)
+        return agreed(self._trails, self.place)
 
     # -- going through nodes that read nothing -------------------------------------------------------------------------
 
@@ -365,17 +348,8 @@ class Machine:
         for leaf, stack, index in closure.leaves:
             if (leaf, stack) not in seen:
                 seen.add((leaf, stack))
-                native, state = leaf.kind is Kind.NATIVE, leaf.value if leaf.kind is Kind.PATTERN else 0
-                state = self._reader(leaf, place) if native else state
+                state = leaf.value if leaf.kind in (Kind.PATTERN, Kind.NATIVE) else 0
                 found.append(Thread(leaf, state, stack, pool[index]))
-
-    def _reader(self, node: Node, place: int) -> Reader:
-        """Return the reader of a native rule that begins at a place; one for all threads."""
-        if self._native_place != place:
-            self._native, self._native_place = {}, place
-        if node not in self._native:
-            self._native[node] = node.value[0]()
-        return self._native[node]
 
     def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None) -> Trail:
         """Return the trail with one more mark; equal trails that are made at one character are one object."""
@@ -384,10 +358,6 @@ class Machine:
         if made is None:
             made = self._made[key] = Trail(trail, mark, place, data)
         return made
-
-
-def _is_native(thread: Thread) -> bool:
-    return thread.node.kind is Kind.NATIVE
 
 
 def _add(thread: Thread, state: Any, found: list[Thread], seen: set[Any]) -> None:

@@ -41,8 +41,8 @@ class Kind(IntEnum):
 class Node:
     """A place in a rule.
 
-    `value` by kind: TEXT the text; TOKEN the token's name; PATTERN its start state; NATIVE what makes a reader and the
-    character that it starts with; CALL the first node of the rule; MARK the mark.  `then`: what follows; of a SPLIT the
+    `value` by kind: TEXT the text; TOKEN the token's name; PATTERN its start state; NATIVE what makes a reader;
+    CALL the first node of the rule; MARK the mark.  `then`: what follows; of a SPLIT the
     branches, the best first.
     """
 
@@ -50,6 +50,11 @@ class Node:
     owner: str  # the rule that it belongs to
     value: Any = None
     then: tuple[Node, ...] = ()
+
+    @property
+    def begins_value(self) -> bool:
+        """Whether it is the character that a native rule's value begins with."""
+        return self.kind is Kind.TEXT and self.then[0].kind is Kind.NATIVE
 
 
 class Network:
@@ -65,7 +70,8 @@ class Network:
         self.known: Any = None
 
 
-Native = tuple[Callable[[], Reader], str]
+# The character that a value begins with, and what makes a reader of it, which has read that character.
+Native = tuple[str, Callable[[], Reader]]
 
 
 def build(
@@ -98,7 +104,9 @@ class _Builder:
         if rule not in self._entries:
             native = self._natives.get(rule)
             if native is not None:
-                self._entries[rule] = Node(Kind.NATIVE, rule, native, (Node(Kind.END, rule),))
+                reading = Node(Kind.NATIVE, rule, native[1], (Node(Kind.END, rule),))
+                begun = Node(Kind.TEXT, rule, native[0], (reading,))
+                self._entries[rule] = Node(Kind.MARK, rule, (True, rule), (begun,))
             else:
                 self._entries[rule] = Node(Kind.SPLIT, rule)
                 self._todo.append(rule)

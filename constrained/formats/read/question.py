@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from constrained.formats.binding.bind import changes_of
@@ -28,11 +28,13 @@ from .threads import Trail, marks_of
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
 BROKEN = "broken_"  # what is plainly meant as x, and wrong
+_OBJECT: Native = ("{", partial(JsonReader, "{", begun=True))
+_KEYWORDS: Native = ("(", partial(KeywordsReader, begun=True))
 NATIVES: Mapping[str, Native] = {
-    "any_json_object": (JsonReader, "{"), "any_json_array": (lambda: JsonReader("["), "["),
-    "any_python_keywords": (KeywordsReader, "("),
-    "any_json_line": (lambda: JsonReader(lines=False), "{"), "json_object": (JsonReader, "{"),
-    "python_keywords": (KeywordsReader, "("),
+    "any_json_object": _OBJECT, "json_object": _OBJECT,
+    "any_json_array": ("[", partial(JsonReader, "[", begun=True)),
+    "any_json_line": ("{", partial(JsonReader, "{", lines=False, begun=True)),
+    "any_python_keywords": _KEYWORDS, "python_keywords": _KEYWORDS,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...work import spend
@@ -21,7 +22,7 @@ from ..payload.raw import arguments_of
 from ..tools import Tool
 from .assemble import ReadCall, ReadMessage
 from .inputs import Turn
-from .judge import Misfit, misfit
+from .judge import Judge, Misfit
 from .machine import Machine
 from .question import Question
 from .rejections import Wrong, diagnosed
@@ -30,7 +31,7 @@ from .threads import Trail
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Terms:
     """What a text may hold beyond the format's grammar.
 
@@ -45,6 +46,21 @@ class Terms:
     name: str | None = None
     closed: bool = True
     stop_optional: bool = False
+
+    @cached_property
+    def by_name(self) -> Mapping[str | None, Tool]:
+        """The tools by their names."""
+        return {tool.name: tool for tool in self.tools or ()}
+
+    def judge(self, tool: Tool, *, python: bool) -> Judge:
+        """Return what judges the arguments of a tool."""
+        if tool.name not in self._judges:
+            self._judges[tool.name] = Judge(tool.parameters, closed=self.closed, python=python)
+        return self._judges[tool.name]
+
+    @cached_property
+    def _judges(self) -> dict[str, Judge]:
+        return {}
 
 
 @dataclass(slots=True)
@@ -117,7 +133,7 @@ def _begun(call: ReadCall, question: Question, terms: Terms) -> Any:
     payload = question.definition.payload
     if payload is None or payload.surface not in ("tagged", "quoted"):
         return None
-    tool = next((tool for tool in terms.tools or () if tool.name == call.name), None)
+    tool = terms.by_name.get(call.name)
     try:
         return _arguments(call, question, {} if tool is None else tool.parameters)
     except Fault:
@@ -188,7 +204,7 @@ def judged_call(
             ", ".join(sorted(terms.own)) or "no tool",
             {},
         )
-    tool = next((tool for tool in terms.tools or () if tool.name == call.name), None)
+    tool = terms.by_name.get(call.name)
     if call.arguments is None and question.definition.payload.surface in ("tagged", "quoted"):
         try:
             call.arguments = _arguments(call, question, {} if tool is None else tool.parameters)
@@ -200,7 +216,7 @@ def judged_call(
         known = ", ".join(repr(tool.name) for tool in terms.tools[:10])
         return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
     surface = question.definition.payload.surface
-    found = misfit(call.arguments, tool.parameters, closed=terms.closed, python=surface == "python")
+    found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
     if found is None:
         return None
     place = _place_of(found, call, surface, text)

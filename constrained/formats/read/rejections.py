@@ -157,7 +157,7 @@ def _layer(attempt: Attempt, *, partial: bool) -> str:
 
 
 def _in_payload(thread: Thread, attempt: Attempt) -> bool:
-    if thread.node.kind is Kind.NATIVE:
+    if thread.node.kind is Kind.NATIVE or thread.node.begins_value:
         return True
     parts = {what for what, _ in attempt.question.assembled(thread.trail, attempt.whole.text).open if what is not None}
     return any(part in _PAYLOAD or part.endswith("_value") for part in parts)

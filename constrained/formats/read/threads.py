@@ -1,10 +1,12 @@
 """Threads of the reading machine, their stacks and marks, and the sets of threads that were met, with what each
 character makes of them.
 
-A *set* is the threads at one place in their order, without their marks.  What a character or a token does to a set does
-not depend on the marks, so it is found once, by the machine's slow step over placeholders, and kept as a `Step`: the
-next set, the marks that are made, and which thread goes on with whose marks.  This is the lazy construction of a tagged
-automaton.  Sets with native readers are not kept, as readers have a state of their own.
+A *set* is the threads at one place in their order, without their marks, but with which of them share theirs.  What a
+character or a token does to a set does not depend on the marks, so it is found once, by the machine's slow step over
+placeholders, and kept as a `Step`: the next set, the marks that are made, and which thread goes on with whose marks.
+This is the lazy construction of a tagged automaton.  Native readers have a state of their own, so sets number them and
+a step depends on what each of them made of the character: that it goes on, that its value has ended, or that it met a
+fault.
 
 `Known` is shared by all machines over a network.  Everything in it is only ever added, by `setdefault`, so that threads
 may share it; a machine that finds it full leaves a fresh one to those after it.
@@ -16,12 +18,13 @@ Source: V. Laurikari, NFAs with Tagged Transitions, 2000; sets with stacks: ours
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...errors import LimitExceeded
 from ...work import spend
-from ..payload import Fault
+from ..payload import Fault, Reader
 from .network import Kind, Mark, Network, Node
 from .patterns import Patterns, Ranges, without
 
@@ -95,7 +98,9 @@ def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
 
 
 class Thread(NamedTuple):
-    """`state`: of a TEXT how much of it was read, of a PATTERN its state, of a NATIVE its reader."""
+    """`state`: of a TEXT how much of it was read, of a PATTERN its state, of a NATIVE its reader, or what makes one
+    where it begins behind the last character; in a set the reader's number.
+    """
 
     node: Node
     state: Any
@@ -113,39 +118,55 @@ class Failure:
     token: str | None  # the special token that could not be read
 
 
-Shape = tuple[Node, Any, Frame | None]  # a thread without its marks
-
-
+# A thread of a set: its reader and its marks are numbers, equal for what threads share.
+Shape = tuple[Node, Any, Frame | None, int]
 Made = tuple[int, Mark, int, Any]
+Outcomes = tuple[bool | None, ...]  # of each reader at a character: whether its value has ended, None: it met a fault
+
+
+def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], list[Trail | None]]:
+    """Return the shapes of threads, and the readers and marks that their numbers stand for."""
+    readers: dict[Any, int] = {}
+    trails: dict[int, Trail | None] = {}
+    numbers: dict[int, int] = {}
+    shapes = []
+    for node, state, frame, trail in threads:
+        if node.kind is Kind.NATIVE:
+            state = readers.setdefault(state, len(readers))
+        trails[id(trail)] = trail
+        shapes.append((node, state, frame, numbers.setdefault(id(trail), len(numbers))))
+    return tuple(shapes), list(readers), list(trails.values())
 
 
 class Step(NamedTuple):
     """What a character or a special token does to a set.
 
-    made[i] = (whose marks: a thread of the set, or i less than the set's size + an earlier one made, the mark, how far
-    behind the place it stands, its data).  taken[j]: the marks of thread j of the next set, counted alike; None where
-    each thread keeps its own and none is made.
+    made[i] = (whose marks: a number of the set, or i less than there are of these + an earlier one made, the mark, how
+    far behind the place it stands, its data: of the end of a native rule its reader's number).  taken[j]: the marks
+    with the number j of the next set, counted alike; None where they stay as they are.  readers[k]: the number that
+    reader k of the next set has in this one, or what makes it; None where they are the same.
     """
 
     then: Set
     made: tuple[Made, ...]
     taken: tuple[int, ...] | None
-    alike: bool  # whether two marks that are made differ in nothing but whose they follow
+    readers: tuple[Any, ...] | None
 
-    def marked(self, trails: list[Trail | None], place: int) -> list[Trail | None]:
-        """Return the marks of a set's threads and those that are made at a place; equal ones are one object."""
-        pool = trails.copy()
-        if not self.alike:
+    def marked(self, trails: list[Trail | None], readers: list[Reader], place: int) -> list[Trail | None]:
+        """Return the marks of the next set, with those that are made at a place."""
+        if self.taken is None:
+            return trails
+        if self.made:
+            trails = trails.copy()
             for parent, mark, behind, data in self.made:
-                pool.append(Trail(pool[parent], mark, place + behind, data))
-            return pool
-        known: dict[tuple[int, Mark, int], Trail] = {}
-        for parent, mark, behind, data in self.made:
-            key = (id(pool[parent]), mark, behind)
-            if key not in known:
-                known[key] = Trail(pool[parent], mark, place + behind, data)
-            pool.append(known[key])
-        return pool
+                trails.append(Trail(trails[parent], mark, place + behind, readers[data] if type(data) is int else data))
+        return [trails[index] for index in self.taken]
+
+    def passed(self, readers: list[Reader]) -> list[Reader]:
+        """Return the readers of the next set."""
+        if self.readers is None:
+            return readers
+        return [readers[reader] if type(reader) is int else reader() for reader in self.readers]
 
 
 class Closure(NamedTuple):
@@ -160,14 +181,22 @@ class Closure(NamedTuple):
 
 
 class Set:
-    """Threads without their marks.  `run`: finds characters that change nothing.  `deep`: its stacks are to be cut."""
+    """Threads without their marks, see `Shape`.
 
-    __slots__ = ("shapes", "run", "deep", "steps", "tokens")
+    `run`: finds characters that change nothing, native readers aside.  `readers`: how many there are of these; `alone`:
+    there is one, and nothing else.  `deep`: its stacks are to be cut.
+    """
+
+    __slots__ = ("shapes", "run", "readers", "alone", "deep", "steps", "tokens")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
-        self.deep = any(frame is not None and frame.depth > _DEEPEST[0] for _, _, frame in shapes)
-        self.steps: dict[str, Step | None] = {}  # by character; None: to be done slowly
+        native = [state for node, state, _, _ in shapes if node.kind is Kind.NATIVE]
+        self.readers = len(set(native))
+        self.alone = self.readers == 1 and len(native) == len(shapes)
+        self.deep = any(frame is not None and frame.depth > _DEEPEST[0] for _, _, frame, _ in shapes)
+        # by character, and what became of the readers where there are any; None: to be done slowly
+        self.steps: dict[Any, Step | None] = {}
         self.tokens: dict[str, Step | None] = {}  # by special token
 
 
@@ -204,7 +233,7 @@ class Known:
         nothing is cut.  Stacks that are not deep stay whole.
         """
         spend(len(shapes))
-        deep = {frame for _, _, frame in shapes if frame is not None and frame.depth > _DEEPEST[1]}
+        deep = {frame for _, _, frame, _ in shapes if frame is not None and frame.depth > _DEEPEST[1]}
         if not any(frame.depth > _DEEPEST[0] for frame in deep):
             return shapes, None
         depth = min(frame.depth for frame in deep) - _DEEPEST[1]
@@ -222,7 +251,7 @@ class Known:
     def _moved(self, shapes: tuple[Shape, ...], base: Frame, to: Frame) -> tuple[Shape, ...]:
         moved = {base: to}
         found: list[Shape] = []
-        for node, state, frame in shapes:
+        for node, state, frame, trail in shapes:
             path, at = [], frame
             while at is not None and at not in moved:
                 path.append(at)
@@ -231,7 +260,7 @@ class Known:
                 assert at is not None
                 moved[step] = self.frame(step.node, moved[at])
                 at = step
-            found.append((node, state, frame if at is None else moved[at]))
+            found.append((node, state, frame if at is None else moved[at], trail))
         return tuple(found)
 
     def closed(self, node: Node, frame: Frame | None) -> Closure:
@@ -265,12 +294,9 @@ class Known:
             elif kind is Kind.CALL:
                 after = node.then[0]
                 work.append((node.value, frame if after.kind is Kind.END else self.frame(after, frame), trail))
-            elif kind is Kind.MARK or kind is Kind.NATIVE:
-                made.append((trail, node.value if kind is Kind.MARK else (True, node.owner)))
-                if kind is Kind.MARK:
-                    work.append((node.then[0], frame, len(made)))
-                else:
-                    leaves.append((node, frame, len(made)))
+            elif kind is Kind.MARK:
+                made.append((trail, node.value))
+                work.append((node.then[0], frame, len(made)))
             else:
                 leaves.append((node, frame, trail))
         found = Closure(tuple(leaves), tuple(made))
@@ -302,7 +328,9 @@ class Known:
     def _run(self, shapes: tuple[Shape, ...]) -> re.Pattern[str] | None:
         """Return what finds the characters at which each thread stays where it is, and none leaves its pattern."""
         inside: Ranges | None = None
-        for node, state, frame in shapes:
+        for node, state, frame, _ in shapes:
+            if node.kind is Kind.NATIVE:
+                continue
             if node.kind is not Kind.PATTERN or not state.stays:
                 return None
             stays = without(state.stays, self.first(node.then[0], frame) if state.accepts else ())
@@ -318,29 +346,27 @@ def known_of(network: Network) -> Known:
     return known
 
 
-def step_of(before: int, after: list[Thread], sources: list[Trail], then: Set, place: int) -> Step:
-    """Return the step that took `before` threads, whose marks are `sources`, to `after`; it was made at a place."""
+def step_of(
+    before: Set, sources: list[Trail], then: Set, readers: list[Any], after: list[Trail | None], place: int
+) -> Step:
+    """Return the step that led from a set with the marks `sources` to one with the marks `after`; it was made at a
+    place.
+    """
     numbers: dict[int, int] = {id(source): index for index, source in enumerate(sources)}
     made: list[Made] = []
-
-    def number(trail: Trail) -> int:
+    for trail in after:
         chain = []
         while id(trail) not in numbers:
+            assert trail is not None
             chain.append(trail)
-            assert trail.parent is not None
             trail = trail.parent
         for link in reversed(chain):
-            numbers[id(link)] = before + len(made)
+            numbers[id(link)] = len(sources) + len(made)
             made.append((numbers[id(link.parent)], link.mark, link.place - place, link.data))
-        return numbers[id(chain[0] if chain else trail)]
-
-    taken = []
-    for thread in after:
-        assert thread.trail is not None
-        taken.append(number(thread.trail))
-    same = not made and taken == list(range(before))
-    alike = len({(mark, behind) for _, mark, behind, _ in made}) < len(made)
-    return Step(then, tuple(made), None if same else tuple(taken), alike)
+    taken = tuple(numbers[id(trail)] for trail in after)
+    same = not made and taken == tuple(range(len(sources)))
+    kept = readers == list(range(before.readers))
+    return Step(then, tuple(made), None if same else taken, None if kept else tuple(readers))
 
 
 def starts(node: Node) -> Ranges:
@@ -348,7 +374,6 @@ def starts(node: Node) -> Ranges:
     if node.kind is Kind.PATTERN:
         ranges: Ranges = node.value.ranges
         return ranges
-    if node.kind in (Kind.TEXT, Kind.NATIVE):
-        code = ord(node.value[0] if node.kind is Kind.TEXT else node.value[1])
-        return ((code, code),)
+    if node.kind is Kind.TEXT:
+        return ((ord(node.value[0]), ord(node.value[0])),)
     return ()
