@@ -126,3 +126,8 @@ def test_the_check_costs_a_few_units_per_subschema():
     with metered(Budget()) as budget:
         load(schema)
     assert 10_000 < MAX_WORK - budget.left < 20 * 10_000
+
+
+def test_a_pattern_below_a_keyword_that_the_draft_lacks_means_nothing():
+    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "if": {"pattern": "("}}
+    assert not is_never(load(schema))

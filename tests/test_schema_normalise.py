@@ -187,6 +187,15 @@ def test_a_description_refers_to_what_it_has_said_and_to_what_lies_deep():
 
 TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
 NEVER = {
+    "a required key that no text spells": {
+        "type": "object",
+        "anyOf": [
+            {"required": ["a\ud800"]},
+            {"properties": {"\udfff": {"const": 1}}, "required": ["\udfff"]},
+            {"not": {"properties": {"\ud800": False}}},
+            {"propertyNames": {"enum": ["\ud800"]}, "minProperties": 1},
+        ],
+    },
     "endless object": {**TREE, "required": ["left"]},
     "endless array": {"type": "array", "items": {"$ref": "#"}, "minItems": 1},
     "endless pair": {
@@ -319,6 +328,7 @@ NOT_PLAINLY_LIVE = [
     {"maxLength": 0, "anyOf": [{"type": "string", "minLength": 1}]},
     {"type": "integer", "minimum": 3, "multipleOf": 2, "maximum": 3},
     {"type": "string", "format": "uri", "maxLength": 1},
+    {"type": "object", "required": ["\ud800"]},
 ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import json
 import random
+from fractions import Fraction
 from typing import Any
 
 import jsonschema
@@ -15,7 +16,9 @@ import pytest
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, compile
-from constrained.schema.machines.recorded_values import number_key
+from constrained.schema.machines.recorded_values import number_key, number_text
+from constrained.schema.numeric.ranges import contains, reach
+from constrained.schema.values import NumberRange
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 KERNELS = ["compiled", "plain"]
@@ -143,6 +146,11 @@ def accepts(schema: Any, text: str, kernel: str = "compiled", **options: Any) ->
         ("[1e99999999, 1e99999998]", True),
         ("[-0e99999999, 0]", False),
         ("[1e-0001, 1]", True),
+        (f"[[1e{'7' * 4500}], [1e{'7' * 4500}]]", False),
+        (f"[[1e-{'7' * 4500}], [10e-{'7' * 4499}8]]", False),
+        (f"[[1e{'7' * 4500}], [1e{'7' * 4499}8]]", True),
+        (f"[[{'7' * 4500}], [{'7' * 4500}.0]]", False),
+        ("[[1, 1e1101010], [1, 1e1101010]]", False),
     ],
 )
 def test_items_are_compared_by_value(text, valid, kernel):
@@ -273,6 +281,25 @@ def test_too_many_items_of_too_few_values_are_an_error():
 def test_numbers_have_one_key_for_all_spellings(one, other):
     assert number_key(one) == number_key(other)
     assert number_key(one) != number_key("3" + other.lstrip('-'))
+    assert number_key(number_text(number_key(one))) == number_key(one)
+
+
+def test_numbers_with_long_exponents_lie_where_the_others_beyond_all_bounds_do():
+    bounds = [None, *map(Fraction, ("0", "-7", "35", "0.04", "1e6"))]
+    steps = [(), *[(Fraction(step),) for step in ("7", "0.3", "32", "3e5", "0.0125")]]
+    ranges = [
+        NumberRange(integer=integer, low=low, high=high, multiples=multiples, not_multiples=others)
+        for integer in (None, True, False) for low in bounds for high in bounds for multiples in steps
+        for others in steps[:2]
+    ]
+    for numbers in random.Random(1).sample(ranges, 300):
+        for digits in ("1", "-21", "75", "-64"):
+            size = len(digits) + reach((numbers,))
+            for exponent in (size, -size):
+                nearest = contains(numbers, Fraction(f"{digits}e{exponent}"))
+                for further in (1, 2, 9):
+                    farther = Fraction(f"{digits}e{exponent + further * (1 if exponent > 0 else -1)}")
+                    assert contains(numbers, farther) == nearest, (numbers, digits, exponent, further)
 
 
 REFUSED = [

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.regex import NEVER
+from constrained.schema.machines.items import MOST_DIGITS, is_live
 from constrained.schema.machines.items import Item as Open
-from constrained.schema.machines.items import is_live
 from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, number_key, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
 from constrained.schema.numeric.language import number_language
@@ -77,7 +77,6 @@ class Written(NamedTuple):
 
 _SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
 
-_MOST_DIGITS = 1_000  # of a number that is kept as a fraction; its exponent is bounded by the same
 _MOST_LISTED = 65
 MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
 
@@ -118,7 +117,7 @@ def _value(text: str) -> object:
     """
     key = number_key(text)
     negative, digits, exponent = key
-    if len(digits) > _MOST_DIGITS or abs(exponent) > _MOST_DIGITS:
+    if len(digits) > MOST_DIGITS or abs(exponent) > MOST_DIGITS:
         return key
     return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
 

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
 from constrained.regex import Expr, matches
-from constrained.schema.machines.recorded_values import Built, Whole, number_key
+from constrained.schema.machines.recorded_values import Built, Whole, number_key, number_text, whole_number
 from constrained.schema.machines.texts import cut, without_dead_ends
 from constrained.schema.numeric.language import NumberTexts, number_language
-from constrained.schema.numeric.ranges import constant, contains
+from constrained.schema.numeric.ranges import constant, contains, reach
+from constrained.schema.values import NumberRange
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 CLOSING = b"}])"
 MOST_PLACES = 10_000  # of the machines of items whose edges are kept
 _UNITS = 20  # of work, to look at one state
+MOST_DIGITS = 1_000  # of a number that is kept as a fraction; its exponent is bounded by the same
 _LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 
 
@@ -225,14 +227,14 @@ class Recorded(Dispatch):
             if self._item.built.expects_key:
                 self._rivals = candidates
             elif self._number:
-                self._rivals = frozenset(_text_of(content) for kind, content in candidates if kind == "number")
+                self._rivals = frozenset(number_text(content) for kind, content in candidates if kind == "number")
             else:
                 self._rivals = frozenset(content for kind, content in candidates if kind == "string")
         return self._rivals
 
     def has_small_rivals(self) -> bool:
         """Say whether there are rivals, all of them numbers that are cheap as fractions."""
-        return self._number and bool(self.rivals()) and all(map(_is_small, self.rivals()))
+        return self._number and bool(self.rivals()) and all(_is_within(text, _LONGEST_NUMBER) for text in self.rivals())
 
     def after_text(self, text: str | None) -> State | None:
         return self.following(text, searching=False)
@@ -272,8 +274,9 @@ class Recorded(Dispatch):
             left = language.excluded | barred
             return None if left == (1 << len(language.texts)) - 1 else LiteralSet(language.texts, left)
         if isinstance(language, NumberTexts):
-            found = number_language(language.ranges, language.spelling, frozenset(map(Fraction, dead)))
-            return found if found.edges() else None
+            short = frozenset([Fraction(text) for text in dead if _is_within(text, MOST_DIGITS)])
+            found = number_language(language.ranges, language.spelling, short)
+            return found if found.edges() else None  # the others are refused when they end
         return without_dead_ends(language, dead)
 
     def offers_more(self, few: frozenset[str]) -> bool:
@@ -288,7 +291,8 @@ class Recorded(Dispatch):
                 for index, text in enumerate(language.texts)
             )
         if isinstance(language, NumberTexts):
-            return bool(number_language(language.ranges, language.spelling, frozenset(map(Fraction, few))).edges())
+            beyond = frozenset([near(text, language.ranges) for text in few])
+            return bool(number_language(language.ranges, language.spelling, beyond).edges())
         refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
         return cut(language, few | refused) is not None
 
@@ -302,20 +306,24 @@ class Recorded(Dispatch):
                 for index, other in enumerate(language.texts)
             )
         if isinstance(language, NumberTexts):
-            return any(contains(numbers, Fraction(text)) for numbers in language.ranges)
+            value = near(text, language.ranges)
+            return any(contains(numbers, value) for numbers in language.ranges)
         assert isinstance(language, Expr)
         return matches(language, text)
 
 
-def _text_of(key: tuple[bool, str, int]) -> str:
-    negative, digits, exponent = key
-    return f"{'-' if negative else ''}{digits or '0'}e{exponent}"
+def _is_within(text: str, most: int) -> bool:
+    """Say whether a number as `number_text` writes it has no more digits, and no greater exponent."""
+    return len(text) <= most and abs(whole_number(text.rpartition("e")[2])) <= most
 
 
-def _is_small(text: str) -> bool:
-    """Say whether a number as `_text_of` writes it is cheap as a fraction."""
-    exponent = text.rpartition("e")[2]
-    return len(text) <= _LONGEST_NUMBER and len(exponent) <= 4 and abs(int(exponent)) <= _LONGEST_NUMBER
+def near(text: str, ranges: tuple[NumberRange, ...]) -> Fraction:
+    """Return a number that lies in the same ranges as one that `number_text` wrote, whose exponent may be long; the
+    same one where that is short, see `ranges.reach`.
+    """
+    digits, _, exponent = text.rpartition("e")
+    most = max(reach(ranges) + len(digits), MOST_DIGITS)
+    return whole_number(digits) * Fraction(10) ** min(max(whole_number(exponent), -most), most)
 
 
 def _is_among(text: str, texts: frozenset[str]) -> bool:

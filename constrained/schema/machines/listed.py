@@ -24,6 +24,7 @@ from constrained.schema.machines.recorded_values import number_key
 from constrained.schema.numeric import ranges
 from constrained.schema.numeric.language import canonical_text, number_language
 from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.strings.sets import is_spelled
 from constrained.schema.values import ArrayShape, Conj, ObjectShape
 from constrained.work import spend
 
@@ -57,7 +58,7 @@ def _is_written(value: Any) -> bool:
     for part in todo:
         spend(1)
         if type(part) is str:
-            if not part.isascii() and any("\ud800" <= char <= "\udfff" for char in part):
+            if not is_spelled(part):
                 return False
         elif type(part) is list:
             todo.extend(part)

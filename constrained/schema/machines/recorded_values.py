@@ -26,7 +26,7 @@ Content: TypeAlias = Any
 Node: TypeAlias = tuple[str, Content]  # (JSON type, content)
 Rival: TypeAlias = tuple[Node, Any]  # a container of an earlier value, and the rival that it is a part of
 
-_DIGITS = 4000  # that Python converts at once; more it may refuse
+_DIGITS = 4000  # that Python converts at once, to and from text; more it may refuse
 WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None),
          "True": ("boolean", True), "False": ("boolean", False), "None": ("null", None)}
 _OPENING = {ord("{"): "object", ord("["): "array", ord("("): "array"}
@@ -48,10 +48,26 @@ def number_key(text: str) -> tuple[bool, str, int]:
     bare = digits.rstrip("0")
     if not bare:
         return False, "", 0
-    return text.startswith("-"), bare, _whole(exponent or "0") - len(fraction) + len(digits) - len(bare)
+    return text.startswith("-"), bare, whole_number(exponent or "0") - len(fraction) + len(digits) - len(bare)
 
 
-def _whole(text: str) -> int:
+def number_text(key: tuple[bool, str, int]) -> str:
+    """Return one text of the numbers with a key, however long its exponent is.
+
+    >>> number_text(number_key("-1500"))
+    '-15e2'
+    """
+    negative, digits, exponent = key
+    pieces, rest, base = [], abs(exponent), 10**_DIGITS
+    while rest >= base:
+        rest, piece = divmod(rest, base)
+        pieces.append(f"{piece:0{_DIGITS}d}")
+    written = "".join([str(rest), *reversed(pieces)])
+    return f"{'-' if negative else ''}{digits or '0'}e{'-' if exponent < 0 else ''}{written}"
+
+
+def whole_number(text: str) -> int:
+    """Return the value of digits with or without a sign, however many they are."""
     digits = text.lstrip("+-")
     value = 0
     for at in range(0, len(digits), _DIGITS):

@@ -16,7 +16,7 @@ from constrained.schema.drafts.property_names import PropertyNames
 from constrained.schema.reading.check import MOST_COUNTED
 from constrained.schema.reading.nodes import NOTHING, Node, both
 from constrained.schema.reading.places import keyword_of, located
-from constrained.schema.strings.sets import listed
+from constrained.schema.strings.sets import is_spelled, listed
 from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
 from constrained.work import spend
 
@@ -45,7 +45,7 @@ def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
     named = {}
     spend(2 + len(names) * (1 + len(draft.regions)) // 4)
     for name in names:
-        conj = draft.named.get(name, ALWAYS)
+        conj = draft.named.get(name, ALWAYS) if is_spelled(name) else NOTHING
         for keys, part in draft.regions:
             if name in keys:
                 conj = both(conj, part)

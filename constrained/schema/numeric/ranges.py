@@ -63,6 +63,22 @@ def _divides(step: Fraction, value: Fraction) -> bool:
     return (value / step).denominator == 1
 
 
+def reach(ranges: Iterable[NumberRange]) -> int:
+    """Return k such that of the numbers d · 10^e with d < 10^m, those with e > m + k lie in the same ranges as
+    d · 10^(m + k), and those with e < -m - k in the same as d · 10^(-m - k); where these lie, infinitely many do.
+
+    So where a number lies is found without writing out its exponent: it is beyond all bounds, or between zero and all
+    of them, and what 10^e divides, or is divided by, does not change any more.
+    """
+    written = [
+        part
+        for numbers in ranges
+        for part in (numbers.low, numbers.high, *numbers.multiples, *numbers.not_multiples)
+        if part is not None
+    ]
+    return sum([part.numerator.bit_length() + part.denominator.bit_length() for part in written])
+
+
 def normal(numbers: NumberRange) -> NumberRange | None:
     """Return the normal form of a range, None if it is empty."""
     if numbers.low is not None and numbers.low == numbers.high:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from constrained.errors import GrammarError
 from constrained.regex import Expr
 from constrained.regex.size import LARGE_PATTERN, size
 from constrained.schema.reading.cycles import REFERRING
@@ -68,6 +69,16 @@ def with_many(library: Library, schemas: list[dict[str, Any]]) -> list[dict[str,
     return [schema for schema in schemas if count.start(schema) >= MANY]
 
 
+def _size(pattern: str) -> int:
+    """Return about how many states the machine of a pattern has; 1: it cannot be read, and stands below a keyword that
+    its dialect does not know, as the others are checked.
+    """
+    try:
+        return size(of_pattern(pattern))
+    except GrammarError:
+        return 1
+
+
 class _Count:
     """The alternatives of schemas that are combined for the same value."""
 
@@ -107,7 +118,7 @@ class _Count:
         spend(5)
         self._text_sizes[id(schema)] = 1  # where it refers to itself
         pattern = schema.get("pattern")
-        found = size(of_pattern(pattern)) if type(pattern) is str else 1
+        found = _size(pattern) if type(pattern) is str else 1
         found *= (_FORMAT if "format" in schema else 1) * (_STEP if "multipleOf" in schema else 1)
         single = [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
         for part in (*_listed(schema, "allOf"), *_listed(schema, "oneOf"), *single, *self._targets(schema)):

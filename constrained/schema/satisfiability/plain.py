@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from constrained.schema.reading.keywords import TYPES
+from constrained.schema.strings.sets import is_spelled
 
 MAX_DEPTH = 8  # of plain schemas
 
@@ -51,14 +52,16 @@ def is_plain(schema: object, depth: int = MAX_DEPTH) -> bool:
             plain = (
                 type(value) is list
                 and kind == "object"
-                and all(type(name) is str and name in schema.get("properties", ()) for name in value)
+                and all(
+                    type(name) is str and name in schema.get("properties", ()) and is_spelled(name) for name in value
+                )
             )
         elif key == "enum":
             plain = (
                 type(value) is list
                 and bool(value)
                 and kind in ("string", None)
-                and all(type(member) is str for member in value)
+                and all(type(member) is str and is_spelled(member) for member in value)
             )
         elif key == "items":
             plain = is_plain(value, depth - 1)

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from constrained.schema.reading.keywords import named
 from constrained.schema.reading.resources import Target
+from constrained.schema.strings.sets import is_spelled
 
 Targets: TypeAlias = Mapping[tuple[int, str], Target]  # of the references, see `resources.Library`
 
@@ -95,7 +96,7 @@ def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
         return False
     properties = schema.get("properties", {})
     open_ = _OTHER_KEYS.isdisjoint(schema)
-    return all(is_plainly_live(properties.get(key, open_), targets, depth + 1) for key in required)
+    return all(is_spelled(key) and is_plainly_live(properties.get(key, open_), targets, depth + 1) for key in required)
 
 
 def _has_items(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
@@ -107,13 +108,11 @@ def _has_items(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
 
 
 def _has_member(schema: dict[str, Any], values: list[Any]) -> bool:
-    """Return whether an enumeration of strings, by far the most frequent kind, has a string (that can be written: no
-    lone surrogate).
-    """
+    """Return whether an enumeration of strings, by far the most frequent kind, has a string (that can be spelled)."""
     kinds = schema.get("type", "string")
     plain = (
         "string" in (kinds if type(kinds) is list else (kinds,))
         and "maxLength" not in schema
         and "format" not in schema
     )
-    return plain and any(type(value) is str and value.isascii() for value in values)
+    return plain and any(type(value) is str and is_spelled(value) for value in values)

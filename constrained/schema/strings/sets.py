@@ -101,11 +101,14 @@ ALL_TEXTS = Texts()
 NO_TEXT = Texts(only=frozenset())
 
 
+def is_spelled(text: str) -> bool:
+    """Say whether some JSON text in UTF-8 spells a text: it has no lone surrogate."""
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def finite(texts: Iterable[str]) -> Texts:
-    """Return a finite set; texts with lone surrogates are left out, because no JSON text spells them."""
-    found = frozenset(texts)
-    if not all(map(str.isascii, found)):
-        found = frozenset(text for text in found if not any("\ud800" <= char <= "\udfff" for char in text))
+    """Return a finite set; texts that cannot be spelled are left out."""
+    found = frozenset(filter(is_spelled, texts))
     return Texts(only=found) if found else NO_TEXT
 
 
