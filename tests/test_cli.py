@@ -49,6 +49,18 @@ def _written(path, text):
     return str(path)
 
 
+def test_vocabulary_writes_a_file_that_other_commands_read(capsys, tmp_path, schema):
+    out = str(tmp_path / "v")
+    assert run(["vocabulary", out]) == 0
+    assert "size 1536" in capsys.readouterr().out
+    assert run(["mask", "--schema", schema, "--prefix", "[", "--json"]) == 0
+    expected = capsys.readouterr().out
+    assert run(["mask", "--schema", schema, "--prefix", "[", "--json", "--tokenizer", out]) == 0
+    assert capsys.readouterr().out == expected
+    assert run(["vocabulary", str(tmp_path / "none" / "v")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
 def test_version(capsys):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.strip() == __version__

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from constrained import Vocabulary
 from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS, MALFORMED
-from constrained.engine.tokens.trie import TokenTrie, _assembled, _grown
+from constrained.engine.tokens.layout import Layout, plain
+from constrained.engine.tokens.trie import TokenTrie
 
-ARRAYS = {"byte": np.uint8, "end": np.int32, "depth": np.int32, "first": np.int32, "ids": np.int32}
 TEXTS = st.lists(
     st.one_of(st.binary(min_size=1, max_size=4), st.text("ab", min_size=1, max_size=9).map(str.encode)), max_size=40
 )
@@ -50,22 +50,21 @@ def test_every_text_is_found_again(texts):
 
 @given(TEXTS)
 def test_both_builders_agree(texts):
-    if not texts:
-        return
-    ids = sorted(range(len(texts)), key=texts.__getitem__)
-    slow, fast = (build([texts[token] for token in ids], ids) for build in (_grown, _assembled))
-    for name, dtype in ARRAYS.items():
-        a, b = getattr(slow, name), getattr(fast, name)
-        assert a.dtype == b.dtype == dtype
-        assert a.tolist() == b.tolist(), name
+    assert_same([None, *texts])
 
 
 def test_both_builders_agree_on_a_real_vocabulary(llama3_path):
-    vocabulary = Vocabulary.from_tokenizer(llama3_path)
-    pairs = sorted((t, i) for i, t in enumerate(vocabulary.tokens) if t)
-    slow = _grown([text for text, _ in pairs], [token for _, token in pairs])
-    for name in ARRAYS:
-        assert np.array_equal(getattr(slow, name), getattr(vocabulary.trie, name)), name
+    assert_same(Vocabulary.from_tokenizer(llama3_path).tokens)
+
+
+def assert_same(tokens):
+    """Compare what the compiled builder makes of tokens with its twin, and the trie with the one that is built alone."""
+    fast = Layout.of_tokens(tokens)
+    slow = plain(fast.starts, fast.data)
+    for (name, a), (_, b) in zip(fast.arrays(), slow.arrays(), strict=True):
+        assert a.dtype == b.dtype and np.array_equal(a, b), name
+    assert np.array_equal(fast.trie.records, TokenTrie.build(tokens).records)
+    assert fast.texts() == tuple(tokens)
 
 
 def test_subtrees_nest(mistral_path):
@@ -91,10 +90,14 @@ def test_empty_trie_and_empty_text():
 
 
 def test_arrays_are_frozen():
-    trie = TokenTrie.build([b"a"])
-    for name in ARRAYS:
+    for _, array in Layout.of_tokens([b"a"]).arrays():
         with pytest.raises(ValueError, match="read-only"):
-            getattr(trie, name)[0] = 0
+            array[0] = 0
+
+
+@pytest.mark.parametrize("tokens", [[b"x" * 70_000, b"x" * 70_001, b"y"], [b"\0", b"\0\0", b"\0" * 9], [None], [b"ab"] * 3])
+def test_both_builders_agree_at_the_edges(tokens):
+    assert_same(tokens)
 
 
 # -- classes of bytes

@@ -15,6 +15,7 @@ from constrained.cli.commands.rendering import render
 from constrained.cli.commands.specifications import spec
 from constrained.cli.commands.trace import trace
 from constrained.cli.commands.transcripts import parse, validate
+from constrained.cli.commands.vocabulary import vocabulary
 
 from .. import __version__
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (formats, show, mask, validate, parse, render, spec, generate, trace, demo, bench):
+for command in (formats, show, mask, validate, parse, render, spec, generate, trace, demo, bench, vocabulary):
     app.command()(command)
 
 

@@ -27,7 +27,7 @@ ToolsOption = Annotated[
 SchemaOption = Annotated[str | None, typer.Option("--schema", "-s", help="JSON Schema file; - reads standard input.")]
 ChoiceOption = Annotated[str, typer.Option("--tool-choice", help="auto, required, none, or the name of a tool.")]
 TokenizerOption = Annotated[
-    str | None, typer.Option("--tokenizer", help="File, folder or hub id; default: the embedded one.")
+    str | None, typer.Option("--tokenizer", help="File (a saved vocabulary too), folder or hub id; default: embedded.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RayOption = Annotated[
@@ -69,17 +69,23 @@ def read_tools(path: str | None) -> list[dict[str, Any]] | None:
     return tools
 
 
-def read_vocabulary(tokenizer: str | None) -> Vocabulary:
-    """Return the vocabulary of a tokenizer file, a local folder or a hub id; None: the embedded tokenizer."""
+def read_vocabulary(tokenizer: str | None, size: int | None = None) -> Vocabulary:
+    """Return the vocabulary of a tokenizer file, a saved vocabulary, a local folder or a hub id; None: the embedded
+    tokenizer.
+
+    size: the width of the model's logits, where they are wider than the tokenizer.
+    """
+    from constrained.engine.tokens.saved import is_saved
     from constrained.engine.tokens.vocabulary import Vocabulary
 
     if tokenizer is None:
         from ..default_model import WIDTH, load_tokenizer
 
-        return Vocabulary.from_tokenizer(load_tokenizer(), size=WIDTH)
+        return Vocabulary.from_tokenizer(load_tokenizer(), size=size or WIDTH)
     if Path(tokenizer).is_file():
-        return Vocabulary.from_tokenizer(tokenizer)
-    return Vocabulary.from_tokenizer(_pretrained("AutoTokenizer", tokenizer))
+        saved = size is None and is_saved(tokenizer)
+        return Vocabulary.load(tokenizer) if saved else Vocabulary.from_tokenizer(tokenizer, size=size)
+    return Vocabulary.from_tokenizer(_pretrained("AutoTokenizer", tokenizer), size=size)
 
 
 def read_model(name: str | None) -> tuple[Any, Any]:

@@ -370,7 +370,7 @@ class Matcher:
 
     def _extends(self, rest: bytes) -> bool:
         """Say whether some token starts with `rest` and is longer."""
-        trie, at, stop = self.constraint.vocabulary.trie, 0, len(self.constraint.vocabulary.trie.byte)
+        trie, at, stop = self.constraint.vocabulary.trie, 0, self.constraint.vocabulary.trie.nodes
         for byte in rest:
             while at < stop and trie.byte[at] != byte:
                 at = int(trie.end[at])

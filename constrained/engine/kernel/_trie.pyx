@@ -23,7 +23,7 @@ cdef class Trie:
         cdef const int32_t[:, ::1] records = trie.records
         cdef const uint64_t[::1] below
         self.size, self.words, self.longest = vocabulary.size, vocabulary.words, vocabulary.longest
-        self.texts, self.count = vocabulary.tokens, len(trie.byte)
+        self.texts, self.count = vocabulary.tokens, trie.nodes
         self.spelled, self.begins = &bytes_[0], &i[0]
         self.nodes = <const Node*>&records[0, 0]
         i = trie.roots

@@ -98,7 +98,7 @@ def _malformed(byte: npt.NDArray[np.uint8], depth: npt.NDArray[np.int32]) -> npt
     for lead, low, high in ((0xE0, 0xA0, 0xBF), (0xED, 0x80, 0x9F), (0xF0, 0x90, 0xBF), (0xF4, 0x80, 0x8F)):
         least[byte == lead], most[byte == lead] = low, high
     wrong = np.zeros(len(byte), np.bool_)
-    for level, parent in levels(depth):
+    for level, parent in _levels(depth):
         if len(parent):
             open_, fits = left[parent] > 0, (least[parent] <= byte[level]) & (byte[level] <= most[parent])
             wrong[level] = (open_ & ~fits) | (~open_ & (byte[level] >= 0x80) & (byte[level] < 0xC0))
@@ -108,12 +108,12 @@ def _malformed(byte: npt.NDArray[np.uint8], depth: npt.NDArray[np.int32]) -> npt
     return wrong
 
 
-def levels(depth: npt.NDArray[np.int32]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def _levels(depth: npt.NDArray[np.int32]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Yield, depth by depth, the nodes of a trie in preorder, ascending, and the node above each; none above the first.
 
     PERF: that is the node before, as a rule; the others are searched.
     """
-    order = np.argsort(depth.astype(np.uint16), kind="stable")
+    order = np.argsort(depth, kind="stable")
     upper = np.zeros(0, np.int64)
     for number, level in enumerate(np.split(order, np.cumsum(np.bincount(depth)[1:-1])), 1):
         above = level - 1 if number > 1 else upper

@@ -12,8 +12,7 @@ Tests: the tables of four real tokenizers against their own files; a table of wr
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -25,6 +24,8 @@ import numpy.typing as npt
 
 from constrained.engine.memory.registry import Kernels
 from constrained.engine.tokens.bitmask import number
+from constrained.engine.tokens.layout import Layout
+from constrained.engine.tokens.saved import Table, read, write
 from constrained.engine.tokens.trie import TokenTrie
 from constrained.engine.tokens.vocabulary_checks import (
     check_rest,
@@ -61,11 +62,10 @@ class Vocabulary:
     used: int  # 1 + the highest id that stands for something; logits may not be narrower
     words: int  # int32 words in one row of a bitmask, ceil(size / 32)
     longest: int  # bytes of the longest text token
-    trie: TokenTrie  # of all text tokens; 0.13 s for 128,000 of them, which is most of what a vocabulary costs
-    # all texts one after another, (size + 1,) where each starts; their bytes
+    layout: Layout  # the texts as the engines read them; the next four are its parts
+    trie: TokenTrie  # of all text tokens
     spelled: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
-    characters: npt.NDArray[np.int32]  # (tokens,) how many characters begin in the text at the same place of trie.ids
-    # trie.ids, fewest characters first; (longest + 1,) how many have at most 0, 1, … characters
+    characters: npt.NDArray[np.int32]
     by_characters: tuple[npt.NDArray[np.int32], ...]
     # SentencePiece: the encoder puts a space before a text, the decoder drops it; tokens mean their bytes all the same
     dummy_prefix: bool
@@ -91,27 +91,53 @@ class Vocabulary:
         padded = (*tokens, *[None] * (size - len(tokens)))
         stop = checked_stop(stop, padded)
         check_rest(notes, encode)
+        self._fill(Table(padded, names, stop, dummy_prefix, tuple(notes), Layout.of_tokens(padded)), encode)
+
+    def _fill(self, table: Table, encode: Encoder | None) -> None:
+        tokens, layout = table.tokens, table.layout
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
-        trie, spelled = TokenTrie.build(padded), _spelled(padded)
-        characters, longest = _characters(*spelled)[trie.ids], max(map(len, filter(None, tokens)), default=0)
         self.__dict__.update(
-            tokens=padded,
-            special=MappingProxyType({name: token for token, name in names.items()}),
-            names=MappingProxyType(names),
-            stop=stop,
-            size=size,
-            used=max([texts, *(token + 1 for token in (*names, *stop))]),
-            words=-(-size // 32),
-            longest=longest,
-            dummy_prefix=dummy_prefix,
-            notes=tuple(notes),
+            tokens=tokens,
+            special=MappingProxyType({name: token for token, name in table.names.items()}),
+            names=MappingProxyType(dict(table.names)),
+            stop=table.stop,
+            size=len(tokens),
+            used=max([texts, *(token + 1 for token in (*table.names, *table.stop))]),
+            words=-(-len(tokens) // 32),
+            longest=layout.longest,
+            dummy_prefix=table.dummy_prefix,
+            notes=table.notes,
             _encode=encode,
             kernels=Kernels(),
-            trie=trie,
-            spelled=spelled,
-            characters=characters,
-            by_characters=_by_characters(trie.ids, characters, longest),
+            layout=layout,
+            trie=layout.trie,
+            spelled=(layout.starts, layout.data),
+            characters=layout.characters,
+            by_characters=(layout.fewest_first, layout.with_at_most),
         )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table and its trie into a file, which `load` maps: 9 MB for 128,000 texts, 10-20 ms to load.
+
+        Raises: OSError: the file cannot be written.
+        """
+        write(path, self.layout, {
+            "fingerprint": self.fingerprint, "special": dict(self.special), "stop": self.stop,
+            "dummy_prefix": self.dummy_prefix, "notes": self.notes,
+        })
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, encode: Encoder | None = None) -> Vocabulary:
+        """Return the vocabulary that `save` wrote, equal to the one that was saved; the file may come from a stranger.
+
+        Processes share the memory of what is mapped; a file must not be changed while it is, see `saved`.
+        encode: the tokenizer's own choice of tokens for a text, which does not travel: `tokenizer.encode`, say.
+        Raises: VocabularyError: no such file, or another one.
+        """
+        check_rest((), encode)
+        made = cls.__new__(cls)
+        made._fill(read(path), encode)
+        return made
 
     @classmethod
     def from_tokenizer(
@@ -141,12 +167,7 @@ class Vocabulary:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the table in hexadecimal digits; the same in every process (notes and encoder do not count)."""
-        lengths = np.fromiter((-1 if text is None else len(text) for text in self.tokens), np.int32, self.size)
-        rest = json.dumps([sorted(self.special.items()), self.stop, self.dummy_prefix])
-        digest = hashlib.sha256(rest.encode())
-        digest.update(lengths.astype("<i4").tobytes())
-        digest.update(b"".join(filter(None, self.tokens)))
-        return digest.hexdigest()
+        return self.layout.fingerprint(self.special, self.stop, self.dummy_prefix)
 
     @cached_property
     def levels(self) -> list[npt.NDArray[np.int32]]:
@@ -280,27 +301,6 @@ def _rebuild(
     notes: Sequence[str],
 ) -> Vocabulary:
     return Vocabulary(tokens, special, stop, size, dummy_prefix=dummy_prefix, notes=notes)
-
-
-def _characters(firsts: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
-    """Return how many characters each id's text begins: bytes that are none inside a UTF-8 character."""
-    begun = np.zeros(len(data) + 1, np.int32)
-    np.cumsum((data & 0xC0) != 0x80, out=begun[1:])
-    return begun[firsts[1:]] - begun[firsts[:-1]]
-
-
-def _by_characters(
-    ids: npt.NDArray[np.int32], characters: npt.NDArray[np.int32], longest: int
-) -> tuple[npt.NDArray[np.int32], ...]:
-    order = np.argsort(characters, kind="stable")
-    return ids[order], np.cumsum(np.bincount(characters, minlength=longest + 1)).astype(np.int32)
-
-
-def _spelled(tokens: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return where each id's text starts and all their bytes, with a 0 at the end."""
-    firsts = np.zeros(len(tokens) + 1, np.int32)
-    np.cumsum(np.fromiter([len(text or b"") for text in tokens], np.int64, len(tokens)), out=firsts[1:])
-    return firsts, np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)
 
 
 def _begun(text: bytes) -> int:

@@ -296,15 +296,16 @@ class PlainKernel:
     def _walk(self, state: int) -> Mask:
         trie, path, at = self._vocabulary.trie, [state], 0
         allowed: list[int] = []
-        while at < len(trie.byte):
-            depth = int(trie.depth[at])
+        end, first, depths, bytes_ = trie.end, trie.first, trie.depth, trie.byte
+        while at < trie.nodes:
+            depth = int(depths[at])
             del path[depth:]
-            after = self.step_byte(path[-1], int(trie.byte[at]))
+            after = self.step_byte(path[-1], int(bytes_[at]))
             if after == DEAD:
-                at = int(trie.end[at])
+                at = int(end[at])
                 continue
             path.append(after)
-            allowed += trie.ids[trie.first[at] : trie.first[at + 1]].tolist()
+            allowed += trie.ids[first[at] : first[at + 1]].tolist()
             at += 1
         allowed += self.named_tokens(state)
         if self.is_final(state):

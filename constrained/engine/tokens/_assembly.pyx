@@ -1,0 +1,269 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Token texts, one after another in flat arrays → the arrays of a `Layout`, and the texts themselves; compiled.
+
+Callers vouch for `starts`: ascending from 0, the last is at most len(data).
+Owns: nothing; what is made belongs to the caller.
+Plain twin: `layout.plain`, `trie.grown`, `byte_classes.classes_below`; compared in tests/test_trie.py.
+"""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
+from libc.string cimport memcmp, memset
+cimport numpy
+from constrained.engine.kernel._trie cimport Node
+from constrained.engine.memory._memory cimport allotted, cleared
+
+import numpy as np
+
+from constrained.engine.tokens.byte_classes import BITS, MALFORMED
+
+numpy.import_array()
+cdef int MALFORMED_CLASS = MALFORMED
+
+
+cdef struct Entry:
+    uint64_t beginning      # the first eight bytes as a number, zeros behind a shorter text
+    const uint8_t* text
+    int32_t length, token
+
+
+cdef struct Out:
+    Node* records               # of a Layout, the arrays by name
+    uint64_t* below
+    int32_t *roots, *characters, *fewest_first, *with_at_most
+    bint checking               # nothing is written, but compared
+
+
+ctypedef fused number:
+    int32_t
+    uint64_t
+
+
+cdef struct Level:
+    int32_t node            # of the path to the present text, at one depth
+    uint64_t classes        # of the bytes below it so far
+    int left                # bytes that the character at the node still needs
+    uint8_t least, most     # what the next of them may be
+
+
+cdef inline int by_length(int32_t a, int32_t b) noexcept nogil:
+    return (a > b) - (a < b)
+
+
+cdef int by_text(const void* one, const void* other) noexcept nogil:
+    """Compare two entries by (text, token)."""
+    cdef const Entry* a = <const Entry*>one
+    cdef const Entry* b = <const Entry*>other
+    cdef int found
+    if a.beginning != b.beginning:
+        return -1 if a.beginning < b.beginning else 1
+    found = memcmp(a.text, b.text, min(a.length, b.length)) or by_length(a.length, b.length)
+    return found or by_length(a.token, b.token)
+
+
+def sorted_ids(const int32_t[::1] starts, const uint8_t[::1] data):
+    """Return the tokens that have a text, by (text, token), (tokens,) int32."""
+    cdef int i, k, count = 0, size = len(starts) - 1
+    cdef int32_t[::1] ids
+    cdef Entry* entries = <Entry*>allotted(size, sizeof(Entry))
+    cdef Entry* entry
+    try:
+        for i in range(size):
+            entry = &entries[count]
+            entry.token, entry.length, entry.beginning = i, starts[i + 1] - starts[i], 0
+            if not entry.length:
+                continue
+            entry.text = &data[starts[i]]
+            for k in range(8):
+                entry.beginning = entry.beginning << 8 | (entry.text[k] if k < entry.length else 0)
+            count += 1
+        qsort(entries, count, sizeof(Entry), by_text)
+        found = np.empty(count, np.int32)
+        ids = found
+        for i in range(count):
+            ids[i] = entries[i].token
+    finally:
+        free(entries)
+    return found
+
+
+def texts(const int32_t[::1] starts, const uint8_t[::1] data):
+    """Return the text of each token, a tuple; None where it is empty."""
+    cdef int i
+    found = [None] * (len(starts) - 1)
+    for i in range(len(starts) - 1):
+        if starts[i + 1] > starts[i]:
+            found[i] = PyBytes_FromStringAndSize(<const char*>&data[starts[i]], starts[i + 1] - starts[i])
+    return tuple(found)
+
+
+def measured(const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids):
+    """Return how many bytes each text shares with its predecessor, (tokens,) int32, the number of nodes of the trie,
+    and the length of the longest text.
+
+    Raises: ValueError: the tokens do not ascend by (text, token), or one of them has no text or is none.
+    """
+    cdef int32_t longest = 0
+    shared = np.empty(len(ids), np.int32)
+    nodes = common(starts, data, ids, shared, &longest)
+    return shared, nodes, longest
+
+
+def lay_out(const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids, const int32_t[::1] shared,
+            dict arrays, bint checking):
+    """Write the arrays of the `Layout` of some tokens, which have the shapes that were measured; or say whether they
+    hold it, if `checking`.
+
+    Text j shares a prefix with its predecessor and adds one node for each further byte; these runs of new nodes, one
+    after the other, are the preorder.
+    """
+    cdef Out out
+    cdef int32_t levels = <int32_t>len(arrays["with_at_most"])
+    out.records, out.below = <Node*>at(arrays, "records"), <uint64_t*>at(arrays, "below")
+    out.roots, out.characters = <int32_t*>at(arrays, "roots"), <int32_t*>at(arrays, "characters")
+    out.fewest_first, out.with_at_most = <int32_t*>at(arrays, "fewest_first"), <int32_t*>at(arrays, "with_at_most")
+    out.checking = checking
+    return not nodes(out, starts, data, ids, shared, levels) and not by_characters(out, starts, data, ids, levels)
+
+
+cdef void* at(dict arrays, str name) except? NULL:
+    """Return where an array begins, which may be read-only: then it is only read."""
+    return numpy.PyArray_DATA(arrays[name])
+
+
+cdef inline bint put(number* at, number value, bint checking) noexcept nogil:
+    """Write a value, or say whether it differs from the one that is there."""
+    if checking:
+        return at[0] != value
+    at[0] = value
+    return False
+
+
+cdef long common(const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids, int32_t[::1] shared,
+                 int32_t* longest) except -1:
+    """Note how many bytes each text shares with its predecessor; return the number of nodes."""
+    cdef int32_t size = <int32_t>(len(starts) - 1), before = -1, token, length, least, same
+    cdef long nodes = 0
+    cdef int j
+    for j in range(len(ids)):
+        token = ids[j]
+        if not 0 <= token < size or starts[token] == starts[token + 1]:
+            raise ValueError(f"token {token} has no text")
+        length, same = starts[token + 1] - starts[token], 0
+        if before >= 0:
+            least = min(length, starts[before + 1] - starts[before])
+            while same < least and data[starts[token] + same] == data[starts[before] + same]:
+                same += 1
+            if not ascends(starts, data, before, token, same):
+                raise ValueError(f"token {token} stands behind token {before}")
+        shared[j], longest[0], before = same, max(longest[0], length), token
+        nodes += length - same
+    return nodes
+
+
+cdef bint ascends(const int32_t[::1] starts, const uint8_t[::1] data, int32_t one, int32_t other,
+                  int32_t same) noexcept:
+    """Say whether (text, token) ascends from one token to another whose texts begin with `same` equal bytes."""
+    cdef int32_t first = starts[one + 1] - starts[one], second = starts[other + 1] - starts[other]
+    if same < first and same < second:
+        return data[starts[one] + same] < data[starts[other] + same]
+    return first < second or (first == second and one < other)
+
+
+cdef int nodes(Out out, const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids,
+              const int32_t[::1] shared, int32_t levels) except -1:
+    """Write the trie; say whether one was there that differs."""
+    cdef bint differs = False
+    cdef const uint64_t[::1] bits = BITS
+    cdef Level* path = <Level*>cleared(levels, sizeof(Level))    # path[d]: the node of depth d
+    cdef int32_t roots[256]
+    cdef int32_t node = 0, at = 0, token
+    cdef int j, d
+    cdef uint8_t byte
+    memset(roots, -1, sizeof(roots))
+    path[0].least, path[0].most = 0x80, 0xBF
+    for j in range(len(ids)):
+        while at > shared[j]:
+            differs |= close(out, path, at, node)
+            at -= 1
+        token = ids[j]
+        for d in range(shared[j], starts[token + 1] - starts[token]):
+            byte = data[starts[token] + d]
+            at += 1
+            differs |= put(&out.records[node].first, j, out.checking)
+            differs |= put(&out.records[node].depth, at, out.checking)
+            differs |= put(&out.records[node].byte, <int32_t>byte, out.checking)
+            path[at].node, path[at].classes = node, 0
+            path[at - 1].classes |= bits[byte]
+            if not read(&path[at - 1], &path[at], byte):
+                path[at - 1].classes |= <uint64_t>1 << MALFORMED_CLASS
+            if at == 1:
+                roots[byte] = node
+            node += 1
+    while at:
+        differs |= close(out, path, at, node)
+        at -= 1
+    free(path)
+    differs |= put(&out.records[node].end, 0, out.checking)
+    differs |= put(&out.records[node].first, <int32_t>len(ids), out.checking)
+    differs |= put(&out.records[node].depth, 0, out.checking)
+    differs |= put(&out.records[node].byte, 0, out.checking)
+    for j in range(256):
+        differs |= put(&out.roots[j], roots[j], out.checking)
+    return differs
+
+
+cdef inline bint close(Out out, Level* path, int32_t at, int32_t node) noexcept nogil:
+    """Write where the subtree of the node at a depth ends, and what is below it, which is below the node above too."""
+    cdef bint differs = False
+    differs |= put(&out.records[path[at].node].end, node, out.checking)
+    differs |= put(&out.below[path[at].node], path[at].classes, out.checking)
+    path[at - 1].classes |= path[at].classes
+    return differs
+
+
+cdef int by_characters(Out out, const int32_t[::1] starts, const uint8_t[::1] data, const int32_t[::1] ids,
+                       int32_t levels) except -1:
+    """Write how many characters tokens begin, and the tokens by that number; say whether other numbers were there."""
+    cdef bint differs = False
+    cdef int32_t* begun = <int32_t*>cleared(2 * len(ids) + levels + 1, sizeof(int32_t))
+    cdef int32_t* places = begun + len(ids)     # where the next token with so many characters goes
+    cdef int32_t* ordered = places + levels + 1
+    cdef int32_t count
+    cdef int j, k
+    for j in range(len(ids)):
+        count = 0
+        for k in range(starts[ids[j]], starts[ids[j] + 1]):
+            count += (data[k] & 0xC0) != 0x80
+        begun[j] = count
+        places[count + 1] += 1
+        differs |= put(&out.characters[j], count, out.checking)
+    for j in range(levels):
+        places[j + 1] += places[j]
+        differs |= put(&out.with_at_most[j], places[j + 1], out.checking)
+    for j in range(len(ids)):
+        ordered[places[begun[j]]] = ids[j]
+        places[begun[j]] += 1
+    for j in range(len(ids)):
+        differs |= put(&out.fewest_first[j], ordered[j], out.checking)
+    free(begun)
+    return differs
+
+
+cdef inline bint read(const Level* above, Level* here, uint8_t byte) noexcept:
+    """Note what a byte leaves open of its character; say whether it is UTF-8 behind those above it.  Behind one that is
+    not a new character starts."""
+    here.least, here.most = 0x80, 0xBF
+    if above.left and above.least <= byte <= above.most:
+        here.left = above.left - 1
+        return True
+    here.left = 0 if byte < 0xC2 else 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3 if byte < 0xF5 else 0
+    if byte == 0xE0:
+        here.least = 0xA0
+    elif byte == 0xED:
+        here.most = 0x9F
+    elif byte == 0xF0:
+        here.least = 0x90
+    elif byte == 0xF4:
+        here.most = 0x8F
+    return not above.left and not 0x80 <= byte < 0xC0
