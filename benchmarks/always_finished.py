@@ -10,9 +10,10 @@ must be a whole word of at most n tokens, and nothing but padding may follow it;
 it is.
 
     python -m constrained.benchmarks.always_finished [--formats hermes,chatglm3] [--schemas tuple] [--inside]
-        [--slice 3/8] [--without-model]
+        [--slice 3/8] [--without-model] [--llama3] [--spare 0,1,2,9,30]
 
---inside: schemas as arguments, in every format.  --slice i/n: every n-th case only, from the i-th.
+--inside: schemas as arguments, in every format.  --slice i/n: every n-th case only, from the i-th.  --llama3: on the
+vocabulary of Llama 3.  --spare: fewer budgets.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ import jsonschema
 import numpy as np
 
 from constrained import ChatFormat, Constraint, Grammar, Vocabulary, compile
-from constrained.default_model import WIDTH, load
 from constrained.engine.constraint import logits_processor
 from constrained.errors import ConstrainedError
 
 from .tool_sets import tool_sets
+from .vocabularies import embedded, llama3
 
 _NODE = {
     "type": "object",
@@ -127,13 +128,15 @@ class Case:
     chat: ChatFormat | None = None
     tools: Any = None
 
-    def fault(self, ids: Sequence[int], budget: int) -> str | None:
+    def fault(self, ids: Sequence[int], budget: int, padding: int | None = None) -> str | None:
         """Return what is wrong with a text of `budget` tokens at most and the padding behind it, None: nothing."""
         matcher, stop = self.constraint.matcher(), self.constraint.vocabulary.stop
         for at, token in enumerate(ids):
             if matcher.is_finished() or (matcher.is_accepting() and not matcher.accepts(token)):
-                behind = self.constraint.vocabulary.decode(other for other in ids[at:] if other not in stop)
-                if behind.replace(b"<|pad|>", b""):
+                behind = self.constraint.vocabulary.decode(
+                    other for other in ids[at:] if other not in stop and other != padding
+                )
+                if behind:
                     return f"{behind!r} behind the end of {matcher.text()!r}"
                 break
             matcher.advance(token)
@@ -255,17 +258,22 @@ def changed(constraint: Constraint, picks: random.Random) -> str | None:
     return None
 
 
-def check(case: Case, writer: tuple[Any, int] | None, picks: random.Random) -> tuple[int, list[str]]:
-    """Write with every budget; return how many texts, and what was wrong with them."""
-    budgets = range(case.constraint.min_tokens, case.constraint.min_tokens + BUDGETS)
+def check(
+    case: Case, model: Any, padding: int, picks: random.Random, spare: Sequence[int] = range(BUDGETS)
+) -> tuple[int, list[str]]:
+    """Write with every budget; return how many texts, and what was wrong with them.
+
+    model: for `generate`, None: without.  spare: tokens of each budget beyond the least.
+    """
+    budgets = [case.constraint.min_tokens + more for more in spare]
     texts = [
         (walk(case.constraint, budget, picks, eager=eager, soft_close=soft), budget)
         for budget in budgets
         for eager, soft in ((False, 0), (True, 0), (False, 5), (True, 5))
     ]
-    for mode in MODES if writer is not None else ():
-        texts += zip(generated(case, *writer, mode, budgets), budgets, strict=True)
-    found = [(fault, most) for ids, most in texts if (fault := case.fault(ids, most)) is not None]
+    for mode in MODES if model is not None else ():
+        texts += zip(generated(case, model, padding, mode, budgets), budgets, strict=True)
+    found = [(fault, most) for ids, most in texts if (fault := case.fault(ids, most, padding)) is not None]
     faults = [f"{case.name}, budget {most}: {fault}" for fault, most in found]
     different = changed(case.constraint, picks)
     return len(texts), faults if different is None else [*faults, f"{case.name}: {different}"]
@@ -278,21 +286,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--inside", action="store_true", help="schemas as arguments of tools, in every format")
     parser.add_argument("--slice", default="1/1", help="every n-th case from the i-th: i/n")
     parser.add_argument("--without-model", action="store_true")
+    parser.add_argument("--llama3", action="store_true", help="on the vocabulary of 128,256 tokens")
+    parser.add_argument("--spare", help="tokens of each budget beyond the least, default: 0 to 30")
     options = parser.parse_args(arguments)
-    _, tokenizer = load(0)
-    vocabulary, picks = Vocabulary.from_tokenizer(tokenizer, size=WIDTH), random.Random(0)
-    writer = None
+    spare = [*range(BUDGETS)] if options.spare is None else [*map(int, options.spare.split(","))]
+    vocabulary, picks = llama3() if options.llama3 else embedded(), random.Random(0)
+    if vocabulary is None:
+        sys.exit("llama-models is not installed")
+    padding = vocabulary.special["<|finetune_right_pad_id|>" if options.llama3 else "<|pad|>"]
+    model = None
     if not options.without_model:
         from .dice import dice
 
-        writer = dice(WIDTH), tokenizer.pad_token_id
+        model = dice(vocabulary.size)
     first, every = map(int, options.slice.split("/"))
     chosen = [list(filter(None, listed.split(","))) for listed in (options.formats, options.schemas)]
     cases_made = islice(_made(vocabulary, *chosen, inside=options.inside), first - 1, None, every)
     count = total = wrong = 0
     for make in cases_made:
         began, case = time.process_time(), make()
-        texts, faults = check(case, writer, picks)
+        texts, faults = check(case, model, padding, picks, spare)
         count, total, wrong = count + 1, total + texts, wrong + len(faults)
         print(
             f"{case.name:40} at least {case.constraint.min_tokens:4} tokens  {texts:5} texts  {len(faults):3} wrong  "

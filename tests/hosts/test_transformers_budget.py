@@ -19,7 +19,7 @@ def test_every_row_ends_within_its_budget(name, mode, tiny_model, tiny_tokenizer
     for ids, most in zip(
         always_finished.generated(case, tiny_model, tiny_tokenizer.pad_token_id, mode, budgets), budgets, strict=True
     ):
-        assert case.fault(ids, most) is None
+        assert case.fault(ids, most, tiny_tokenizer.pad_token_id) is None
 
 
 def test_a_slice_of_the_matrix():
@@ -42,7 +42,7 @@ def test_the_budget_is_what_generate_was_told(tiny_model, tiny_tokenizer, constr
         output = tiny_model.generate(**encoded, do_sample=True, temperature=5.0, **kwargs)[
             0, encoded["input_ids"].shape[1] :
         ].tolist()
-        assert always_finished.Case("", constraint, schema=True).fault(output, new) is None
+        assert always_finished.Case("", constraint, schema=True).fault(output, new, tiny_tokenizer.pad_token_id) is None
     with pytest.raises(c.LimitExceeded, match="too small"):
         tiny_model.generate(**encoded, **kwargs | {"max_new_tokens": constraint.min_tokens - 1})
 
