@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from constrained import ChatFormat, GrammarError, Rejected, Vocabulary, compile
+from constrained import ChatFormat, GrammarError, Rejected, SchemaError, Vocabulary, compile
 from constrained.formats import Message
 from constrained.formats.binding.choices import Choice, read_choice
 
@@ -155,6 +155,12 @@ def test_the_interpreter_is_offered_first(name, text, tools, own):
         .name
         == own
     )
+
+
+@pytest.mark.parametrize("offer", ["code_interpreter", {"type": "code_interpreter"}])
+def test_a_tool_that_no_call_can_name_is_refused_beside_the_interpreter_too(offer):
+    with pytest.raises(SchemaError, match="tool 'add' cannot be called"):
+        ChatFormat.load("llama3.1-builtin").grammar([*TOOLS, offer])
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())

@@ -218,6 +218,11 @@ def test_halves_of_surrogate_pairs_are_no_characters(string):
         reader.feed(written, 0, len(written))
 
 
+def test_a_single_call_is_parsed_by_its_kind():
+    call = '{"name": "add", "arguments": {"n": 1}}'
+    assert ChatFormat.load("hermes").parse(call, kind="tool_call").arguments == {"n": 1}
+
+
 def test_queries_of_builtin_tools_mean_what_their_escapes_do():
     call = r"""<|python_tag|>brave_search.call(query="a\"b\\n\u00e9'")<|eom_id|>"""
     assert ChatFormat.load("llama3.1-builtin").parse(call).tool_calls[0].arguments == {"query": "a\"b\\né'"}

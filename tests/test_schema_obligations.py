@@ -34,6 +34,31 @@ ROWS = [
         ["{}", '{"a": 1}', '{"a": "b"}', '{"a": null, "b": null}'],
         id="one key for two obligations",
     ),
+    pytest.param(
+        {
+            "type": "object",
+            "maxProperties": 1,
+            "allOf": [
+                {"not": {"additionalProperties": INTEGER}},
+                {"not": {"additionalProperties": STRING, "patternProperties": {"^x": {}}}},
+            ],
+        },
+        ['{"a": null}'],
+        ["{}", '{"x": null}', '{"a": 1}', '{"a": "b"}'],
+        id="one key for two obligations, which ask for different keys",
+    ),
+    pytest.param(
+        {"type": "array", "allOf": [{"not": {"items": INTEGER}}, {"not": {"items": STRING}}]},
+        ['[1, "a"]', "[null]", '["a", null]'],
+        ["[]", "[1]", '["a"]', "[1, 1]", '["a", "b"]'],
+        id="two obligations of an array",
+    ),
+    pytest.param(
+        {"type": "array", "contains": {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}}},
+        ["[{}]", '[{"a": 0}, {}]', '[{}, {"a": 0}]', '[0, {"b": 1}, {"b": 2}]'],
+        ["[]", "[0]", '[{"a": 0}]', '[{"a": 0}, {"b": 1}]'],
+        id="items before the one that is asked for, whose complement has conditions",
+    ),
 ]
 
 

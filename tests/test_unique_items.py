@@ -5,6 +5,7 @@ the oracle.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import random
 from fractions import Fraction
@@ -16,6 +17,8 @@ import pytest
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, compile
+from constrained.machine import Edges
+from constrained.schema.machines.items import Return
 from constrained.schema.machines.recorded_values import number_key, number_text
 from constrained.schema.numeric.ranges import contains, reach
 from constrained.schema.values import NumberRange
@@ -44,6 +47,9 @@ SCHEMAS = {
     "closed objects": distinct(closed({"a": {"type": "integer"}, "b": {"type": "string", "maxLength": 2}}, ["a"])),
     "bits": distinct(closed({"a": BIT, "b": BIT, "c": BIT, "d": BIT})),  # 81 values, one of three each
     "pairs of bits": distinct({"type": "array", "items": BIT, "maxItems": 6}),  # 127
+    "a value that later items need": distinct(
+        {"enum": [[1], [2]]}, prefixItems=[{"enum": [[1], [4]]}], minItems=3, maxItems=3
+    ),
     "all the bits": distinct({"type": "array", "items": BIT, "maxItems": 6}, minItems=127),
     "one way out": distinct(
         {
@@ -263,8 +269,34 @@ def test_a_text_that_leads_nowhere_else_is_not_begun():
 
 
 def test_too_many_items_of_too_few_values_are_an_error():
-    with pytest.raises(SchemaError, match="allows no value"):
-        Grammar.from_json_schema(distinct({"type": "array", "items": BIT, "minItems": 4, "maxItems": 4}, minItems=17))
+    few = [
+        ({"type": "array", "items": BIT, "minItems": 4, "maxItems": 4}, 17),
+        ({"type": "array", "maxItems": 0}, 2),
+        ({"type": "array", "items": False}, 2),
+        ({"type": "array", "prefixItems": [BIT], "items": False}, 4),
+    ]
+    for items, least in few:
+        with pytest.raises(SchemaError, match="allows no value"):
+            Grammar.from_json_schema(distinct(items, minItems=least))
+        Grammar.from_json_schema(distinct(items, minItems=least - 1))
+
+
+class Collides:
+    """A state whose hash is that of all others."""
+
+    def __hash__(self):
+        return 1
+
+    def expand(self):
+        return Edges()
+
+
+def test_states_to_return_to_are_compared_by_content():
+    one, other = Collides(), Collides()
+    assert Return(one, Return(other, None)) == Return(one, Return(other, None))
+    stacks = [None, Return(one, None), Return(other, None), Return(one, Return(one, None)), Return(one, Return(other, None))]
+    for left, right in itertools.combinations(stacks, 2):
+        assert left != right
 
 
 @pytest.mark.parametrize(
