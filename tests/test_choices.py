@@ -20,7 +20,8 @@ WORDS = [
     ("ANY", Choice("required")), ("add", Choice("required", ("add",))),
     ({"type": "function", "function": {"name": "add"}}, Choice("required", ("add",))), ({"type": "function", "name": "add"}, Choice("required", ("add",))),
     ({"type": "tool", "name": "add"}, Choice("required", ("add",))), ({"type": "any"}, Choice("required")), ({"type": "auto"}, Choice("auto")),
-    ({"type": "none"}, Choice("none")), ({"type": "any", "disable_parallel_tool_use": True}, Choice("required")),
+    ({"type": "none"}, Choice("none")), ({"type": "any", "disable_parallel_tool_use": True}, Choice("required", None, True)),
+    ({"type": "tool", "name": "add", "disable_parallel_tool_use": False}, Choice("required", ("add",))), ({"type": "custom", "custom": {"name": "add"}}, Choice("required", ("add",))),
     ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "add"}]}, Choice("auto", ("add",))),
     ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "sub"}}]}}, Choice("required", ("sub",))),
     ({"function_calling_config": {"mode": "ANY", "allowed_function_names": ["add"]}}, Choice("required", ("add",))),
@@ -48,12 +49,21 @@ def test_choices_of_every_interface(choice, meant):
         {"name": 3},
         {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["sum"]}},
         {"mode": "SOME"},
+        {"type": "any", "disable_parallel_tool_use": "yes"},
         ["add"],
     ],
 )
 def test_other_choices_are_errors(choice):
     with pytest.raises(GrammarError, match="unknown tool_choice"):
         read_choice(choice, ["add", "sub"])
+
+
+def test_a_choice_may_ask_for_one_call_at_most():
+    chat = ChatFormat.load("hermes")
+    call = chat.write_call("add", {}, TOOLS).removesuffix("<|im_end|>")
+    for choice, both in (({"type": "any"}, True), ({"type": "any", "disable_parallel_tool_use": True}, False)):
+        assert takes(chat, call, tool_choice=choice)
+        assert takes(chat, f"{call}\n{call}", tool_choice=choice) == both
 
 
 def takes(chat, text, tools=TOOLS, **options):

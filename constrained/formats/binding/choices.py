@@ -4,7 +4,7 @@ must be called.
 "auto" | "required" | "none" | None | a name          OpenAI, Chat Completions; vLLM
 {"type": "function", "function": {"name": …}}         OpenAI, Chat Completions;  {"type": "function", "name": …}
 Responses {"type": "allowed_tools", …}                          OpenAI: mode "auto" or "required", and which tools
-"any" | {"type": "any" | "auto" | "none" | "tool", …} Anthropic, Mistral
+"any" | {"type": "any" | "auto" | "none" | "tool", …} Anthropic, Mistral; "disable_parallel_tool_use": at most one call
 {"function_calling_config": {"mode": "ANY", …}}       Gemini, also in camel case
 {"auto": {}} | {"any": {}} | {"tool": {"name": …}}    Bedrock
 """
@@ -28,10 +28,13 @@ _WORDS = {
 
 
 class Choice(NamedTuple):
-    """`word`: one of `CHOICES`; `allowed`: the names of the tools that may be called, None: all that are offered."""
+    """`word`: one of `CHOICES`; `allowed`: the names of the tools that may be called, None: all that are offered.
+    `single`: one call at most.
+    """
 
     word: str
     allowed: tuple[str, ...] | None = None
+    single: bool = False
 
 
 def read_choice(choice: object, offered: Collection[str]) -> Choice:
@@ -40,7 +43,7 @@ def read_choice(choice: object, offered: Collection[str]) -> Choice:
     Raises: GrammarError: it is none of the above, or names a tool that is not offered.
 
     >>> read_choice({"type": "tool", "name": "add"}, ["add"])
-    Choice(word='required', allowed=('add',))
+    Choice(word='required', allowed=('add',), single=False)
     """
     if choice is None:
         return Choice("auto")
@@ -53,12 +56,13 @@ def read_choice(choice: object, offered: Collection[str]) -> Choice:
     if not isinstance(choice, Mapping):
         raise _unknown(choice, offered)
     found = _of_mapping(choice, offered)
-    if found is None:
+    single = choice.get("disable_parallel_tool_use", False)
+    if found is None or not isinstance(single, bool):
         raise _unknown(choice, offered)
     for name in found.allowed or ():
         if name not in offered:
             raise _unknown(name, offered)
-    return found
+    return found._replace(single=single)
 
 
 def _of_mapping(choice: Mapping[Any, Any], offered: Collection[str]) -> Choice | None:
@@ -69,7 +73,7 @@ def _of_mapping(choice: Mapping[Any, Any], offered: Collection[str]) -> Choice |
         if key in ("auto", "any", "tool") and isinstance(inner, Mapping):  # Bedrock
             return _named(inner) if key == "tool" else Choice(_WORDS[key])
     kind = choice.get("type")
-    inner = choice.get("function", choice.get("allowed_tools"))
+    inner = next((choice[key] for key in ("function", "custom", "allowed_tools") if key in choice), None)
     if "mode" in choice and kind is None:
         return _of_gemini(choice)
     if kind == "allowed_tools":

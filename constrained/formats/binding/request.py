@@ -62,7 +62,7 @@ def make_request(
     Raises: SchemaError: a tool is wrong.  GrammarError: the choice or the number of calls is.
     """
     read = None if tools is None else read_tools(tools) if definition.payload else _own_tools(tools, definition)
-    word, only = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
+    word, only, single = read_choice(choice, [*(tool.name for tool in read or ()), *definition.builtins])
     if word == "required" and only is None and read == () and not definition.builtins:
         raise GrammarError(
             "tool_choice is 'required'", because="the list of tools is empty", instead="tool_choice 'auto' or 'none'"
@@ -77,7 +77,7 @@ def make_request(
     ):
         raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
     return Request(
-        read, word, only, _calls(definition, parallel, max_calls), options, reasoning, prompt,
+        read, word, only, _calls(definition, False if single else parallel, max_calls), options, reasoning, prompt,
         calls_before, marker_safe, preface, response)
 
 

@@ -32,9 +32,11 @@ from .relaxed import parse_relaxed
 _REMARKS = frozenset(
     "name description type strict title annotations outputSchema output_schema response responseJsonSchema "
     "response_json_schema "
-    "return returns behavior _meta icons cache_control defer_loading input_examples examples allowed_callers".split()
+    "return returns behavior _meta icons cache_control defer_loading input_examples examples allowed_callers "
+    "execution".split()
 )
 _KNOWN = _REMARKS | PARAMETERS
+_CALLED = frozenset({"function", "tool", "object"})  # types of definitions that may be without parameters
 _LISTS = ("tools", "functionDeclarations", "function_declarations")
 _ENVELOPES = ("function", "toolSpec")
 _MOST_DEEP = 8  # envelopes in envelopes
@@ -92,7 +94,7 @@ def _listed(definitions: object, depth: int) -> list[object]:
                 return [tool for entry in definitions[key] for tool in _listed(entry, depth + 1)]
         if _is_definition(definitions):
             return [definitions]
-        return [{"name": name, **mapping(value, f"tool {name!r:.100}")} for name, value in definitions.items()]
+        return [_named(name, mapping(value, f"tool {name!r:.100}")) for name, value in definitions.items()]
     if isinstance(definitions, Iterable):
         # PERF: most lists hold plain definitions; 500 of them are looked at once.
         return [
@@ -100,6 +102,13 @@ def _listed(definitions: object, depth: int) -> list[object]:
             for tool in ([entry] if type(entry) is dict and _is_definition(entry) else _entry(entry, depth))
         ]  # fmt: skip
     raise malformed("tools", f"{type(definitions).__name__} is not a list of tool definitions")
+
+
+def _named(name: object, definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the definition that stands under a name."""
+    if definition.get("name", name) != name:
+        raise malformed(f"tool {name!r:.100}", f"its definition names it {definition['name']!r:.100}")
+    return {"name": name, **definition}
 
 
 def _entry(entry: object, depth: int) -> list[object]:
@@ -130,30 +139,29 @@ def _read_tool(definition: object, index: int) -> Tool:
     function = mapping(definition, where)
     for envelope in _ENVELOPES:
         if envelope in function:
+            _check_keys(function, _REMARKS | {envelope}, where)
             function = mapping(function[envelope], where)
     if "name" not in function and isinstance(function.get("title"), str) and "properties" in function:
         return _from_titled(function)
-    name = function.get("name")
+    name, kind = function.get("name"), function.get("type")
+    if isinstance(kind, str) and kind not in _CALLED and not PARAMETERS & function.keys():
+        raise malformed(where, f"a tool of the type {kind!r:.100} is not called by arguments")
     if not isinstance(name, str) or not name:
-        kind = function.get("type")
-        hosted = isinstance(kind, str) and kind not in ("function", "custom", "object")
-        because = (
-            f"{kind!r:.100} is a tool of a host, which a model does not call by arguments"
-            if hosted
-            else "its name is missing"
-        )
-        raise malformed(where, because if name is None else f"{name!r:.100} is not a name")
+        raise malformed(where, "its name is missing" if name is None else f"{name!r:.100} is not a name")
     try:
         name.encode()
     except UnicodeEncodeError as error:
         raise malformed(where, f"its name {name[:100]!r} holds a lone surrogate, which no text can spell") from error
     where = f"tool {name[:100]!r}"
-    if not function.keys() <= _KNOWN:
-        unknown = min(map(str, function.keys() - _KNOWN))
-        because = f"nothing is known of the key {unknown[:100]!r}, which may describe arguments"
-        raise malformed(where, because)
+    _check_keys(function, _KNOWN, where)
     description = function.get("description")
     return Tool(name, description if isinstance(description, str) else "", read_parameters(function, where))
+
+
+def _check_keys(definition: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+    if not definition.keys() <= known:
+        unknown = min(map(str, definition.keys() - known))
+        raise malformed(where, f"nothing is known of the key {unknown[:100]!r}, which may describe arguments")
 
 
 def _from_class(kind: type, index: int) -> Tool:
