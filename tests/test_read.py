@@ -15,6 +15,7 @@ import pytest
 from constrained import ChatFormat, Grammar, GrammarError, LimitExceeded
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
+from constrained.formats.payload.ahead import Ahead
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.judge import compact
 from constrained.formats.read.machine import Machine
@@ -73,7 +74,7 @@ def _marks(trail):
 def _situation(machine):
     """What a machine knows, readers of values aside."""
     threads = [
-        (thread.node, None if hasattr(thread.state, "feed") else thread.state, _marks(thread.trail))
+        (thread.node, None if isinstance(thread.state, Ahead) else thread.state, _marks(thread.trail))
         for thread in machine.threads
     ]
     agreed, place = machine.agreed()

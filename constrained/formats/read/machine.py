@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from ...work import spend
-from ..payload import Fault, Reader
+from ..payload.ahead import Ahead, Outcomes, outcomes_at
 from .network import Kind, Mark, Network, Node
 from .patterns import has
 from .threads import (
@@ -30,7 +30,6 @@ from .threads import (
     Beyond,
     Failure,
     Frame,
-    Outcomes,
     Set,
     Step,
     Thread,
@@ -42,7 +41,6 @@ from .threads import (
 )
 
 TOKEN = "<token>"  # the mark of a special token that was read
-_WINDOW = 512  # characters that threads beside a native reader look ahead: it may end
 
 
 class Machine:
@@ -59,12 +57,11 @@ class Machine:
         self._known, self._slowly = known_of(network), slowly
         self.place = at
         self.failure: Failure | None = None
-        self._fault: Fault | None = None  # of a reader at the next character
         self._made: dict[Any, Trail] = {}  # marks made since the last character
         self._set: Set
         self._base: Frame | None = None
         self._trails: list[Trail | None] = []
-        self._readers: list[Reader] = []
+        self._readers: list[Ahead] = []
         found: list[Thread] = []
         self._close(network.start, None, None, at, found, set())
         self.threads = found
@@ -81,7 +78,7 @@ class Machine:
     @threads.setter
     def threads(self, threads: list[Thread]) -> None:
         whole, readers, self._trails = numbered(threads)
-        self._readers = [reader() if callable(reader) else reader for reader in readers]
+        self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader()) for reader in readers]
         shapes, self._base = self._known.cut(whole)
         try:
             self._set = self._known.set_of(shapes)
@@ -95,7 +92,9 @@ class Machine:
         at, end = 0, len(text)
         while at < end and self.failure is None:
             if self._slowly:
-                outcomes = self._read_by_all(self._readers, text, at, self.place - at)
+                for ahead in self._readers:
+                    ahead.reach(text, at, end, self.place - at)
+                outcomes = outcomes_at(self._readers, self.place)
             else:
                 at, outcomes = self._look_up(text, at, end)
                 if at == end:
@@ -111,14 +110,17 @@ class Machine:
         current, trails, readers, origin, begun = self._set, self._trails, self._readers, self.place - at, at
         moves, outcomes = 0, cast(Outcomes, ())
         while at < end:
+            stop = end
             if current.readers:
-                at, outcomes = self._read_natively(current, readers, text, at, end, origin)
-                if not outcomes:
-                    continue
-            elif current.run is not None and (found := current.run.match(text, at, end)) is not None:
+                stop = min([ahead.reach(text, at, end, origin) for ahead in readers])
+            if current.alone:
+                at = stop
+            elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
                 at = found.end()
-                if at == end:
-                    break
+            if at == end:
+                break
+            if current.readers:
+                outcomes = outcomes_at(readers, origin + at)
             key = (text[at], outcomes) if outcomes else text[at]
             step = current.steps.get(key)
             if step is None and key not in current.steps:
@@ -130,9 +132,7 @@ class Machine:
                 trails = step.marked(trails, readers, origin + at)
             if step.readers is not None:
                 readers = step.passed(readers)
-            if outcomes:
-                outcomes, self._fault = (), None
-            current = step.then
+            current, outcomes = step.then, ()
             moves += 1
             at += 1
             if current.deep:
@@ -142,8 +142,8 @@ class Machine:
         return at, outcomes
 
     def _cut(
-        self, current: Set, trails: list[Trail | None], readers: list[Reader]
-    ) -> tuple[Set, list[Trail | None], list[Reader]]:
+        self, current: Set, trails: list[Trail | None], readers: list[Ahead]
+    ) -> tuple[Set, list[Trail | None], list[Ahead]]:
         """Return a set, its marks and readers with as much as can be below the bottom."""
         self._set, self._trails, self._readers = current, trails, readers
         self.threads = self.threads
@@ -173,38 +173,6 @@ class Machine:
         finally:
             self._made = {}
         return step_of(current, sources, then, readers, trails, self.place)
-
-    # -- native readers ------------------------------------------------------------------------------------------------
-
-    def _read_natively(
-        self, current: Set, readers: list[Reader], text: str, at: int, end: int, origin: int
-    ) -> tuple[int, Outcomes]:
-        """Let the readers of a set read as far as the other threads stay what they are; return how far that is, and
-        what became of them at the character there, if that changes anything.
-        """
-        stop = end
-        if not current.alone:
-            found = current.run.match(text, at, min(end, at + _WINDOW)) if current.run is not None else None
-            if found is None or len(readers) > 1:
-                return at, self._read_by_all(readers, text, at, origin)
-            stop = found.end()
-        reached, outcome = self._read_by(readers[0], text, at, stop, origin)
-        spend(1 + ((reached - at) >> 5))
-        return reached, ((outcome,) if reached < stop else ())
-
-    def _read_by_all(self, readers: list[Reader], text: str, at: int, origin: int) -> Outcomes:
-        """Let readers read a character."""
-        return tuple([self._read_by(reader, text, at, at + 1, origin)[1] for reader in readers])
-
-    def _read_by(self, reader: Reader, text: str, at: int, end: int, origin: int) -> tuple[int, bool | None]:
-        """Let a reader read; return the character at which its value ends, or it met a fault, and which; or the end."""
-        reader.base = origin
-        try:
-            stop = reader.feed(text, at, end)
-        except Fault as fault:
-            self._fault = fault
-            return max(fault.at - origin, at), None
-        return (stop - 1 if reader.done else stop), reader.done
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
@@ -274,11 +242,11 @@ class Machine:
         spend(1 + len(before))
         if not threads:
             refused = tuple(self._expanded(before, None))
-            self.failure = Failure(self.place, refused, self._fault, read if is_token else None)
+            fault = next((ahead.fault for ahead in self._readers[::-1] if ahead.fault is not None), None)
+            self.failure = Failure(self.place, refused, fault, read if is_token else None)
             return
         self.threads = threads
         self.place += len(read)
-        self._fault = None
         self._made = {}
 
     def _stepped(self, before: list[Thread], char: str, outcomes: Mapping[Any, bool | None]) -> list[Thread]:
@@ -308,7 +276,8 @@ class Machine:
 
     def _returned(self, thread: Thread, place: int, found: list[Thread], seen: set[Any]) -> None:
         """Go on behind a native rule, with a mark that holds its reader."""
-        trail = self._mark(thread.trail, (False, thread.node.owner), place, thread.state)
+        reader = thread.state.reader if isinstance(thread.state, Ahead) else thread.state
+        trail = self._mark(thread.trail, (False, thread.node.owner), place, reader)
         self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
 
     def _expanded(self, threads: list[Thread], char: str | None) -> Iterator[Thread]:

@@ -16,6 +16,7 @@ from typing import Any
 from ...work import spend
 from ..message import Message, ToolCall
 from ..payload import Fault, JsonReader, KeywordsReader
+from ..payload.ahead import Ahead
 from ..payload.elements import read_elements
 from ..payload.quoted import read_quoted
 from ..payload.raw import arguments_of
@@ -109,9 +110,7 @@ def _cut(machine: Machine, question: Question, terms: Terms, text: str) -> Readi
     """Return what is certain of an unfinished text."""
     trail, place = machine.agreed()
     assembler = question.assembled(trail, text)
-    reader = next(
-        (thread.state for thread in machine.threads if isinstance(thread.state, (JsonReader, KeywordsReader))), None
-    )
+    reader = next((thread.state.reader for thread in machine.threads if isinstance(thread.state, Ahead)), None)
     assembler.cut(place, text, reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
         if not call.complete:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import Rejected
+from ..payload.ahead import Ahead
 from .assemble import ACCEPTED
 from .inputs import Turn
 from .machine import Machine
@@ -197,7 +198,7 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
     if failure is not None and failure.fault is not None:
         fault = failure.fault
         return Wrong(fault.at, layer, because, fault.expected, rule, message, call, fault.pointer)
-    pointer = next((thread.state.pointer for thread in threads if hasattr(thread.state, "pointer")), None)
+    pointer = next((thread.state.reader.pointer for thread in threads if isinstance(thread.state, Ahead)), None)
     return Wrong(place, layer, because, expected, rule, message, call, pointer)
 
 
@@ -284,7 +285,7 @@ def _expected(thread: Thread) -> str:
     if node.kind is Kind.TOKEN:
         return str(node.value)
     if node.kind is Kind.NATIVE:
-        return str(state.expected)
+        return str(state.reader.expected)
     if node.kind is Kind.PATTERN:
         names = list(_rules(thread))
         name = "white space" if _is_space(thread) else names[0] if names else "text"

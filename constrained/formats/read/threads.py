@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 from ...errors import LimitExceeded
 from ...work import spend
-from ..payload import Fault, Reader
+from ..payload import Fault
+from ..payload.ahead import Ahead
 from .network import Kind, Mark, Network, Node
 from .patterns import Patterns, Ranges, without
 
@@ -121,7 +122,6 @@ class Failure:
 # A thread of a set: its reader and its marks are numbers, equal for what threads share.
 Shape = tuple[Node, Any, Frame | None, int]
 Made = tuple[int, Mark, int, Any]
-Outcomes = tuple[bool | None, ...]  # of each reader at a character: whether its value has ended, None: it met a fault
 
 
 def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], list[Trail | None]]:
@@ -152,21 +152,22 @@ class Step(NamedTuple):
     taken: tuple[int, ...] | None
     readers: tuple[Any, ...] | None
 
-    def marked(self, trails: list[Trail | None], readers: list[Reader], place: int) -> list[Trail | None]:
+    def marked(self, trails: list[Trail | None], readers: list[Ahead], place: int) -> list[Trail | None]:
         """Return the marks of the next set, with those that are made at a place."""
         if self.taken is None:
             return trails
         if self.made:
             trails = trails.copy()
             for parent, mark, behind, data in self.made:
-                trails.append(Trail(trails[parent], mark, place + behind, readers[data] if type(data) is int else data))
+                data = readers[data].reader if type(data) is int else data
+                trails.append(Trail(trails[parent], mark, place + behind, data))
         return [trails[index] for index in self.taken]
 
-    def passed(self, readers: list[Reader]) -> list[Reader]:
+    def passed(self, readers: list[Ahead]) -> list[Ahead]:
         """Return the readers of the next set."""
         if self.readers is None:
             return readers
-        return [readers[reader] if type(reader) is int else reader() for reader in self.readers]
+        return [readers[reader] if type(reader) is int else Ahead(reader()) for reader in self.readers]
 
 
 class Closure(NamedTuple):

@@ -102,6 +102,6 @@ def _load_without_aliases(yaml: Any, text: str) -> object:
         spend(20)
         if isinstance(event, yaml.AliasEvent):
             raise ValueError(f"the alias *{event.anchor} is not allowed")
-    loader = type("Loader", (yaml.SafeLoader,), {})
+    loader: Any = type("Loader", (yaml.SafeLoader,), {})
     loader.add_constructor("tag:yaml.org,2002:timestamp", yaml.SafeLoader.construct_yaml_str)  # JSON has no dates
     return yaml.load(text, Loader=loader)
