@@ -102,7 +102,7 @@ class Language(Protocol):
     """A state of a text language over code points; surrogates never occur.
 
     What a kernel may also ask, to be faster: `literal_set`, `counted`, `lasting` (see `regex.Expr`), `goes_on` (see
-    number states).
+    number states), `outline` (see `Outline`).
     """
 
     @property
@@ -117,6 +117,16 @@ class Language(Protocol):
     def mask_key(self, horizon: int) -> Hashable:
         """Return a key shared by languages that agree on all continuations of up to `horizon` characters."""
         ...
+
+
+class Outline(NamedTuple):
+    """Edges of a language whose ranges others share: what has thousands of ranges costs no more than its targets.
+
+    `edges()` says the same, range by range.
+    """
+
+    ranges: tuple[tuple[int, int, int], ...]  # (low, high, way): sorted, disjoint; one object for all that share them
+    targets: tuple[Language | None, ...]  # where each way leads; None: nowhere
 
 
 class Dispatch:

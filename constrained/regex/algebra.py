@@ -103,7 +103,8 @@ class Lazy(Protocol):
     """A state outside the algebra; hashable, equal states denote the same language, which is not empty.
 
     Invariant: short <= len(t) <= long for every text t (INFINITE: unbounded).
-    It may say `uses_no_witness`: that no text holds any of `charset.WITNESSES`.
+    It may say `uses_no_witness`: that no text holds any of `charset.WITNESSES`; and have an `outline()`, its edges as a
+    `machine.Outline`.
     """
 
     @property

@@ -22,6 +22,7 @@ from .expr import (
     EPSILON,
     INFINITE,
     INTERSECT,
+    LAZY,
     LITERAL,
     NEVER,
     REPEAT,
@@ -53,7 +54,7 @@ def raw_edges(expr: Expr) -> RawEdges:
             stack.pop()
             if edges is None:
                 top._raw = edges = _RULES[top.kind](top)
-                spend(2 + len(edges))
+                spend(2 + (len(edges) if top.kind != LAZY else 0))  # a state of its own kind says what it costs
     assert edges is not None
     return edges
 

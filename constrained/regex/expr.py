@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 from ..caches import charge, forgets
 from ..errors import LimitExceeded
-from ..machine import LiteralSet
+from ..machine import LiteralSet, Outline
 from ..work import place, spend
 from .charset import ALL_WITNESSES, EVERYTHING, Ranges, witnesses_in, witnesses_in_text, witnesses_of
 
@@ -122,6 +122,11 @@ class Expr:
             self._public = edges = RULES["edges"](self)
             charge(_EDGE * len(edges))
         return edges
+
+    def outline(self) -> Outline | None:
+        """Return the edges of a state that shares their ranges with others; None for every other node."""
+        ask = getattr(self.args[0], "outline", None) if self.kind == LAZY else None
+        return None if ask is None else ask()  # type: ignore[no-any-return]
 
     @property
     def lasting(self) -> Expr | None:

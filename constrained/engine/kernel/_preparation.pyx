@@ -174,7 +174,8 @@ cdef class Preparation:
     cdef int prepare_text(self, int q) except -1:
         """Make the mask of a text, and queue the positions behind its next character."""
         cdef Kernel kernel = self.kernel
-        cdef int i, spelling = kernel.positions.at[q >> 1].spelling, language = kernel.positions.at[q >> 1].language
+        cdef int i, target, spelling = kernel.positions.at[q >> 1].spelling
+        cdef int language = kernel.positions.at[q >> 1].language
         if not self.has_mask(q):
             return 0
         kernel.masks.whole(q)
@@ -183,6 +184,7 @@ cdef class Preparation:
         if kernel.languages.at[language].first < 0:
             kernel.languages.expand(language)
         for i in range(kernel.languages.at[language].first, kernel.languages.at[language].last):
-            self.add(&self.inner, MOST_INNER,
-                     2 * kernel.positions.body(spelling, kernel.languages.edge_target.at[i]) + 1)
+            target = kernel.languages.target(language, i)
+            if target >= 0:
+                self.add(&self.inner, MOST_INNER, 2 * kernel.positions.body(spelling, target) + 1)
         return 0

@@ -20,10 +20,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from itertools import groupby
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+from constrained.machine import Outline
 from constrained.regex import ANY, ANY_TEXT, Expr, char_class, complement, concat, intersect, optional, repeat, union
 from constrained.regex.algebra import lazy
 from constrained.regex.charset import Ranges, negate, normal, of_points
@@ -100,21 +102,62 @@ class _Kinds:
         return self.members[ranges]
 
 
+class _Sort(Enum):
+    """What the lengths tell apart."""
+
+    DOT = 0
+    ASCII = 1
+    OTHER = 2
+
+
+class _Ways(NamedTuple):
+    """The edges of a state of the rules, without lengths: what states that differ in these have in common."""
+
+    ranges: tuple[tuple[int, int, int], ...]  # (low, high, way): sorted and disjoint
+    ways: list[tuple[_Sort, Expr, int]]  # what a character of some ranges is, the rules after it, what these miss
+
+
 class _Home:
-    """What the states of names share: which kinds are dots and ASCII, and how far each state of the rules is from a
-    complete name.
+    """What the states of names share: the edges of each state of the rules, and how far each is from a complete name.
 
     PERF: the states of the rules belong to the process, and cost 0.8 s if names meet them all; no budget pays for what
     the next one has free.
     """
 
     def __init__(self, kinds: _Kinds) -> None:
-        self.pieces = kinds.pieces
-        self.dots = frozenset(kind for low, high, kind in kinds.pieces if low <= ord(".") <= high)
-        self.ascii = frozenset(kind for low, high, kind in kinds.pieces if high < 0x80)
+        self._pieces = kinds.pieces
+        # the first characters of a kind tell: a dot of ASCII stands before its kin
+        self._sorts = {kind: _sort(low, high) for low, high, kind in reversed(kinds.pieces)}
         self._missing: dict[Expr, int] = {}
+        self._ways: dict[Expr, _Ways] = {}
 
-    def missing(self, rules: Expr) -> int:
+    def ways(self, rules: Expr) -> _Ways:
+        """Return the edges of a state of the rules, without lengths."""
+        found = self._ways.get(rules)
+        if found is None:
+            ways: dict[tuple[_Sort, Expr, int], int] = {}
+            way_of: dict[int, int] = {}
+            for low, high, target in rules.edges():
+                missing = self._missing_of(target)
+                for kind in range(low, high + 1):
+                    way_of[kind] = ways.setdefault((self._sorts[kind], target, missing), len(ways))
+            found = self._ways[rules] = _Ways(self._ranges(way_of), list(ways))
+        return found
+
+    def _ranges(self, way_of: dict[int, int]) -> tuple[tuple[int, int, int], ...]:
+        """Return the ranges of characters of each way; neighbours of the same way are one."""
+        found: list[tuple[int, int, int]] = []
+        for low, high, kind in self._pieces:
+            way = way_of.get(kind)
+            if way is None:
+                continue
+            if found and found[-1][1:] == (low - 1, way):
+                found[-1] = (found[-1][0], high, way)
+            else:
+                found.append((low, high, way))
+        return tuple(found)
+
+    def _missing_of(self, rules: Expr) -> int:
         """Return how many characters make what has been read a name, within its last label."""
         found = self._missing.get(rules)
         if found is None:
@@ -129,13 +172,19 @@ class _Home:
         return found
 
 
+def _sort(low: int, high: int) -> _Sort:
+    if low <= ord(".") <= high:
+        return _Sort.DOT
+    return _Sort.ASCII if high < 0x80 else _Sort.OTHER
+
+
 @dataclass(frozen=True, slots=True)
 class _Name:
     """A state over kinds, as a state over characters, with the lengths counted.
 
     rules: where the rules are, which know no lengths.  label: characters of the label so far, less than 0 where they
     are all ASCII.
-    Invariant: `home.missing(rules)` further characters, of ASCII if the others are, keep within the lengths.
+    Invariant: as many further characters as the rules miss, of ASCII if the others are, keep within the lengths.
     """
 
     home: _Home
@@ -156,42 +205,28 @@ class _Name:
     def long(self) -> int:
         return _LONGEST_NAME - self.total
 
-    def edges(self) -> RawEdges:
-        spend(len(self.home.pieces) >> 3)
-        following: dict[int, Expr] = {}
+    def outline(self) -> Outline:
         with metered(Budget(None)):
-            targets = [
-                (kind, self._after(kind, rules))
-                for low, high, rules in self.rules.edges()
-                for kind in range(low, high + 1)
-            ]
-        for kind, target in targets:
-            if target is not None:
-                following[kind] = lazy(target)
-        edges: list[tuple[int, int, Expr]] = []
-        for low, high, kind in self.home.pieces:
-            if (state := following.get(kind)) is None:
-                continue
-            if edges and edges[-1][1] == low - 1 and edges[-1][2] is state:
-                edges[-1] = (edges[-1][0], high, state)
-            else:
-                edges.append((low, high, state))
-        return tuple(edges)
+            ranges, ways = self.home.ways(self.rules)
+        spend(len(ways))
+        return Outline(ranges, tuple([self._after(sort, rules, missing) for sort, rules, missing in ways]))
 
-    def _after(self, kind: int, rules: Expr) -> _Name | None:
-        home = self.home
-        if kind in home.dots:
+    def edges(self) -> RawEdges:
+        ranges, targets = self.outline()
+        spend(len(ranges) >> 4)
+        return tuple([(low, high, target) for low, high, way in ranges if (target := targets[way]) is not None])
+
+    def _after(self, sort: _Sort, rules: Expr, missing: int) -> Expr | None:
+        if sort is _Sort.DOT:
             label = 0
-        elif kind in home.ascii:
-            label = self.label + 1 if self.label > 0 else self.label - 1
+        elif sort is _Sort.ASCII and self.label <= 0:
+            label = self.label - 1
         else:
             label = abs(self.label) + 1
-        missing = home.missing(rules)
-        fits = (
-            missing + abs(label) <= (_LONGEST_LABEL if label > 0 else _LONGEST_ASCII)
-            and self.total + 1 + missing <= _LONGEST_NAME
-        )
-        return _Name(home, rules, label, self.total + 1) if fits else None
+        longest = _LONGEST_LABEL if label > 0 else _LONGEST_ASCII
+        if missing + abs(label) > longest or self.total + 1 + missing > _LONGEST_NAME:
+            return None
+        return lazy(_Name(self.home, rules, label, self.total + 1))
 
 
 def _names(valid: Ranges, one: _One) -> Expr:

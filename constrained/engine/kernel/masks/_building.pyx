@@ -293,7 +293,7 @@ cdef class Builder:
             at = &self.languages.at[p.language]
         memset(back, 0, sizeof(back))
         for i in range(at.first, at.last):
-            if self.languages.edge_target.at[i] == p.language:
+            if self.languages.target(p.language, i) == p.language:
                 found = MALFORMED_CLASS
                 for byte in range(self.languages.edge_low.at[i], min(self.languages.edge_high.at[i], 127) + 1):
                     back[byte] = byte != spelling.closing and self.positions.in_table(spelling.raw, byte)

@@ -14,7 +14,8 @@ cdef struct LiteralTexts:
     int32_t* points     # code points of all texts, one after another
 
 cdef struct LanguageAt:
-    int32_t first, last         # edges, or -1: not asked yet
+    int32_t first, last         # ranges of its edges, or -1: not asked yet
+    int32_t targets             # where its ways lead
     int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
     int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
     # byte classes that do not lead back to that position, see `masks._building`; 0: not asked yet
@@ -31,7 +32,9 @@ cdef class Languages:
     cdef int count, room, most  # most: languages that there may be
     cdef list objects           # Language of each language id, None for literal sets reached by a step
     cdef dict ids
-    cdef Ints edge_low, edge_high, edge_target
+    cdef Ints edge_low, edge_high, edge_way     # ranges of code points, and the way that each is
+    cdef Ints targets           # language of each way, or NONE
+    cdef dict outlines          # id(ranges) -> where they begin and end, and the ranges themselves
     cdef Map literal_ids
     # the same for what does not fit its keys: texts of a million characters, millions of texts
     cdef dict wide_ids
@@ -47,11 +50,14 @@ cdef class Languages:
     cdef int texts_of(self, tuple texts) except -1
     cdef int literals_of(self, int texts, int32_t* offers) except -1
     cdef int expand(self, int language) except -1
+    cdef tuple shared(self, tuple ranges)
+    cdef int add_ranges(self, tuple ranges, bint own) except -1
     cdef int literals(self, int texts, int excluded, int low, int high, int depth) except -1
     cdef int length(self, int texts, int index) noexcept
     cdef bint ends(self, LanguageAt* start, int depth, int low) noexcept
     cdef bint narrow(self, LanguageAt* start, int depth, int least, int most, int* low, int* high) noexcept
     cdef int literals_after(self, int language, int low, int high) except -3
+    cdef int target(self, int language, int edge) noexcept
     cdef int after(self, int language, int low, int high) except -3
     cdef int clear(self) except -1
     cdef void release(self) noexcept

@@ -4,6 +4,9 @@
 Two kinds: those that list their edges when asked (expressions, numbers), and finite sets of texts, searched in sorted
 arrays of code points without listing anything.
 
+Edges are kept as ranges of code points with the number of a way each, and a target per way: languages that differ in
+their targets only share the ranges (see `machine.Outline`).
+
 Owns: the languages, their edges, the texts of finite sets.  Borrows: the kernel's meter of work.
 Invariants: `at[i]` is one language for ever; its edges are sorted, disjoint and complete once `first >= 0`; a finite
 set is the texts [low, high) of a sorted set that agree on `depth` characters, without the excluded ones, never empty.
@@ -25,6 +28,7 @@ cdef enum:
     LISTED = 32
     LANGUAGE = 1000     # bytes of a language with the Python objects behind it, and of one of its edges
     EDGE = 150
+    SHARED = 12         # bytes of a range that languages share
 
 
 @final
@@ -34,7 +38,7 @@ cdef class Languages:
     def __cinit__(self, Meter meter):
         self.meter = meter
         self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
-        self.wide_ids = {}
+        self.wide_ids, self.outlines = {}, {}
         self.most = 1 << 30
 
     def __dealloc__(self):
@@ -53,7 +57,8 @@ cdef class Languages:
         self.set_count = self.set_room = self.excluded_count = self.excluded_room = self.count = self.room = 0
         ints_free(&self.edge_low)
         ints_free(&self.edge_high)
-        ints_free(&self.edge_target)
+        ints_free(&self.edge_way)
+        ints_free(&self.targets)
         map_free(&self.literal_ids)
 
     cdef int clear(self) except -1:
@@ -61,7 +66,7 @@ cdef class Languages:
         self.release()
         self.bytes = 0
         self.objects, self.set_objects, self.ids, self.set_ids, self.excluded_ids = [], [], {}, {}, {}
-        self.wide_ids = {}
+        self.wide_ids, self.outlines = {}, {}
         return 0
 
     cdef int number(self, object language) except -1:
@@ -241,21 +246,54 @@ cdef class Languages:
         return self.literals(at.texts, at.excluded, begin, end, at.depth + 1) if low == high else MIXED
 
     cdef int expand(self, int language) except -1:
-        cdef int first, known
+        cdef int first, last
         ask(self.meter)
-        first = self.edge_low.size
-        edges = [(low, high, self.number(target)) for low, high, target in self.objects[language].edges()]
-        ints_room(&self.edge_low, len(edges))
-        ints_room(&self.edge_high, len(edges))
-        ints_room(&self.edge_target, len(edges))
-        for low, high, known in edges:
+        ask_outline = getattr(self.objects[language], "outline", None)
+        outline = None if ask_outline is None else ask_outline()
+        if outline is None:
+            edges = tuple(self.objects[language].edges())
+            ways = [self.number(target) for _, _, target in edges]
+            first = self.add_ranges(edges, True)
+            last = self.edge_low.size
+            self.bytes += EDGE * (last - first)
+        else:
+            ranges, targets = outline
+            ways = [NONE if target is None else self.number(target) for target in targets]
+            first, last = self.shared(ranges)
+        ints_room(&self.targets, len(ways))
+        self.at[language].targets = self.targets.size
+        for way in ways:
+            ints_put(&self.targets, way)
+        self.at[language].first, self.at[language].last = first, last
+        work(self.meter, ASKED + LISTED * <long>len(ways))
+        return 0
+
+    cdef tuple shared(self, tuple ranges):
+        """Return where the ranges of an outline stand, which all languages that have it share."""
+        found = self.outlines.get(id(ranges))
+        if found is None:
+            first = self.add_ranges(ranges, False)
+            self.bytes += SHARED * <long>len(ranges)
+            work(self.meter, LISTED * <long>len(ranges))
+            found = self.outlines[id(ranges)] = (first, self.edge_low.size, ranges)  # held, so that its id stays its own
+        return found[:2]
+
+    cdef int add_ranges(self, tuple ranges, bint own) except -1:
+        """Add ranges of characters, each with its way: where they are a language's own, its edges, each is one."""
+        cdef int first = self.edge_low.size, low, high, way = 0
+        ints_room(&self.edge_low, len(ranges))
+        ints_room(&self.edge_high, len(ranges))
+        ints_room(&self.edge_way, len(ranges))
+        for low, high, third in ranges:
             ints_put(&self.edge_low, low)
             ints_put(&self.edge_high, high)
-            ints_put(&self.edge_target, known)
-        self.at[language].first, self.at[language].last = first, self.edge_low.size
-        self.bytes += EDGE * (self.edge_low.size - first)
-        work(self.meter, ASKED + LISTED * (self.edge_low.size - first))
-        return 0
+            ints_put(&self.edge_way, way if own else <int>third)
+            way += 1
+        return first
+
+    cdef int target(self, int language, int edge) noexcept:
+        """Return where a range of a language that has been expanded leads: a language, or NONE."""
+        return self.targets.at[self.at[language].targets + self.edge_way.at[edge]]
 
     cdef int after(self, int language, int low, int high) except -3:
         """Return the one target of all of [low, high], NONE if none of it continues, else MIXED."""
@@ -273,5 +311,9 @@ cdef class Languages:
         if left == last or self.edge_low.at[left] > high:
             return NONE
         if self.edge_low.at[left] <= low and self.edge_high.at[left] >= high:
-            return self.edge_target.at[left]
-        return MIXED
+            return self.target(language, left)
+        while left < last and self.edge_low.at[left] <= high:
+            if self.target(language, left) != NONE:
+                return MIXED
+            left += 1
+        return NONE
