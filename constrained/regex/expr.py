@@ -126,7 +126,7 @@ class Expr:
     def outline(self) -> Outline | None:
         """Return the edges of a state that shares their ranges with others; None for every other node."""
         ask = getattr(self.args[0], "outline", None) if self.kind == LAZY else None
-        return None if ask is None else ask()  # type: ignore[no-any-return]
+        return None if ask is None else ask()
 
     @property
     def lasting(self) -> Expr | None:

@@ -206,15 +206,18 @@ class _Name:
         return _LONGEST_NAME - self.total
 
     def outline(self) -> Outline:
+        return Outline(*self._spread())
+
+    def edges(self) -> RawEdges:
+        ranges, targets = self._spread()
+        spend(len(ranges) >> 4)
+        return tuple([(low, high, target) for low, high, way in ranges if (target := targets[way]) is not None])
+
+    def _spread(self) -> tuple[tuple[tuple[int, int, int], ...], tuple[Expr | None, ...]]:
         with metered(Budget(None)):
             ranges, ways = self.home.ways(self.rules)
         spend(len(ways))
-        return Outline(ranges, tuple([self._after(sort, rules, missing) for sort, rules, missing in ways]))
-
-    def edges(self) -> RawEdges:
-        ranges, targets = self.outline()
-        spend(len(ranges) >> 4)
-        return tuple([(low, high, target) for low, high, way in ranges if (target := targets[way]) is not None])
+        return ranges, tuple([self._after(sort, rules, missing) for sort, rules, missing in ways])
 
     def _after(self, sort: _Sort, rules: Expr, missing: int) -> Expr | None:
         if sort is _Sort.DOT:
