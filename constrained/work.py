@@ -6,7 +6,10 @@ of the innermost `metered` block of the thread; outside of any block work is fre
 know who asks.
 
 What counts is work that is done: results that a cache already holds cost nothing, and what was published before a
-budget ran out stays valid, so that a second try with more units goes on where the first one stopped.
+budget ran out stays valid, so that a second try with more units goes on where the first one stopped.  So the units of
+an operation in a process that has done nothing before are the same in every process and on every machine, and nowhere
+are there more: what is accepted there is accepted everywhere.  What is refused there can only be accepted where
+something like it was met before.
 
 A `Budget` may also carry a deadline (wall time) and a `cancelled` callback for callers that need them; both are asked
 every `CHECK` units.  A budget that lives as long as a constraint is a leaky bucket: every operation that computes gives
@@ -24,6 +27,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 from weakref import WeakSet
 
+from . import caches
 from .errors import LimitExceeded
 
 MAX_WORK = 1_000_000  # units; about one second of one core
@@ -206,6 +210,7 @@ def begin(budget: Budget) -> None:
     """
     if thread.budget is not budget:
         budget.renew()
+        caches.begin()
         thread.budget = budget
 
 
@@ -221,6 +226,8 @@ def metered(budget: Budget | None = None) -> Iterator[Budget]:
     """
     outer = thread.budget
     mine = budget or outer or Budget()
+    if outer is None:
+        caches.begin()
     thread.budget = mine
     try:
         yield mine

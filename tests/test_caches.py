@@ -75,8 +75,23 @@ def test_shared_masks_stay_below_their_bound_and_are_counted_while_they_live():
 
 def test_what_is_charged_stays_below_the_bound(monkeypatch):
     monkeypatch.setattr(caches, "MOST_BYTES", 1 << 16)
+    caches.clear()
     for number in range(300):
         parse_python(f"never{number}[seen]{{2,{number + 3}}}before")
+        assert caches.held() <= 2 << 16  # what others left, and what the operation keeps itself
+
+
+def test_an_operation_forgets_what_others_left_when_it_begins_and_then_only_its_own(monkeypatch):
+    monkeypatch.setattr(caches, "MOST_BYTES", 1 << 16)
+    caches.clear()
+    caches.charge(1 << 16)
+    caches.begin()
+    caches.charge(1 << 16)
+    assert caches.held() == 2 << 16
+    caches.begin()
+    assert caches.held() == 0
+    for _ in range(5):
+        caches.charge(1 << 15)
         assert caches.held() <= 1 << 16
 
 

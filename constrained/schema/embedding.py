@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
+from constrained import caches
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.schema.by_content import Recent, content_of, values_of
@@ -231,6 +232,8 @@ class EmbeddedSchema:
         # where the texts are fewer than the specification's, and not because they were asked to be
         self.narrowed: tuple[Widened, ...] = ()
         outer = thread.budget
+        if outer is None:
+            caches.begin()
         budget = thread.budget = outer or Budget()
         before = budget.left
         try:
