@@ -206,6 +206,7 @@ SHORTEST = [
     ("[^a]{3}", {"pieces": (3, 1)}),
     ("(ab|ba){5}", {"words": (10, 8)}),
     ("zzz|hellohello", {"words": (3, 2)}),
+    ({"type": "string", "pattern": r"^[\x01-\x03]{2}$"}, {}),
     *((schema, {"pieces": (3, 2), "words": (6, 3)} if name == "union" else {}) for name, schema in TEXTS.items()),
 ]
 

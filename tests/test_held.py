@@ -41,6 +41,7 @@ HELD = {
     "a Literal": (typing.Literal["a", 1], '"a"', '"b"'),
     "an Enum": (Color, '"red"', '"blue"'),
     "a generic": (list[int], "[1, 2]", "[1,2]"),
+    "an empty tuple": (tuple[()], "[]", "[1]"),
     "a union": (int | None, "null", '"a"'),
     "None": (None, "null", "1"),
     "a callable": (add, '{"a": 1}', '{"b": 1}'),

@@ -24,6 +24,8 @@ from constrained.schema.numeric.language import (
     canonical_text,
     number_language,
 )
+from constrained.schema.numeric.magnitudes import _integer, _text
+from constrained.schema.numeric.ranges import normal
 from constrained.schema.values import NumberRange
 
 SKELETONS = {
@@ -43,6 +45,27 @@ def holds(numbers: NumberRange, value: Fraction) -> bool:
         return False
     return all((value / m).denominator == 1 for m in numbers.multiples) and all(
         (value / m).denominator != 1 for m in numbers.not_multiples)
+
+
+def test_the_normal_form_of_a_range_has_its_numbers():
+    """Bounds, open and not, integers and steps, where they meet and where they do not."""
+    bounds = [None, *(Fraction(n, 2) for n in range(-2, 5))]
+    probes = [Fraction(n, 4) for n in range(-10, 14)]
+    steps = [(), (Fraction(2),), (Fraction(1, 2),), (Fraction(3, 2), Fraction(1))]
+    for low, high, low_open, high_open, integer, multiples in itertools.product(
+        bounds, bounds, (False, True), (False, True), (None, True, False), steps
+    ):
+        numbers = NumberRange(integer, low, low_open, high, high_open, multiples)
+        found = normal(numbers)
+        for value in probes:
+            assert holds(numbers, value) == (found is not None and holds(found, value)), (numbers, found, value)
+
+
+@pytest.mark.parametrize("digits", [1, 3999, 4000, 4001, 4299, 4300, 4301, 8000, 9001])
+def test_integers_of_any_length(digits):
+    for value in (10 ** (digits - 1), 10**digits - 1):
+        assert _integer(_text(value)) == value
+        assert len(_text(value)) == digits
 
 
 def is_canonical(text: str, *, integer: bool) -> bool:

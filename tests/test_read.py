@@ -21,6 +21,7 @@ from constrained.formats.read.judge import compact
 from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
+from constrained.work import Budget, metered
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
 GRAMMARS = {
@@ -260,3 +261,10 @@ def test_long_texts_are_read_within_their_own_work():
     calls = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n' * 2_000
     assert len(chat.parse(calls + "<|im_end|>", tools).tool_calls) == 2_000
     assert len(chat.parse("it is <so> \n" * 20_000 + "<|im_end|>").content) == 240_000
+
+
+def test_a_call_takes_a_few_units_to_write():
+    chat, call = ChatFormat.load("hermes"), '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n'
+    message = chat.parse(call * 200 + "<|im_end|>")
+    with metered(Budget(200 * 100)):
+        assert chat.write(message).count('"f"') == 200

@@ -187,6 +187,28 @@ def test_edges_are_sorted_disjoint_live_and_without_surrogates():
                 at = high
 
 
+SURROGATES = (0, 0xD7FE, 0xD7FF, 0xD800, 0xD801, 0xDBFF, 0xDC00, 0xDFFF, 0xE000, 0xE001, 0x10FFFF)
+
+
+def test_a_set_of_characters_has_no_surrogates_and_loses_nothing_else():
+    ranges = list(itertools.combinations_with_replacement(SURROGATES, 2))
+    for one, other in itertools.product(ranges, repeat=2):
+        found = charset.normal([one, other])
+        for point in SURROGATES:
+            wanted = any(low <= point <= high for low, high in (one, other)) and not 0xD800 <= point <= 0xDFFF
+            assert any(low <= point <= high for low, high in found) == wanted or 0xD800 <= point <= 0xDFFF
+        assert all(before + 1 < low for (_, before), (low, _) in itertools.pairwise(found))
+
+
+def test_a_union_of_empty_languages_is_empty():
+    """Each is found empty only by a search."""
+    empty = [
+        regex.intersect(parse_python(f"({letter * 7})+"), parse_python(f"({letter * 11})+|{letter}*c"), parse_python("(..?.?){1,20}|.{61,76}"))
+        for letter in "ab"
+    ]
+    assert regex.is_empty(regex.union(*empty))
+
+
 def covers_every_character(state: regex.Expr) -> bool:
     return charset.normal((low, high) for low, high, _ in state.edges()) == charset.EVERYTHING
 

@@ -48,6 +48,12 @@ ROWS = [
         id="one key for two obligations, which ask for different keys",
     ),
     pytest.param(
+        {"type": "object", "anyOf": [{"required": ["a"]}, {"properties": {"a": INTEGER}, "required": ["a"]}]},
+        ['{"a": 1}', '{"a": "b"}'],
+        ["{}", '{"b": 1}'],
+        id="a key, whatever its value",
+    ),
+    pytest.param(
         {"type": "array", "allOf": [{"not": {"items": INTEGER}}, {"not": {"items": STRING}}]},
         ['[1, "a"]', "[null]", '["a", null]'],
         ["[]", "[1]", '["a"]', "[1, 1]", '["a", "b"]'],

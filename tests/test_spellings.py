@@ -79,6 +79,7 @@ def escapes(point: int) -> Iterator[str]:
         yield form[:2] + form[2:].replace("x", "X").format(point)
     if point < 0x100:
         yield from ("\\" + form.format(point) for form in ("{:o}", "{:02o}", "{:03o}"))
+        yield from (f"\\{point >> 3:o}{digit}" for digit in "789")
     if point >= 0x10000:
         halves = 0xD800 + (point - 0x10000 >> 10), 0xDC00 + (point & 0x3FF)
         for form in ("\\u{:04x}\\u{:04x}", "\\u{:04X}\\u{:04x}", "\\U{:08x}\\U{:08x}"):
@@ -109,13 +110,13 @@ def test_every_escape_of_a_range_is_one_that_readers_read(surface):
             ranges = [(low, high)] if high < 0xD800 or low > 0xDFFF else [(low, 0xD7FF), (0xE000, high)]
             engines = kernels(surface, char_class(tuple(ranges)))
             spelled = [way.quote + way.spell(tuple(ranges)) + way.quote for way in ways(surface)]
-            patterns = [] if surface is Surface.PYTHON_CANONICAL else [re.compile("|".join(spelled))]
+            pattern = re.compile("|".join(spelled[: 1 if surface is Surface.PYTHON_CANONICAL else None]))
             for text in texts:
                 value = read(text)
                 expected = value is not None and len(value) == 1 and low <= ord(value) <= high
                 for engine in engines:
                     assert accepts(engine, text) == expected, (engine, text, hex(low), hex(high))
-                for pattern in patterns:
+                if surface is not Surface.PYTHON_CANONICAL or "'" not in text[1:-1]:  # which choose the quotes
                     assert bool(pattern.fullmatch(text)) == expected, (pattern, text)
 
 

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from constrained import Vocabulary
@@ -130,6 +130,8 @@ def test_classes_below_a_node_are_those_of_all_bytes_below(texts):
 
 
 @given(MIXED_TEXTS)
+@example([b"a" + char.encode() for char in "\x7f\x80\u07ff\u0800\u0fff\u1000\ucfff\ud000\ud7ff\ue000\uffff"])
+@example([b"a" + char.encode() for char in "\U00010000\U0003ffff\U00040000\U000fffff\U00100000\U0010ffff"])
 def test_bytes_below_the_end_of_a_character_are_malformed_or_not(texts):
     trie = TokenTrie.build(texts)
     spelled = texts_of(trie)

@@ -19,7 +19,7 @@ from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, compile
 from constrained.machine import Edges
 from constrained.schema.machines.items import Return
-from constrained.schema.machines.recorded_values import number_key, number_text
+from constrained.schema.machines.recorded_values import Built, number_key, number_text
 from constrained.schema.numeric.ranges import contains, reach
 from constrained.schema.values import NumberRange
 
@@ -296,6 +296,14 @@ def test_states_to_return_to_are_compared_by_content():
     assert Return(one, Return(other, None)) == Return(one, Return(other, None))
     stacks = [None, Return(one, None), Return(other, None), Return(one, Return(one, None)), Return(one, Return(other, None))]
     for left, right in itertools.combinations(stacks, 2):
+        assert left != right
+
+
+def test_what_is_written_is_compared_by_content():
+    built = Built(None, "array", ())
+    begun = [built, built.byte(ord("[")), built.byte(ord("{")), built.byte(ord("[")).byte(ord("["))]
+    assert built.byte(ord("[")) == begun[1] and hash(built.byte(ord("["))) == hash(begun[1])
+    for left, right in itertools.combinations(begun, 2):
         assert left != right
 
 
