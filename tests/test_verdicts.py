@@ -38,19 +38,24 @@ def measured(prelude: str) -> list[tuple[str, int]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def cold() -> list[tuple[str, int]]:
-    return measured("nothing")
-
-
-def test_units_do_not_depend_on_the_process(cold: list[tuple[str, int]]) -> None:
+def anew(seed: int) -> list[tuple[str, int]]:
+    """Return the outcome and the units of each row in new processes whose hashes have a seed."""
     command = "import json, test_verdicts; print(json.dumps(test_verdicts.measured('nothing')))"
     paths = os.pathsep.join([str(HERE), str(HERE.parent), *filter(None, sys.path)])
     found = subprocess.run(
         [sys.executable, "-c", command], capture_output=True, check=True, timeout=300,
-        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": paths},
     )
-    assert [tuple(entry) for entry in json.loads(found.stdout)] == cold
+    return [tuple(entry) for entry in json.loads(found.stdout)]
+
+
+@pytest.fixture(scope="module")
+def cold() -> list[tuple[str, int]]:
+    return anew(1)
+
+
+def test_units_do_not_depend_on_the_process(cold: list[tuple[str, int]]) -> None:
+    assert anew(7) == cold
 
 
 @pytest.mark.parametrize("prelude", ["others", "itself"])

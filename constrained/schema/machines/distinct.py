@@ -265,7 +265,9 @@ class Distinct:
             domains += [domains[-1]] * (rest_needs - 1)
         if len(set(domains)) == 1 and self._few(index) == domains[0]:
             return frozenset()
-        left = [frozenset(written.without(domain)) for domain in domains if domain is not None]
+        # in an order that no hash decides, as work depends on it
+        listed = {domain: sorted(domain, key=repr) for domain in dict.fromkeys(domains) if domain is not None}
+        left = [written.without(listed[domain]) for domain in domains if domain is not None]
         chosen = matched(left)
         if chosen is None:  # the values of this position are among them
             return frozenset(item for domain in left for item in domain)

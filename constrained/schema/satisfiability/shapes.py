@@ -277,7 +277,9 @@ def _have_distinct(known: list[Conj], length: int, distinct: Distinct) -> bool:
     """Return whether items can be chosen pairwise different: one of each conjunction, of the last one as many as make
     up the length.
     """
-    domains = {conj: distinct(conj, length) for conj in dict.fromkeys(known)}
+    few = {conj: distinct(conj, length) for conj in dict.fromkeys(known)}
+    # in an order that no hash decides, as work depends on it
+    domains = {conj: None if found is None else sorted(found, key=repr) for conj, found in few.items()}
     last = domains[known[-1]]
     if last is not None and len(last) < length - len(known) + 1:
         return False
