@@ -38,6 +38,11 @@ WRONG = [  # what is written into the file, what the message says
     ('[options.o]\nabout = "x"\ntrue = {}', "the key 'default'"), ('[options.o]\nabout = "x"\ndefault = "a"\nb = {}', "options.o.default"),
     ('[options.o]\nabout = "x"\ndefault = "a"\na = 1', "options.o.a"), ('[options.o]\nabout = "x"\n[options.o.members.a]\npresent = {}', "options.o.members.a"),
     ('[payload]\nsurface = "json"\nname = "json"\n[payload.elements]\nopen = "("\nclose = "x"', "at payload.elements.open"),
+    ('specials = ["<|im_strt|>", "<|im_end|>", "<|endoftext|>"]', "at specials\n  because: the grammar has '<|im_start|>'"),
+    ('markers = ["<tol_call>"]', "the grammar has no text '<tol_call>'"),
+    ('[tool_prompt.x]\nrole = "systm"\nplace = "own"\ntext = "{tools}"', "no message is by 'systm'"),
+    ('[tool_prompt.x]\nrole = "system"\nplace = "own"\ntext = "{toos}"', "at tool_prompt.x.text\n  because: it has no slot 'toos'"),
+    ('[tool_prompt.x]\nrole = "system"\nplace = "own"\ntext = "{tools}"\ntool = "{jon}"', "at tool_prompt.x.tool"),
     ('[variant]\ndrop = "content"', "at variant.drop"), ('[spellings]\n"<|x|>" = "y"', "at spellings"), ("specials = 1", "at specials"),
 ]  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from constrained.formats.binding.names import check_names_of
+from constrained.formats.binding.names import check_names_of, check_tokens_of
 from constrained.formats.binding.rules import alternatives_of, with_empty_terminals
 from constrained.formats.defining.definition import ENTRY, Change, Definition, read_definition
 from constrained.grammar import Grammar, Literal, Rule, Symbol
@@ -31,6 +31,7 @@ def read_pair(path: Path) -> tuple[Definition, Grammar]:
     read = replace(read, rules={name: Rule(name, alternatives) for name, alternatives in rules.items()})
     check_names_of(definition, rules, path.name)
     generic = replace(_varied(read, definition.variant), adopts=True)
+    check_tokens_of(definition, alternatives_of(generic.rules), path.name)
     return definition, respelled(generic, {old: new for old, new in definition.tokens.items() if old != new})
 
 

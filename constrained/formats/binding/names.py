@@ -7,6 +7,7 @@ a text without its second half.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from constrained.errors import GrammarError
@@ -15,7 +16,9 @@ from constrained.formats.binding.rules import Alternatives
 from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import Change, Definition
 from constrained.formats.defining.shapes import refused
+from constrained.grammar import Literal, Ref
 
+_SPECIAL = re.compile(r"<[|｜][^<>|｜\s]*[|｜]>")  # as most vocabularies spell special tokens
 # what a rule can stand for when it is read, besides thoughts
 SLOTS = ("content", "string_content", "speaker", "answered", "tool_call", "arguments")
 
@@ -40,6 +43,10 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
         raise refused(
             file, "payload", "it is missing, and the grammar has a rule 'tool_call', whose arguments it describes"
         )
+    for part in definition.tool_prompt:
+        if part.role not in definition.messages.values():
+            known = ", ".join(dict.fromkeys(definition.messages.values()))
+            raise refused(file, "tool_prompt", f"no message is by {part.role!r}", f"a role of [messages]: {known}")
     for place, rule in _texts(definition, rules):
         if rule not in rules:
             raise refused(file, place, f"its grammar has no rule {rule!r}")
@@ -55,6 +62,48 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
             tags_of(rules, definition.markers, tuple(definition.tokens.values()))
         except GrammarError as error:
             raise refused(file, "payload.surface", f"{error.what}: {error.because}") from error
+
+
+def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> None:
+    """Raise `GrammarError` where rules that can be used hold as plain text what is spelled as a special token, or
+    nowhere a marker: the name of one is misspelled.
+    """
+    held = _literals(rules, [*_entries(rules), *(name for key, name in _rules(definition) if ".replace" in key)])
+    for text in sorted(held):
+        for name in _SPECIAL.findall(text):
+            if name not in definition.tokens and name not in definition.markers:
+                raise refused(
+                    file,
+                    "specials",
+                    f"the grammar has {name!r}, which is not among them",
+                    "name it there, or among the markers, if it is plain text for some tokenizers",
+                )
+    for marker in definition.markers:
+        if marker not in held:
+            raise refused(file, "markers", f"the grammar has no text {marker!r}")
+
+
+def _entries(rules: Alternatives) -> Iterator[str]:
+    """Yield the rules of whole texts."""
+    for name in ("assistant_turn", "conversation", "call_text"):
+        yield from (rule for rule in (name, f"any_{name}") if rule in rules)
+
+
+def _literals(rules: Alternatives, work: list[str]) -> set[str]:
+    """Return the texts in rules and all that these use."""
+    seen: set[str] = set()
+    found: set[str] = set()
+    while work:
+        rule = work.pop()
+        if rule in seen:
+            continue
+        seen.add(rule)
+        for symbol in (symbol for sequence in rules[rule] for symbol in sequence):
+            if isinstance(symbol, Ref):
+                work.append(symbol.rule)
+            elif isinstance(symbol, Literal):
+                found.add(symbol.text)
+    return found
 
 
 def _tokens(definition: Definition) -> Iterator[tuple[str, str]]:

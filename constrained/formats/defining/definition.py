@@ -312,6 +312,10 @@ def _reasoning(table: dict[str, Any], file: str) -> Reasoning:
 
 def _tool_prompt(table: dict[str, Any], where: str, file: str) -> ToolPrompt:
     check_shape(table, TOOL_PROMPT, file, where)
+    for key, slots in (("text", ("tools",)), ("otherwise", ("tools",)), ("tool", ("json", "name", "description"))):
+        for slot in re.findall(r"\{(\w+)\}", table.get(key, "")):
+            if slot not in slots:
+                raise refused(file, f"{where}.{key}", f"it has no slot {slot!r}", f"one of: {', '.join(slots)}")
     return ToolPrompt(**table)
 
 
