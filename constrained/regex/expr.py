@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from itertools import count
+from sys import getrefcount
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -191,6 +192,7 @@ _table: dict[tuple[Any, ...], Expr] = {}
 _old: dict[tuple[Any, ...], Expr] = {}
 _held: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 _NODE, _EDGE = 800, 160  # bytes, estimated: of a node with its place in the table, of one of its edges in both lists
+_ALONE = 2  # references to a node that only its variable and the argument of `getrefcount` hold
 _serials = count()  # atomic: two threads never draw the same number
 
 
@@ -369,13 +371,23 @@ _CONSTANTS = dict(_table)
 
 @forgets
 def _forget() -> None:
+    """Let go of what nobody asked for since the last time.  What lives on because it is the key of a mask or a machine
+    is still found, but gives up its automaton.
+
+    PERF: a node that nobody else holds needs no place among those that are still found: half the time.  Parents are
+    younger than their parts, so they go first.
+    """
     global _table, _old
-    # What nobody asked for since the last time lives on where it is a key, of a mask or a machine; not its automaton.
-    for key, expr in _old.items():
-        if key not in _table:
-            expr._raw = expr._public = None
-            _held[key] = expr
+    leaving = _old
+    for key in [key for key in leaving if key in _table]:
+        del leaving[key]
     _table, _old = dict(_CONSTANTS), _table
+    for expr in leaving.values():
+        expr._raw = expr._public = None
+    while leaving:
+        key, expr = leaving.popitem()
+        if getrefcount(expr) > _ALONE:
+            _held[key] = expr
 
 
 def step(expr: Expr, point: int) -> Expr:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import marshal
 from collections import OrderedDict
 from collections.abc import Callable
+from math import isfinite
 from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet, ref
@@ -25,7 +26,8 @@ LARGEST = 20_000  # values in a schema that is looked up
 _PER_BYTE = 20  # bytes of what is made of a byte of a name, estimated
 
 _CONTAINERS = frozenset({dict, list, tuple})
-_JSON = frozenset({dict, list, str, int, bool, type(None)})  # and floats, of which some are no numbers
+_JSON = frozenset({dict, list, str, int, bool, type(None)})
+_JSON_AND_FLOATS = _JSON | {float}
 _ONLY_STR = frozenset({str})
 
 Made = TypeVar("Made")
@@ -45,8 +47,13 @@ def content_of(schema: Any, *others: Any) -> tuple[bytes | None, bool]:
     further = [value for value in others if value and type(value) in _CONTAINERS]
     if parts is None or further and _parts(further, parts[:], []) is None:
         return None, False
-    is_json = _ONLY_STR.issuperset(map(type, names)) and _JSON.issuperset(map(type, parts))
+    is_json = _ONLY_STR.issuperset(map(type, names)) and _are_json(parts)
     return _written((schema, *others)), is_json
+
+
+def _are_json(parts: list[Any]) -> bool:
+    types = set(map(type, parts))
+    return types <= _JSON or types <= _JSON_AND_FLOATS and all([isfinite(part) for part in parts if type(part) is float])
 
 
 def _parts(values: Any, found: list[Any], names: list[Any]) -> list[Any] | None:
