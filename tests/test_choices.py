@@ -167,6 +167,12 @@ def test_the_interpreter_is_offered_first(name, text, tools, own):
     )
 
 
+def test_what_no_answer_may_be_may_be_a_name():
+    """Whole answers that readers take for calls are forbidden, and nothing else."""
+    for name in ("[f()]", '{\\"name'):
+        assert takes(ChatFormat.load("llama-3.1"), f'{{"name": "{name}", "parameters": {{}}}}', tools=None)
+
+
 @pytest.mark.parametrize("offer", ["code_interpreter", {"type": "code_interpreter"}])
 def test_a_tool_that_no_call_can_name_is_refused_beside_the_interpreter_too(offer):
     with pytest.raises(SchemaError, match="tool 'add' cannot be called"):

@@ -14,6 +14,8 @@ from constrained import Grammar
 from constrained.grammar.lark.lexing.guarded_runs import guarded_run
 from constrained.grammar.lark.lexing.lookahead import MARK, UNMARKED, _Marked, _Reading
 from constrained.grammar.lark.lexing.small_alphabet import automaton, cut_off
+from constrained.regex import ANY_TEXT, char_class, complement, concat, intersect, is_empty, literal, repeat, union
+from constrained.regex.syntax.closed_runs import ClosedRun
 from constrained.regex.syntax.python_tree import parsed
 from constrained.work import Budget, metered
 
@@ -42,6 +44,18 @@ def test_both_readings_are_one(seed):
         longest, longer = (automaton(reading.in_stream(through=through), reading.alphabet) for through in (False, True))
         for pairs, general in zip(found, (cut_off(longest, longer, reading.alphabet), longest), strict=True):
             assert automaton(pairs, reading.alphabet) == general, pattern
+
+
+@pytest.mark.parametrize("closing", ["</v>", ">"])
+@pytest.mark.parametrize("counts", [None, (0, None), (1, None), (0, 3), (2, 2)], ids=str)
+def test_a_run_up_to_a_text_is_the_language_that_it_is_read_from(counts, closing):
+    language = complement(concat(ANY_TEXT, union(literal(">"), literal("<s")), ANY_TEXT))
+    if counts is not None:
+        language = intersect(language, repeat(char_class(((0x20, 0x7E),)), *counts))
+    run = ClosedRun.of_language(language, closing)
+    assert run is not None
+    for one, other in ((language, run.language()), (run.language(), language)):
+        assert is_empty(intersect(one, complement(other)))
 
 
 @pytest.mark.parametrize(

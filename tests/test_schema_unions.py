@@ -316,3 +316,20 @@ def test_thousands(schema: Any) -> None:
     ):
         state = kernel.step_bytes(start, text.encode())
         assert (state != 0 and kernel.is_final(state)) == valid, text
+
+
+def test_exactly_one_of_hundreds_of_open_objects() -> None:
+    members = [
+        {"type": "object", "properties": {f"k{number}": {"type": "integer"}}, "required": [f"k{number}"]}
+        for number in range(200)
+    ]
+    kernel, start = compile(Grammar.from_json_schema({"oneOf": members}, whitespace="compact"), WORDS).place()
+    for text, valid in (
+        ('{"k7":1}', True),
+        ('{"k7":1,"k8":"a","x":0}', True),
+        ('{"k7":1,"k8":2}', False),
+        ('{"k7":"a"}', False),
+        ("{}", False),
+    ):
+        state = kernel.step_bytes(start, text.encode())
+        assert (state != 0 and kernel.is_final(state)) == valid, text
