@@ -53,7 +53,9 @@ def content_of(schema: Any, *others: Any) -> tuple[bytes | None, bool]:
 
 def _are_json(parts: list[Any]) -> bool:
     types = set(map(type, parts))
-    return types <= _JSON or types <= _JSON_AND_FLOATS and all([isfinite(part) for part in parts if type(part) is float])
+    if float not in types:
+        return types <= _JSON
+    return types <= _JSON_AND_FLOATS and all(isfinite(part) for part in parts if type(part) is float)
 
 
 def _parts(values: Any, found: list[Any], names: list[Any]) -> list[Any] | None:
