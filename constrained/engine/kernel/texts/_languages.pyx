@@ -275,7 +275,8 @@ cdef class Languages:
             first = self.add_ranges(ranges, False)
             self.bytes += SHARED * <long>len(ranges)
             work(self.meter, LISTED * <long>len(ranges))
-            found = self.outlines[id(ranges)] = (first, self.edge_low.size, ranges)  # held, so that its id stays its own
+            # held, so that its id stays its own
+            found = self.outlines[id(ranges)] = (first, self.edge_low.size, ranges)
         return found[:2]
 
     cdef int add_ranges(self, tuple ranges, bint own) except -1:
