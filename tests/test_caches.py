@@ -28,11 +28,12 @@ SCHEMA = {
 
 
 def masks(constraint: c.Constraint, text: bytes) -> list[bytes]:
-    matcher, row, found = constraint.matcher(), np.zeros((1, VOCABULARY.words), np.int32), []
+    vocabulary, found = constraint.vocabulary, []
+    matcher, row = constraint.matcher(), np.zeros((1, vocabulary.words), np.int32)
     for byte in text:
         matcher.fill_mask(row)
         found.append(row.tobytes())
-        matcher.advance(byte)
+        matcher.advance(vocabulary.tokens.index(bytes((byte,))))
     return found
 
 
@@ -71,6 +72,21 @@ def test_shared_masks_stay_below_their_bound_and_are_counted_while_they_live():
     del matchers
     gc.collect()
     assert store.held() == 0
+
+
+@pytest.mark.parametrize("text", ["start: A+", "start: A A", 'start: (A | "-" A "-")+'])
+def test_words_beside_words_take_no_part_of_a_mask_for_each_end_of_a_word(text):
+    """Each of the 700 prefixes of tokens ends a word, behind which another one begins."""
+    letters, few = [bytes((byte,)) for byte in range(ord("a"), ord("z") + 1)], (b"a", b"b", b"c", b"d", b" ", b"-")
+    pairs = [one + two for one in letters for two in letters]
+    tokens = [*letters, *pairs, *(pair + last for pair in pairs for last in few), b" ", b"-", b" a"]
+    grammar = c.Grammar.from_lark(text + "\nA: /[a-z]+/\n%ignore / +/\n")
+    found = []
+    for kernel in ("compiled", "plain"):
+        vocabulary = c.Vocabulary(tokens, {"<end>": len(tokens)}, [len(tokens)])
+        found.append(masks(c.compile(grammar, vocabulary, kernel=kernel), b"a b"))
+        assert len(vocabulary.kernels.masks._entries) < 400
+    assert found[0] == found[1]
 
 
 def test_what_is_charged_stays_below_the_bound(monkeypatch):

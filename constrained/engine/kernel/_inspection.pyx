@@ -95,7 +95,7 @@ def _expand(Kernel kernel, int machine):
 
 
 def _split(Kernel kernel, int state):
-    return kernel.composer.walk.split(state)
+    return kernel.composer.walk.light_state(state)
 
 
 def _behind(Kernel kernel, int stack):

@@ -1,6 +1,6 @@
 # cython: language_level=3
 from cython cimport final
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, uint64_t, uint8_t
 from constrained.engine.memory._arena cimport Arena
 from constrained.engine.memory._meter cimport Meter
 from constrained.engine.kernel._tables cimport Ints, Map
@@ -68,6 +68,7 @@ cdef class Automaton:
     cdef int step(self, int state, int byte) except -1
     cdef int next_state(self, int state, int byte) except -1
     cdef bint goes_on(self, int state, int byte) except -1
+    cdef int follow(self, int state, uint64_t* bytes_) except -1
     cdef int after_token(self, int state, int token) except -1
     cdef set named_tokens(self, int state)
     cdef int drop(self) noexcept

@@ -245,6 +245,22 @@ cdef class Automaton:
             after = self.step(state, byte)
         return after != DEAD
 
+    cdef int follow(self, int state, uint64_t* bytes_) except -1:
+        """Note the set of bytes that a state may read."""
+        cdef int i, block
+        cdef Row* row
+        memset(bytes_, 0, 4 * sizeof(uint64_t))
+        if not self.states[state].count:
+            return 0
+        row = self.row(state)
+        for block in range(16):
+            if row.block[block] == self.dead_block:
+                continue
+            for i in range(16 * block, 16 * block + 16):
+                if successor(row, i) != DEAD:
+                    bytes_[i >> 6] |= <uint64_t>1 << (i & 63)
+        return 0
+
     cdef int after_token(self, int state, int token) except -1:
         """Return the state after a token id: its bytes, or the edges of the machine that name it."""
         cdef int i = self.trie.begins[token], last = self.trie.begins[token + 1]

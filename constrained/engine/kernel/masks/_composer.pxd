@@ -1,6 +1,5 @@
 # cython: language_level=3
 from cython cimport final
-from libc.stdint cimport uint64_t
 from constrained.engine.memory._arena cimport Arena
 from constrained.engine.memory._meter cimport Meter
 from constrained.engine.kernel._tables cimport Ints, Map
@@ -48,13 +47,13 @@ cdef class Composer:
     cdef void release(self) noexcept
     # internals
     cdef int fill(self, int state) except -1
-    cdef int add_all(self) except -1
+    cdef bint add_state(self, int state) except -1
+    cdef bint add_all(self) except -1
     cdef int try_doubtful(self, int state) except -1
     cdef int add_named(self, int state) except -1
     cdef bint is_first(self, int q, int stack, int node) except -1
     cdef int add_text(self, int q, int stack, int node) except -1
     cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1
-    cdef int follow(self, int state, uint64_t* bytes_) except -1
     cdef int popped_state(self, int stack) except -1
     cdef int leave_bare(self, IndependentMask mask) except -1
     cdef int leave_recorded(self, IndependentMask mask, int q, int stack, int node) except -1

@@ -15,12 +15,11 @@ Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
 """
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
-from libc.string cimport memset
 from constrained.engine.memory._arena cimport arena_free, arena_undo
 from constrained.engine.memory._meter cimport Meter, ask, work
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put, pair
 from constrained.engine.kernel._trie cimport Node, Trie
-from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, UNKNOWN, successor
+from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN
 from constrained.engine.kernel.automaton._closure cimport FINAL
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machine, Machines
@@ -39,6 +38,7 @@ cdef enum:
     ADDED = 32          # ticks that it takes to add a context-independent mask
     TRIED = 16          # and to look at a token again
     GROUPED = 32        # and at a group of exits
+    MOST_BARE = 256     # texts without an end of their own that are put off below nodes
     NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
 
 
@@ -71,11 +71,12 @@ cdef class Composer:
         self.release()
         self.bytes = 0
         self.begun_texts = {}
-        return 0
+        return self.walk.clear()
 
     cdef int drop(self) noexcept:
         """Leave nothing half done behind, where an operation ended by an exception."""
         draft_clear(&self.draft)
+        self.walk.bare = False
         return self.finite.drop()
 
     cdef Mask* compose(self, int state) except NULL:
@@ -96,16 +97,14 @@ cdef class Composer:
 
     cdef int fill(self, int state) except -1:
         """Draft the mask of a state."""
-        cdef int token, light = self.automaton.states[state].light
+        cdef int token
         self.draft.todo.doubtful.size = 0
         map_free(&self.draft.todo.added)
-        if light == UNKNOWN:
-            light = self.walk.split(state)
-        if light != state:
-            self.walk.put_off(&self.draft, state, -1)
-        if light != DEAD:
-            self.walk.walk_all(&self.draft, light)
-        self.add_all()
+        if not self.add_state(state):
+            draft_clear(&self.draft)
+            self.walk.bare = True
+            self.add_state(state)
+            self.walk.bare = False
         self.try_doubtful(state)
         self.add_named(state)
         if self.automaton.states[state].flags & FINAL:
@@ -113,11 +112,25 @@ cdef class Composer:
                 draft_token(&self.draft, token)
         return 0
 
-    cdef int add_all(self) except -1:
-        """Work the worklist off, and what is put off meanwhile."""
+    cdef bint add_state(self, int state) except -1:
+        """Draft the tokens of a state, but for what `fill` looks at; say whether that was finished: no texts without an
+        end of their own follow each other in too many places."""
+        cdef int light = self.walk.light_state(state)
+        if light != state:
+            self.walk.put_off(&self.draft, state, -1)
+        if light != DEAD:
+            self.walk.walk_all(&self.draft, light)
+        return self.add_all()
+
+    cdef bint add_all(self) except -1:
+        """Work the worklist off, and what is put off meanwhile; say whether that was finished, see `add_state`.
+
+        PERF: words behind words end at every node of the trie, 15,000 parts of a mask; walked as one state, each node
+        is visited once.
+        """
         cdef Ints* names = &self.draft.todo.names
         cdef Ints* texts = &self.draft.todo.texts
-        cdef int i, q, stack, node, begun = 0
+        cdef int i, q, stack, node, begun = 0, bare = 0
         while texts.size or names.size:
             if names.size:
                 names.size -= 4
@@ -133,8 +146,11 @@ cdef class Composer:
             if self.positions.languages.at[self.positions.at[q >> 1].language].texts >= 0:
                 self.finite.add(&self.draft, q, stack, node)
             else:
+                bare += node >= 0 and self.walk.is_bare(q, stack)
+                if bare > MOST_BARE:
+                    return False
                 self.add_text(q, stack, node)
-        return 0
+        return True
 
     cdef int try_doubtful(self, int state) except -1:
         """Look at the doubtful tokens one by one."""
@@ -219,7 +235,7 @@ cdef class Composer:
         cdef int i, node
         cdef uint64_t follow[4]
         cdef uint64_t* below
-        self.follow(behind, follow)
+        self.automaton.follow(behind, follow)
         for i in range(mask.exits.size):
             node, below = mask.exits.at[i], mask.next_bytes + 4 * i
             if is_apart(apart, node):
@@ -228,22 +244,6 @@ cdef class Composer:
                 self.walk.below(&self.draft, behind, node)
             else:
                 draft_node(&self.draft, self.trie.nodes, self.trie.ids, node)
-        return 0
-
-    cdef int follow(self, int state, uint64_t* bytes_) except -1:
-        """Return the set of bytes that a state may read."""
-        cdef int i, block
-        cdef Row* row
-        memset(bytes_, 0, 4 * sizeof(uint64_t))
-        if not self.automaton.states[state].count:
-            return 0
-        row = self.automaton.row(state)
-        for block in range(16):
-            if row.block[block] == self.automaton.dead_block:
-                continue
-            for i in range(16 * block, 16 * block + 16):
-                if successor(row, i) != DEAD:
-                    bytes_[i >> 6] |= <uint64_t>1 << (i & 63)
         return 0
 
     # -- texts that something behind them wants to know ----------------------------------------------------------------

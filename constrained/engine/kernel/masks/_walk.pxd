@@ -2,7 +2,7 @@
 from cython cimport final
 from libc.stdint cimport int32_t
 from constrained.engine.memory._meter cimport Meter
-from constrained.engine.kernel._tables cimport Ints
+from constrained.engine.kernel._tables cimport Ints, Map
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.automaton._machines cimport Machines
@@ -24,13 +24,18 @@ cdef class Walk:
     cdef int any_text               # the language of all texts
     cdef int32_t* path              # (longest + 2,) the states on the way to the node at hand
     cdef Ints light                 # configurations of a state without its texts
+    cdef bint bare                  # whether texts without an end of their own are walked as all else is
+    cdef Map bare_lights            # state -> the state without the texts that are put off then
 
     cdef int walk(self, Draft* draft, int state, int at, int stop, int base) except -1
     cdef int walk_all(self, Draft* draft, int state) except -1
     cdef int below(self, Draft* draft, int state, int node) except -1
-    cdef int split(self, int state) except -1
+    cdef int light_state(self, int state) except -1
+    cdef bint is_bare(self, int q, int stack) noexcept
+    cdef int clear(self) except -1
     cdef int put_off(self, Draft* draft, int state, int node) except -1
     # internals
+    cdef int split(self, int state) except -1
     cdef bint is_heavy(self, int q, int stack) except -1
     cdef bint refuses(self, int stack) noexcept
     cdef int covering(self, int state) except -2

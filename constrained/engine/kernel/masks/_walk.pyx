@@ -7,8 +7,9 @@ draft's worklist what is still to be added, by kind:
     texts ── a text, whole or from a trie node on: `_composer`, and `_finite_texts` for a finite set
     names ── a text of a finite set where any text can stand: `_finite_texts`
 
-Owns: the path of the walk at hand.  Borrows: the trie; the automaton, which it adds states to; machines, stacks,
-positions and languages, to tell texts from the rest; the meter of work.  The draft it is handed.
+Owns: the path of the walk at hand; what is left of states in walks of `bare` texts.  Borrows: the trie; the automaton,
+which it adds states to; machines, stacks, positions and languages, to tell texts from the rest; the meter of work.  The
+draft it is handed.
 Invariants: after `walk` and all that it has put off, the draft has every token of the nodes [at, stop) that leads to a
 live state, and no other; the `light` state of a state has its configurations but for those that are put off.
 Plain twin: `twin.automaton.PlainKernel._walk`, which puts nothing off.
@@ -18,7 +19,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport allotted
 from constrained.engine.memory._meter cimport Meter, SLICE
-from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
+from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, map_free, map_get, map_put
 from constrained.engine.kernel._trie cimport Node, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, State, UNKNOWN, successor
 from constrained.engine.kernel.automaton._machines cimport Machines, REFUSES
@@ -47,6 +48,12 @@ cdef class Walk:
     def __dealloc__(self):
         free(self.path)
         ints_free(&self.light)
+        map_free(&self.bare_lights)
+
+    cdef int clear(self) except -1:
+        """Forget all states."""
+        map_free(&self.bare_lights)
+        return 0
 
     cdef int walk(self, Draft* draft, int state, int at, int stop, int base) except -1:
         """Draft the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies
@@ -77,8 +84,8 @@ cdef class Walk:
             draft_node(draft, nodes, ids, at)
             if nodes[at].end - at > SMALL:
                 light = automaton.states[after].light
-                if light == UNKNOWN:
-                    light = self.split(after)
+                if light == UNKNOWN or self.bare:
+                    light = self.light_state(after)
                 if light != after:
                     self.put_off(draft, after, at)
                     if light == DEAD:
@@ -110,10 +117,23 @@ cdef class Walk:
 
     # -- texts, which are put off --------------------------------------------------------------------------------------
 
+    cdef int light_state(self, int state) except -1:
+        """Return the state without the texts that are put off (DEAD if nothing is left); computed once."""
+        cdef int light
+        if not self.bare:
+            light = self.automaton.states[state].light
+            if light == UNKNOWN:
+                light = self.automaton.states[state].light = self.split(state)
+            return light
+        light = map_get(&self.bare_lights, state, 0)
+        if light < 0:
+            light = self.split(state)
+            map_put(&self.bare_lights, state, 0, light)
+        return light
+
     cdef int split(self, int state) except -1:
-        """Return the state without its text configurations (DEAD if nothing is left), kept as its `light`."""
         cdef Automaton automaton = self.automaton
-        cdef int i, q, stack, light, first = automaton.states[state].first
+        cdef int i, q, stack, first = automaton.states[state].first
         cdef int last = first + automaton.states[state].count
         self.light.size = 0
         for i in range(first, last, 2):
@@ -121,9 +141,7 @@ cdef class Walk:
             if not self.is_heavy(q, stack):
                 ints_add(&self.light, q)
                 ints_add(&self.light, stack)
-        light = state if self.light.size == last - first else automaton.intern(&self.light, 0)
-        automaton.states[state].light = light
-        return light
+        return state if self.light.size == last - first else automaton.intern(&self.light, 0)
 
     cdef int put_off(self, Draft* draft, int state, int node) except -1:
         """Note the text configurations of a state for later, at a trie node or at the start (-1)."""
@@ -181,7 +199,12 @@ cdef class Walk:
             return False
         if self.stacks.records(stack):
             return p.place == BODY and (closing >= 0 or not self.refuses(stack))
-        return p.place == BODY or p.place == ESCAPE
+        return (p.place == BODY or p.place == ESCAPE) and not (self.bare and closing < 0)
+
+    cdef bint is_bare(self, int q, int stack) noexcept:
+        """Say whether a text has no end of its own, such as a quote, and nobody wants to know it."""
+        cdef int closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
+        return closing < 0 and not self.stacks.records(stack)
 
     cdef bint refuses(self, int stack) noexcept:
         """Say whether what follows the text above a stack may refuse it."""
