@@ -88,8 +88,11 @@ def write_quoted(value: Any, quote: str, *, sorts: bool = False) -> list[Piece]:
     return pieces
 
 
-def read_quoted(text: str, quote: str, *, partial: bool = False) -> Any:
-    """Return the value of an object's text; partial: what is known of one that was cut.
+def read_quoted(
+    text: str, quote: str, *, partial: bool = False, places: dict[str, tuple[int, int]] | None = None
+) -> Any:
+    """Return the value of an object's text; partial: what is known of one that was cut.  places: filled with where in
+    the text the key of each value begins, and the value, by JSON pointer.
 
     Raises: Fault: a key comes twice, or the text is no such object.
 
@@ -107,6 +110,7 @@ def read_quoted(text: str, quote: str, *, partial: bool = False) -> Any:
         if part.isspace() or part == ":":
             continue
         if part in "{[":
+            _note(places, tree, place)
             tree.open({} if part == "{" else [])
             is_key = part == "{"
         elif part in "}]":
@@ -121,15 +125,24 @@ def read_quoted(text: str, quote: str, *, partial: bool = False) -> Any:
             if key in tree.containers[-1]:
                 raise Fault(place, f"the key {key!r} appears twice", "another key", tree.pointer())
             tree.keys[-1], is_key = key, False
+            _note(places, tree, place)
         elif not partial or at < len(text) or match["string"]:
             if partial and quote.startswith(text[place:]):  # the text breaks off inside the token
                 break
+            _note(places, tree, place)
             tree.put(_value(match, quote, place, tree, partial=partial))
     if partial:
         return tree.root
     if not done or at != len(text):
         raise Fault(at, "it is no object with bare keys", "arguments in braces", tree.pointer())
     return tree.root
+
+
+def _note(places: dict[str, tuple[int, int]] | None, tree: Tree, place: int) -> None:
+    """Note where a key stands, or behind it the value."""
+    if places is not None:
+        pointer = tree.pointer()
+        places[pointer] = places.get(pointer, (place, place))[0], place
 
 
 def _value(match: re.Match[str], quote: str, place: int, tree: Tree, *, partial: bool) -> Any:

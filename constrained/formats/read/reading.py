@@ -218,20 +218,32 @@ def judged_call(
     found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
     if found is None:
         return None
-    place = _place_of(found, call, surface, text)
+    place = _place_of(found, call, question, text)
     details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
     return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
 
 
-def _place_of(found: Misfit, call: ReadCall, surface: str, text: str) -> int:
+def _place_of(found: Misfit, call: ReadCall, question: Question, text: str) -> int:
     """Return where arguments stand that do not fit: the value, the name of one that may not be there, or else the
     beginning of all.
     """
     start = call.arguments_place or call.name_place or call.place
     for key, _, _, place in call.pairs:
-        if found.pointer.split("/")[1:2] == [key.replace("~", "~0").replace("/", "~1")]:
-            return max(text.rfind(key, start, place), start) if found.unknown else place
-    return start if call.pairs else locate(text, start, surface, found.pointer, key=found.unknown)
+        first, _, inner = found.pointer[1:].partition("/")
+        if first != key.replace("~", "~0").replace("/", "~1"):
+            continue
+        if inner:
+            return locate(text, place, "json", f"/{inner}", key=found.unknown)
+        return max(text.rfind(key, start, place), start) if found.unknown else place
+    payload = question.definition.payload
+    if call.pairs or payload is None:
+        return start
+    if payload.quote is None:
+        return locate(text, start, payload.surface, found.pointer, key=found.unknown)
+    places: dict[str, tuple[int, int]] = {}
+    if len(call.written) < _LOCATED:
+        read_quoted(call.written, question.definition.tokens[payload.quote], places=places)
+    return start + places.get(found.pointer, (0, 0))[not found.unknown]
 
 
 def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) -> Any:
@@ -270,7 +282,7 @@ def locate(text: str, start: int, surface: str, pointer: str, *, key: bool = Fal
     """Return where the value at a pointer, or its key, begins in arguments that begin at a place; that place where it
     is far.
     """
-    reader = KeywordsReader() if surface == "python" else JsonReader()
+    reader = KeywordsReader() if surface == "python" else JsonReader(text[start : start + 1])
     at = key_at = start
     try:
         while pointer and at < min(len(text), start + _LOCATED) and not reader.done:
