@@ -8,8 +8,9 @@ Where names and values that a schema mentions may be spelled, nothing else is.  
 is followed, blanks last.  A text is cut into the tokens that the tokenizer would choose, as far as it is known, and the
 mask behind each is asked for.
 
-Between texts other threads may run.  Nothing is kept here but the paths: what a visit teaches is
-in the kernel, within its bound.  Visits count against a budget of their own, so that a generation has its own left.
+Between texts other threads may run; one that waits for the kernel while a mask takes long ends the call, and the next
+one goes on from there.  Nothing is kept here but the paths: what a visit teaches is in the kernel, within its bound.
+Visits count against a budget of their own, so that a generation has its own left.
 
 Tested in tests/test_stored.py: masks are those of a constraint that was not warmed.
 """
@@ -78,6 +79,9 @@ class Explorer:
         self._todo: list[_Text] = [(0.0, 0, -1, b"", start._path[-1])]
         self._row = np.zeros((1, self._constraint.vocabulary.words), np.int32)
         self._preparation = _preparation(self._constraint, start._kernel)
+        # of masks: others need not wait for one that takes long
+        self._patient = self._constraint.options.budget()
+        self._patient.wanted = start._kernel.is_wanted
         self._kernel = start._kernel  # last: a call that is broken off here is as good as none
 
     def explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
@@ -85,7 +89,7 @@ class Explorer:
         try:
             return self._explore(seconds, states, cancelled)
         except Preempted:
-            return 0  # the kernel was emptied meanwhile; the next call begins in another
+            return 0  # others wait for the kernel, or it was emptied: the next call goes on in another
 
     def _explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
         rest = time.monotonic()
@@ -103,7 +107,7 @@ class Explorer:
         if not (self._prepare(states, over) and self._repeat(over)):
             return len(self._masked) - before
         while self._todo and len(self.places) < MOST_PLACES and self._has_room() and not over():
-            cost, _, place, text, state = heappop(self._todo)
+            cost, order, place, text, state = heappop(self._todo)
             try:
                 with metered(self._budget()):
                     end = self._read(place, text)
@@ -111,6 +115,11 @@ class Explorer:
                         self._follow(cost, place, text, state, end)
             except LimitExceeded:
                 continue  # too much work here; elsewhere may be less
+            except Preempted:
+                if self._kernel.is_gone():
+                    raise
+                heappush(self._todo, (cost + 1.0, order, place, text, state))  # what was learned stays
+                break
             if (now := time.monotonic()) >= rest:
                 time.sleep(0)
                 rest = now + _SLICE
@@ -174,7 +183,7 @@ class Explorer:
     def _mask(self, cursor: Matcher) -> None:
         state = cursor._path[-1]
         if state >= 0 and state not in self._masked:
-            cursor.fill_mask(self._row)
+            cursor._kernel.fill(state, self._row, 0, self._patient)
             self._masked.add(state)
 
     def _follow(self, cost: float, place: int, text: bytes, state: int, end: int) -> None:
@@ -260,6 +269,9 @@ class Explorer:
                         found = self._step(self._found[before], token)
                 except LimitExceeded:
                     continue
+                except Preempted:
+                    self._again -= 1
+                    raise
                 if found is not None:
                     self._found[self._again - 1] = found
         return True

@@ -25,6 +25,7 @@ from ...engine.tokens.vocabulary import Vocabulary
 from ...errors import ConstrainedError, shown
 from ...formats import ChatFormat
 from ...grammar import Grammar
+from .warming import Warmer
 
 KINDS = ("json", "regex", "choice", "lark", "format")
 BESIDE = ("profile", "tools", "tool_choice", "prompt", "budget")
@@ -92,10 +93,13 @@ def _json(text: Any, name: str) -> Any:
 
 
 class Requests:
-    """The constraints of an engine, by what was asked for; those that were asked for last are kept."""
+    """The constraints of an engine, by what was asked for; those that were asked for last are kept.
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+    warmer: works ahead for those that are new.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, warmer: Warmer | None = None) -> None:
+        self.vocabulary, self._warmer = vocabulary, warmer
         self._known: OrderedDict[str, Constraint] = OrderedDict()
         self._lock = Lock()
 
@@ -113,6 +117,8 @@ class Requests:
                 self._known.move_to_end(key)
                 return found
         made = compile(grammar_of(asked), self.vocabulary)
+        if self._warmer is not None:
+            self._warmer.add(made)
         with self._lock:
             self._known[key] = made
             while len(self._known) > _KEPT:
