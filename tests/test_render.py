@@ -77,18 +77,30 @@ def test_what_is_learned_is_what_is_generated(name):
     assert np.array_equal(labels, np.where(mask, ids, -100))
 
 
-def test_the_loss_of_chatglm3_holds_the_next_role_token():
+def test_the_loss_of_chatglm3_is_what_its_slides_highlight():
+    """The example of the developer slides, lines 494 to 510; brackets around what a model learns."""
     chat = ChatFormat.load("chatglm3")
     vocabulary = _vocabulary(chat)
-    messages = [Message("Hi", role="user"), Message("Hello"), Message("Bye", role="user"), Message("Bye")]
+    thought, answers = "我需要调用天气预报工具来获取巴黎的天气信息。", ("温度 22 摄氏度，有雾。", "请考虑一下。")
+    messages = [
+        Message("Answer the following questions.", role="system"),
+        Message("北京的天气怎么样？", role="user"),
+        Message(thought, [ToolCall("get_weather", {"location": "北京"})]),
+        Message('{"temperature_c": 18}', role="observation"),
+        Message(answers[0]),
+        Message("适合外出活动吗？", role="user"),
+        Message(answers[1]),
+    ]
     ids, mask = chat.render(messages, vocabulary), chat.loss_mask(messages, vocabulary)
-    shown = "".join(
-        f"[{vocabulary.decode([token]).decode()}]" if learned else vocabulary.decode([token]).decode()
+    shown = b"".join(
+        b"[%b]" % vocabulary.decode([token]) if learned else vocabulary.decode([token])
         for token, learned in zip(ids, mask, strict=True)
     )
-    assert (
-        shown.replace("][", "").removeprefix("[gMASK]sop")
-        == "<|user|>\nHi<|assistant|>[\nHello<|user|>]\nBye<|assistant|>[\nBye<|user|>]"
+    assert shown.replace(b"][", b"").removeprefix(b"[gMASK]sop").decode() == (
+        "<|system|>\nAnswer the following questions.<|user|>\n北京的天气怎么样？"
+        f"<|assistant|>[\n{thought}<|assistant|>get_weather\n ```python\ntool_call(location='北京')\n```<|observation|>]"
+        '\n{"temperature_c": 18}'
+        f"<|assistant|>[\n{answers[0]}<|user|>]\n适合外出活动吗？<|assistant|>[\n{answers[1]}<|user|>]"
     )
 
 
