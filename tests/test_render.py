@@ -98,7 +98,7 @@ def test_the_loss_of_chatglm3_is_what_its_slides_highlight():
     )
     assert shown.replace(b"][", b"").removeprefix(b"[gMASK]sop").decode() == (
         "<|system|>\nAnswer the following questions.<|user|>\n北京的天气怎么样？"
-        f"<|assistant|>[\n{thought}<|assistant|>get_weather\n ```python\ntool_call(location='北京')\n```<|observation|>]"
+        f"<|assistant|>[\n{thought}<|assistant|>get_weather\n```python\ntool_call(location='北京')\n```<|observation|>]"
         '\n{"temperature_c": 18}'
         f"<|assistant|>[\n{answers[0]}<|user|>]\n适合外出活动吗？<|assistant|>[\n{answers[1]}<|user|>]"
     )
