@@ -8,11 +8,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.bitmask import as_array
 from constrained.errors import ConstrainedError, LimitExceeded, shown
+
+_KERNEL, _ENTRY = attrgetter("_kernel"), attrgetter("_kernel", "_path", "_budget")  # of a matcher
 
 
 def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
@@ -24,8 +27,8 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     ConstrainedError: not a list of matchers.
     """
     listed = list(matchers) if isinstance(matchers, Iterable) else [matchers, None]
-    strangers = [entry for entry in listed if not isinstance(entry, Matcher)]
-    if strangers:
+    kinds = set(map(type, listed))
+    if not all(issubclass(kind, Matcher) for kind in kinds):
         raise ConstrainedError(
             "fill_masks takes a list of matchers",
             because=f"got {shown(matchers)}",
@@ -34,10 +37,10 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     array = as_array(bitmask)
     batch, failed = _compiled_batch(), dict[int, LimitExceeded]()
     todo: Sequence[int] = range(len(listed))
-    if batch is not None and all(batch.fits(matcher._kernel) for matcher in listed):
-        todo = batch.fill_rows([matcher.entry() for matcher in listed], array)
-        # with a budget
-        todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]
+    if batch is not None and set(map(type, map(_KERNEL, listed))) <= {batch.KIND}:
+        todo = batch.fill_rows(list(map(_ENTRY, listed)), array)
+        if kinds != {Matcher}:  # with a budget
+            todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]
     for row in todo:
         try:
             listed[row].fill_mask(array, row)

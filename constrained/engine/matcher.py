@@ -297,14 +297,6 @@ class Matcher:
         states = MUCH * kernel.count_states()
         return len(self._path) // 2 >= states and len(set(self._path[::2])) >= states
 
-    def entry(self) -> tuple[Any, int, Any]:
-        """Return what a batch needs to know: the kernel, the state, negative where nothing may follow, what work is
-        counted against.
-        """
-        if self._kernel.is_full():
-            self._replay()
-        return self._kernel, self._path[-1], self._budget
-
     def _unusual(self, token: int) -> tuple[int, int]:
         """Return what `advance` appends where the token is a stop token, another kind of int, or not allowed."""
         token = checked_token(self.constraint.vocabulary, token)

@@ -17,18 +17,19 @@ from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
 
-def fits(kernel):
-    """Say whether `fill_rows` takes a kernel."""
-    return isinstance(kernel, Kernel)
+KIND = Kernel  # that `fill_rows` takes
 
 
 def fill_rows(list entries, object bitmask):
-    """Write entry i = (kernel, state, budget) into row i of a bitmask: new masks one by one, then all copies without
-    the GIL.
+    """Write entry i = (kernel, path, budget) of a matcher into row i of a bitmask: new masks one by one, then all
+    copies without the GIL.
 
-    Returns the rows whose masks took too much work, or kept others waiting; these allow nothing.
+    Returns the rows whose masks took too much work, or kept others waiting, or whose kernel is full; these allow
+    nothing.
     """
     cdef int i, count = len(entries), words
+    cdef int state
+    cdef list path
     cdef Kernel kernel
     cdef Mask** sources
     cdef int32_t** rows
@@ -40,12 +41,15 @@ def fill_rows(list entries, object bitmask):
     rows = <int32_t**>(sources + count)
     try:
         for i in range(count):
-            kernel, state, budget = entries[i]
+            kernel, path, budget = <tuple>entries[i]
+            state = path[len(path) - 1]
             kernel.pins += 1
             pinned.append(kernel)
             if kernel.trie.words != words:
                 raise misfit(bitmask, i, kernel.trie.words)
-            if state >= 0:
+            if kernel.full():
+                failed.append(i)
+            elif state >= 0:
                 try:
                     sources[i] = kernel.mask_of(state, budget)
                 except (LimitExceeded, Preempted):
