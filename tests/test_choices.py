@@ -200,6 +200,12 @@ def test_answers_fit_a_response_schema_beside_tools(name):
         assert takes(chat, call, tools, response_schema=schema, **options)
 
 
+def test_a_response_may_be_a_type():
+    chat = ChatFormat.load("hermes")
+    for text, taken in (("[1, 2]<|im_end|>", True), ("[x", False)):
+        assert takes(chat, text, response_schema=list[int]) == taken
+
+
 def test_a_dummy_prefix_stands_before_answers_and_thoughts():
     chat = ChatFormat.load("chatglm3")
     for text in ("\n Hello", "\n I will.<|assistant|> add\n ```python\ntool_call()"):

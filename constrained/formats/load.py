@@ -21,6 +21,7 @@ from constrained.formats.defining.aliases import known, nearest
 from constrained.formats.defining.definition import Definition
 from constrained.formats.pairs import read_pair, respelled, shipped_folder
 from constrained.schema.by_content import Recent, content
+from constrained.schema.python_types import is_python_type, schema_of
 
 from ..errors import GrammarError, shown
 from ..grammar import Grammar
@@ -157,17 +158,17 @@ class ChatFormat:
         """Return the grammar of the turns that an assistant may generate.
 
         tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of
-        its own only, the names of those that are offered.  tool_choice: "auto"; "required" and "none"; a name; and what
-        other interfaces write, see `choices`. response_schema: a JSON Schema that an answer fits, as one line of JSON;
-        calls are as they are. preface: whether text may stand before a call; None: only where no call and no schema is
-        asked for. parallel_tool_calls, max_calls: one call or several, where the format has room for several; default:
-        what the format prescribes. property_order, whitespace, closed, unsupported, formats: as in `schema.embed`;
-        arguments are one line of canonical text in the order of the schema, and objects with declared properties have
-        no others. reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the
-        prompt. prompt: what the prompt holds of the turn behind the assistant's header, which the model goes on from.
-        calls_before: the calls of earlier turns, where a format numbers them through; None: unknown, any number may
-        come first. marker_safe: no text of the turn spells a special token or what readers find calls by; strings
-        escape it, answers do without. options: see `definition.options`.
+        its own only, the names of those that are offered. tool_choice: "auto"; "required" and "none"; a name; and what
+        other interfaces write, see `choices`. response_schema: a JSON Schema, or a type, that an answer fits, as one
+        line of JSON; calls are as they are. preface: whether text may stand before a call; None: only where no call and
+        no schema is asked for. parallel_tool_calls, max_calls: one call or several, where the format has room for
+        several; default: what the format prescribes. property_order, whitespace, closed, unsupported, formats: as in
+        `schema.embed`; arguments are one line of canonical text in the order of the schema, and objects with declared
+        properties have no others. reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required
+        and begun by the prompt. prompt: what the prompt holds of the turn behind the assistant's header, which the
+        model goes on from. calls_before: the calls of earlier turns, where a format numbers them through; None:
+        unknown, any number may come first. marker_safe: no text of the turn spells a special token or what readers find
+        calls by; strings escape it, answers do without. options: see `definition.options`.
 
         Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found
         again by content.
@@ -175,6 +176,8 @@ class ChatFormat:
         option is wrong.
         """
         tools, options = generating(self.definition, tools, tool_choice, options)
+        if is_python_type(response_schema):
+            response_schema = schema_of(response_schema, "response_schema")
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
         thinking: dict[str, Any] = {
             "reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe,
