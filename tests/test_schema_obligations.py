@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import jsonschema
 import pytest
 
 import constrained as c
@@ -82,6 +85,21 @@ def test_obligations(schema, words, others):
     grammar = c.Grammar.from_json_schema(schema)
     assert [text for text in words if not takes(grammar, text)] == []
     assert [text for text in others if takes(grammar, text)] == []
+
+
+HEADS = [None, True, False, 0, 1, 1.0, 2.5, "1", "a", "", [], [1], {}, 7]  # 1 and 1.0 are the same
+ARRAYS = [{"not": {"enum": [[head, "x"] for head in HEADS]}}, {"not": {"anyOf": [
+    {"prefixItems": [{"const": head}, tail], "type": "array"} for head in HEADS
+    for tail in (STRING, {"const": head})]}}]
+
+
+@pytest.mark.parametrize("schema", ARRAYS, ids=["arrays", "prefixes"])
+def test_many_arrays_are_told_apart_by_their_first_items(schema):
+    grammar, validator = c.Grammar.from_json_schema(schema), jsonschema.Draft202012Validator(schema)
+    values = [*HEADS, 3, "b", [1, 1]]
+    tails = [[], ["x"], ["y"], [1], [None], [True], ["x", "x"]]
+    for value in [[head, *tail] for head in values for tail in tails] + [[], 1, {"a": 1}]:
+        assert takes(grammar, json.dumps(value)) == validator.is_valid(value), value
 
 
 def test_one_key_that_cannot_meet_two_obligations_is_none():

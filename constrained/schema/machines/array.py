@@ -13,13 +13,13 @@ is read as one that meets them and as one that does not.  An item is offered onl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
-from constrained.schema.machines.clauses import Entries, beyond, claims, empty, reads_simply
+from constrained.schema.machines.clauses import beyond, claims, empty, reads_simply, told_apart
 from constrained.schema.machines.distinct import Distinct, Written
 from constrained.schema.reading.nodes import both
 from constrained.schema.reading.places import located, pointer_of
@@ -103,6 +103,14 @@ class _Way(NamedTuple):
         return tuple([number + (self.raised >> at & 1) for at, number in enumerate(progress.counts)])
 
 
+def _numbers(clauses: int) -> Iterator[int]:
+    """Yield the numbers of the bits that are set, in ascending order."""
+    while clauses:
+        lowest = clauses & -clauses
+        yield lowest.bit_length() - 1
+        clauses ^= lowest
+
+
 class ArrayMachine:
     """The machine of one shape; compared by identity."""
 
@@ -126,6 +134,7 @@ class ArrayMachine:
         self._alone: dict[Conj | None, bool] = {}  # see `live_items.can_complete`
         self._live: dict[Conj, bool] = {}
         self._overlaps: dict[Conj, int] = {}
+        self._lengths: dict[int, tuple[int, int]] = {}  # see `_met_by`
 
     @property
     def place(self) -> str:
@@ -152,14 +161,23 @@ class ArrayMachine:
             return False
         if not shape.counts and not progress.clauses:  # PERF: as nearly always
             return True
-        return all(number >= count.min for number, count in zip(progress.counts, shape.counts, strict=True)) and (
-            not progress.clauses
-            or all(
-                any(isinstance(part, LengthBelow) and progress.length < part.length for part in clause)
-                for number, clause in enumerate(shape.clauses)
-                if progress.clauses >> number & 1
-            )
-        )
+        return all(
+            number >= count.min for number, count in zip(progress.counts, shape.counts, strict=True)
+        ) and not progress.clauses & ~self._met_by(progress.length)[0]
+
+    def _met_by(self, length: int) -> tuple[int, int]:
+        """Return the clauses that an array of this length meets if it ends, and those that it meets for good."""
+        found = self._lengths.get(length)
+        if found is None:
+            spend(1 + len(self.shape.clauses))
+            ends = going = 0
+            for number, clause in enumerate(self.shape.clauses):
+                if any(isinstance(part, LengthBelow) and length < part.length for part in clause):
+                    ends |= 1 << number
+                if any(isinstance(part, LengthAtLeast) and part.length <= length for part in clause):
+                    going |= 1 << number
+            found = self._lengths[length] = ends, going
+        return found
 
     # -- items ---------------------------------------------------------------------------------------------------------
 
@@ -201,12 +219,15 @@ class ArrayMachine:
         conj = shape.prefix[index] if index < len(shape.prefix) else shape.rest
         if not shape.counts and not progress.clauses:
             return [(conj, self._progress(progress, (), 0))]
-        entries: Entries = ((conj, progress.clauses),)
-        for number, clause in enumerate(shape.clauses):
-            if progress.clauses >> number & 1:
-                demands = [part.item for part in clause if (isinstance(part, ItemAt) and part.index == index)
-                           or (isinstance(part, ItemFrom) and part.index <= index)]
-                entries = claims(self.values, entries, 1 << number, demands)
+        demands = {
+            1 << number: [part.item for part in shape.clauses[number] if isinstance(part, ItemAt)
+                          and part.index == index or isinstance(part, ItemFrom) and part.index <= index]
+            for number in _numbers(progress.clauses)
+        }
+        entries, done = told_apart(self.values, ((conj, progress.clauses),), demands)
+        for clause, demanded in demands.items():
+            if clause not in done:
+                entries = claims(self.values, entries, clause, demanded)
         ways = [_Way(conj, (), clauses, 0) for conj, clauses in entries]
         for number, (reached, count) in enumerate(zip(progress.counts, shape.counts, strict=True)):
             spend(1 + len(ways) // 4)
@@ -265,9 +286,7 @@ class ArrayMachine:
     def _progress(self, progress: Progress, counts: tuple[int, ...], clauses: int) -> Progress:
         length = progress.length + 1 if progress.length < self._counts_to else progress.length
         if clauses:
-            for number, clause in enumerate(self.shape.clauses):
-                if any(isinstance(part, LengthAtLeast) and part.length <= length for part in clause):
-                    clauses &= ~(1 << number)
+            clauses &= ~self._met_by(length)[1]
         return Progress(length, counts, clauses)
 
     # -- liveness ------------------------------------------------------------------------------------------------------
@@ -278,9 +297,7 @@ class ArrayMachine:
             return self.limit is None or self.shape.min <= self.limit
         known = self._completable.get(progress)
         if known is None:
-            open_ = tuple(
-                [clause for number, clause in enumerate(self.shape.clauses) if progress.clauses >> number & 1]
-            )
+            open_ = tuple([self.shape.clauses[number] for number in _numbers(progress.clauses)])
             known = can_complete(self.shape, open_, self._has_value, progress.length, progress.counts, self._alone)
             self._completable[progress] = known
         return known
