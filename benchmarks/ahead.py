@@ -2,9 +2,10 @@
 
     python -m constrained.benchmarks.ahead [--tools 50] [--step 10] [--prefill 100] [--share 0.5]
 
-A request brings tools that nobody has seen, in each format; a model that computes elsewhere needs `prefill` milliseconds
-before the first token and `step` for each further one.  Timed is each mask, alone first and then with a warmer; on a
-busy machine in processor time of the thread, and what it waited for the interpreter and the processor beside it.
+A request brings tools that nobody has seen, in each format; a model that computes elsewhere needs `prefill`
+milliseconds before the first token and `step` for each further one.  Timed is each mask, alone first and then with a
+warmer; on a busy machine in processor time of the thread, and what it waited for the interpreter and the processor
+beside it.
 """
 
 from __future__ import annotations
