@@ -69,25 +69,9 @@ class Expr:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_depth",
-        "_key",
-        "_live",
-        "_public",
-        "_raw",
-        "_room",
-        "_uses",
-        "accepts",
-        "args",
-        "everlasting",
-        "kind",
-        "long",
-        "looks",
-        "plain",
-        "serial",
-        "shape",
-        "short",
-    )
+        "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args",
+        "everlasting", "kind", "long", "looks", "plain", "serial", "shape", "short",
+    )  # fmt: skip
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
         self.kind, self.args, self.serial = kind, args, serial

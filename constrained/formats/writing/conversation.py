@@ -161,57 +161,84 @@ def write_conversation(
     """Return the pieces of a conversation.  Raises: ConstrainedError: the format has no such conversation."""
     if "past_tool_call" in rules:
         rules = {**rules, "tool_call": rules["past_tool_call"]}
-    rules = right_recursive(rules)
-    slots = Slots.of(definition)
-    roles = definition.messages
-    calls = _written_calls(rules, definition, messages, tools)
-    texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
-    needed = [texts[at].keys() - (_UNNEEDED if message.role in RESULTS else ()) for at, message in enumerate(messages)]
-    call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
-
-    def is_said(said: _Said) -> bool:
-        return said.message < 0 or needed[said.message] <= said.texts and said.calls == len(calls[said.message])
-
-    def begun(rule: str, said: _Said) -> _Said | None:
-        role = roles.get(slots.meaning(rule))
-        if role is None:
-            return said
-        following = said.message + 1
-        fit = is_said(said) and following < len(messages) and messages[following].role == role
-        return _Said(following) if fit else None
-
-    def leaf(symbol: Symbol, said: _Said) -> Iterable[tuple[_Said, list[Piece] | None]] | None:
-        if not isinstance(symbol, Ref):
-            text = fixed(symbol)
-            stop = messages[said.message].stop if said.message >= 0 else None
-            refused = text is None or not said.stopped and stop in slots.stops and text in slots.stops and text != stop
-            return [] if refused else [(said._replace(stopped=True) if text == stop else said, [(str(text), True)])]
-        rule, what = symbol.rule, slots.meaning(symbol.rule)
-        if what in _TEXTS or what in slots.thoughts:
-            mine, part = texts[said.message] if said.message >= 0 else {}, _TEXTS.get(what, what)
-            text = mine.get(part, "")
-            text = write_json(text)[1:-1] if what == "string_content" else text
-            listed = _listed(rules, rule)
-            if listed and part in mine:
-                text = _chosen(text, listed, messages[said.message], definition)
-            writes = part in mine and part not in said.texts and (text in listed if listed else fits(rules, rule, text))
-            pieces = text.pieces if isinstance(text, Worded) else [(text, bool(listed))]
-            return [(said._replace(texts=said.texts | {part}), pieces)] if writes else []
-        if what in call_rules:
-            writes = (
-                said.message >= 0
-                and said.calls < len(calls[said.message])
-                and calls[said.message][said.calls][0] == what
-            )
-            return [(said._replace(calls=said.calls + 1), calls[said.message][said.calls][1])] if writes else []
-        return None
-
-    found = derive(
-        rules, entry, _Said(), leaf, lambda said: said.message == len(messages) - 1 and is_said(said), moved=begun
-    )
+    telling = _Telling(right_recursive(rules), definition, messages, tools)
+    found = derive(telling.rules, entry, _Said(), telling.leaf, telling.is_complete, moved=telling.begun)
     if found is None:
         raise _no_such(definition, messages)
     return [piece for pieces in found for piece in pieces]
+
+
+_Step = tuple[_Said, list[Piece] | None]
+
+
+class _Telling:
+    """What a derivation of a conversation may write next, given what it has said."""
+
+    def __init__(
+        self, rules: Alternatives, definition: Definition, messages: Sequence[Message], tools: tuple[Tool, ...] | None
+    ) -> None:
+        self.rules = rules
+        self._definition, self._messages = definition, messages
+        self._slots, self._roles = Slots.of(definition), definition.messages
+        self._calls = _written_calls(rules, definition, messages, tools)
+        self._texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
+        self._needed = [
+            self._texts[at].keys() - (_UNNEEDED if message.role in RESULTS else ())
+            for at, message in enumerate(messages)
+        ]
+        self._call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
+
+    def is_said(self, said: _Said) -> bool:
+        """Say whether the message that is being written has all that it needs."""
+        at = said.message
+        return at < 0 or self._needed[at] <= said.texts and said.calls == len(self._calls[at])
+
+    def is_complete(self, said: _Said) -> bool:
+        """Say whether the last message is written."""
+        return said.message == len(self._messages) - 1 and self.is_said(said)
+
+    def begun(self, rule: str, said: _Said) -> _Said | None:
+        """Return what has been said where a rule begins, which may be that of the next message; None: it is not."""
+        role = self._roles.get(self._slots.meaning(rule))
+        if role is None:
+            return said
+        following = said.message + 1
+        fit = self.is_said(said) and following < len(self._messages) and self._messages[following].role == role
+        return _Said(following) if fit else None
+
+    def leaf(self, symbol: Symbol, said: _Said) -> Iterable[_Step] | None:
+        """Return how a symbol may be written; None: as its alternatives are."""
+        if not isinstance(symbol, Ref):
+            return self._fixed(fixed(symbol), said)
+        what = self._slots.meaning(symbol.rule)
+        if what in _TEXTS or what in self._slots.thoughts:
+            return self._text(symbol.rule, what, said)
+        return self._call(what, said) if what in self._call_rules else None
+
+    def _fixed(self, text: str | None, said: _Said) -> list[_Step]:
+        stop = self._messages[said.message].stop if said.message >= 0 else None
+        stops = self._slots.stops
+        refused = text is None or not said.stopped and stop in stops and text in stops and text != stop
+        return [] if refused else [(said._replace(stopped=True) if text == stop else said, [(str(text), True)])]
+
+    def _text(self, rule: str, what: str, said: _Said) -> list[_Step]:
+        mine, part = self._texts[said.message] if said.message >= 0 else {}, _TEXTS.get(what, what)
+        if part not in mine or part in said.texts:
+            return []
+        text = write_json(mine[part])[1:-1] if what == "string_content" else mine[part]
+        listed = _listed(self.rules, rule)
+        if listed:
+            text = _chosen(text, listed, self._messages[said.message], self._definition)
+        if text not in listed if listed else not fits(self.rules, rule, text):
+            return []
+        pieces = text.pieces if isinstance(text, Worded) else [(text, bool(listed))]
+        return [(said._replace(texts=said.texts | {part}), pieces)]
+
+    def _call(self, what: str, said: _Said) -> list[_Step]:
+        calls = self._calls[said.message] if said.message >= 0 else []
+        if said.calls >= len(calls) or calls[said.calls][0] != what:
+            return []
+        return [(said._replace(calls=said.calls + 1), calls[said.calls][1])]
 
 
 def _listed(rules: Alternatives, rule: str) -> list[str]:

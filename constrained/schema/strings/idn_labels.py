@@ -102,17 +102,10 @@ class _Kinds:
         return self.members[ranges]
 
 
-class _Sort(Enum):
-    """What the lengths tell apart."""
-
-    DOT = 0
-    ASCII = 1
-    OTHER = 2
+_Sort = Enum("_Sort", "DOT ASCII OTHER")  # what the lengths tell apart
 
 
-class _Ways(NamedTuple):
-    """The edges of a state of the rules, without lengths: what states that differ in these have in common."""
-
+class _Ways(NamedTuple):  # the edges of a state of the rules, without lengths
     ranges: tuple[tuple[int, int, int], ...]  # (low, high, way): sorted and disjoint
     ways: list[tuple[_Sort, Expr, int]]  # what a character of some ranges is, the rules after it, what these miss
 
@@ -138,9 +131,9 @@ class _Home:
             ways: dict[tuple[_Sort, Expr, int], int] = {}
             way_of: dict[int, int] = {}
             for low, high, target in rules.edges():
-                missing = self._missing_of(target)
                 for kind in range(low, high + 1):
-                    way_of[kind] = ways.setdefault((self._sorts[kind], target, missing), len(ways))
+                    way = self._sorts[kind], target, self._missing_of(target)
+                    way_of[kind] = ways.setdefault(way, len(ways))
             found = self._ways[rules] = _Ways(self._ranges(way_of), list(ways))
         return found
 
@@ -149,11 +142,9 @@ class _Home:
         found: list[tuple[int, int, int]] = []
         for low, high, kind in self._pieces:
             way = way_of.get(kind)
-            if way is None:
-                continue
-            if found and found[-1][1:] == (low - 1, way):
+            if way is not None and found and found[-1][1:] == (low - 1, way):
                 found[-1] = (found[-1][0], high, way)
-            else:
+            elif way is not None:
                 found.append((low, high, way))
         return tuple(found)
 
