@@ -73,7 +73,7 @@ class TextAt:
         low, high = self.value << 4 * self.left, ((self.value + 1) << 4 * self.left) - 1
         if self.high:
             return tuple((_pair(self.high, a), _pair(self.high, b)) for a, b in clip(((0xDC00, 0xDFFF),), low, high))
-        points = clip(self.form.allowed, low, min(high, 0xFFFF) if self.form.pairs else high)
+        points = clip(self.form.allowed, low, high)
         if self.form.pairs:
             points += tuple((_pair(a, 0xDC00), _pair(b, 0xDFFF)) for a, b in clip(((0xD800, 0xDBFF),), low, high))
         return points
