@@ -63,11 +63,15 @@ class ArrayPosition(NamedTuple):
 
     def expand(self) -> Edges:
         try:
-            return self._edges()
+            return self._edges(hurried=False)
         except LimitExceeded as error:
             raise located(error, self.machine.place) from None
 
-    def _edges(self) -> Edges:
+    def way_out(self) -> Edges:
+        """Return the edges of `State.way_out`: the bracket where it may come, else the comma or an item."""
+        return self._edges(hurried=True)
+
+    def _edges(self, *, hurried: bool) -> Edges:
         machine, phase = self.machine, self.phase
         spend(6, machine)
         marks = machine.punctuation
@@ -75,19 +79,20 @@ class ArrayPosition(NamedTuple):
         calls: list[tuple[State, State | Dispatch]] = []
         closing = machine.closable(self.progress)
         if phase == AFTER or (brackets.leading and phase == FIRST):
-            if (closing and brackets.trailing) or machine.continues(self):
+            closes = closing and not (brackets.lonely and self.progress.length == 1)
+            if not (hurried and closes) and (hurried or (closing and brackets.trailing) or machine.continues(self)):
                 calls.append((marks.comma, self._replace(phase=NEXT, padded=False)))
-            closing = closing and not (brackets.lonely and self.progress.length == 1)
         else:
-            calls += machine.items(self)
-            closing = closing and (phase == FIRST or brackets.trailing)
-        if self.padded:
+            closes = closing and (phase == FIRST or brackets.trailing)
+            if not (hurried and closes):
+                calls += machine.items(self, hurried=hurried)
+        if self.padded and not hurried:
             assert marks.gap is not None
             calls.append((marks.gap, self._replace(padded=False)))
         end, byte = brackets.bare if phase == FIRST and brackets.bare else brackets.end, brackets.closing
-        if closing and end is not None:
+        if closes and end is not None:
             calls.append((end, END))
-        return Edges(ranges=((byte, byte, END),) if closing and end is None else (), calls=tuple(calls))
+        return Edges(ranges=((byte, byte, END),) if closes and end is None else (), calls=tuple(calls))
 
 
 class _Way(NamedTuple):
@@ -181,11 +186,13 @@ class ArrayMachine:
 
     # -- items ---------------------------------------------------------------------------------------------------------
 
-    def items(self, at: ArrayPosition) -> list[tuple[State, State | Dispatch]]:
-        """Return the calls that read the next item."""
+    def items(self, at: ArrayPosition, *, hurried: bool) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read the next item; hurried: see `Distinct.items`."""
         if self._distinct is not None:
             after = self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses))
-            return self._distinct.items(at.written, at.progress.length, after) if self._may_grow(at.progress) else []
+            if not self._may_grow(at.progress):
+                return []
+            return self._distinct.items(at.written, at.progress.length, after, hurried=hurried)
         state = self.values.state
         return [(state(conj), self._after(at, progress)) for conj, progress in self._options(at.progress)]
 

@@ -179,9 +179,14 @@ class Distinct:
         """Return the position behind an array or object that was not written before."""
         return after._replace(written=after.written.plus_whole(whole))
 
-    def items(self, written: Written, index: int, after: ArrayPosition) -> list[tuple[State, State | Dispatch]]:
+    def items(
+        self, written: Written, index: int, after: ArrayPosition, *, hurried: bool = False
+    ) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next item: a value that has not been written and leaves enough for the items
         to come.
+
+        hurried: numbers that have been written are refused when they are complete, instead of left out of the
+        language, which is then the same behind all items.
         """
         spend(1 + len(written.scalars) + written.composites.count)
         conj, reserved = self._conj(index), self._reserved(written, index)
@@ -200,8 +205,9 @@ class Distinct:
         calls: list[tuple[State, State | Dispatch]] = [
             (Bytes(word, END), after._replace(written=written.plus(item))) for word, item in words if item not in used]
         if value.numbers:
+            left_out = () if hurried else used
             language = number_language(
-                value.numbers, marks.numbers, frozenset(item for kind, item in used if isinstance(item, Fraction))
+                value.numbers, marks.numbers, frozenset(item for _, item in left_out if isinstance(item, Fraction))
             )
             if language.edges():
                 calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True)))

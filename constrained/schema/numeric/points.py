@@ -42,6 +42,10 @@ class Points:
             self.digits, prefix[:-1] + chr(ord(prefix[-1]) + 1)
         )
 
+    def between(self, start: int, end: int) -> Iterable[tuple[str, tuple[int, ...]]]:
+        """Return digits and places of a slice."""
+        return zip(self.digits[start:end], self.places[start:end], strict=True)
+
     def exponents(self, prefix: str, start: int, point: int) -> tuple[int, ...]:
         """Return the e for which 0.prefix × 10^(point + e) is one of the magnitudes; `start` is where the slice of the
         prefix starts.

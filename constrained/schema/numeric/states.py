@@ -175,17 +175,34 @@ class Mantissa(Interned):
     here.
     """
 
-    __slots__ = ("reader", "key", "digits")
+    __slots__ = ("reader", "key", "digits", "_short")
 
     def __init__(self, reader: Reader, key: Key, digits: str) -> None:
         self.reader, self.key, self.digits = reader, key, digits
-        self._edges = None
+        self._edges = self._short = None
         self.accepts = self._complete()
 
     @property
     def goes_on(self) -> bool:  # type: ignore[override]
         """Some text goes on here, and if it is this one, then another has a fraction or an exponent of zero more."""
         return not self.reader.plain and not self.reader.spelling.canonical
+
+    @property
+    def short(self) -> int:
+        """At least how many characters follow, where the numbers are listed: the digits that are missing, and one more
+        where they alone do not put the point in its place.
+        """
+        reader, key = self.reader, self.key
+        if reader.points is None or reader.base is not None or not self.digits:
+            return 0
+        if self._short is None:
+            spend_nearby(1 + (key.span[1] - key.span[0]) // 16)
+            read, whole = len(self.digits), key.phase == WHOLE
+            self._short = min(
+                max(0, len(digits) - read) + ((max(len(digits), read) if whole else key.point) not in places)
+                for digits, places in reader.points.between(*key.span)
+            )
+        return self._short
 
     def targets(self) -> Iterable[tuple[str, Language | None]]:
         phase, gap, spelling = self.key.phase, self.key.gap, self.reader.spelling

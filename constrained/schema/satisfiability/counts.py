@@ -102,6 +102,8 @@ class _Listing:
             if members is None:
                 return None
             found.update(("number", number) for number in members)
+            if len(found) >= self.limit:
+                return None
         texts = listed(value.strings, self.limit)
         if texts is None:
             return None
