@@ -13,6 +13,8 @@ from laws import assert_mask_is_accepts, hard_vocabulary, separating_vocabulary
 
 import constrained as c
 from benchmarks import always_finished
+from benchmarks.tool_sets import tool_sets
+from benchmarks.vocabularies import llama3
 
 FORMATS = ("chatglm3", "hermes", "internlm2", "llama3.1", "mistral-v11", "qwen3-coder")
 TEXTS = {
@@ -26,6 +28,8 @@ TEXTS = {
     "array": {"type": "array", "items": {"enum": ["x", 12, None]}, "minItems": 2},
     "union": {"anyOf": [{"const": "hello"}, {"type": "array", "minItems": 1, "items": {"type": "boolean"}}]},
     "escapes": {"enum": ['"\\', "\u2028\n"]},
+    "listed numbers": {"enum": [12.5, 130, 0.007, -4e20, 1300, 1234.5]},
+    "distinct numbers": {"type": "array", "items": {"enum": [7, 3, 8, 9]}, "minItems": 3, "uniqueItems": True},
 }
 
 
@@ -244,6 +248,33 @@ def test_the_way_out_is_the_shortest(name, hard):
         if not allowed:
             break
         matcher.advance(picks.choice(allowed))
+
+
+@pytest.mark.parametrize("opened", [b'["@', b'["@","x'])
+def test_tokens_that_hold_a_second_text_are_stepped_exactly(opened):
+    """Looking ahead forgets one text; what stands in the second of a token it does not know."""
+    vocabulary = c.Vocabulary([*_BYTES, b'(",",', b'","', b'a","b', b'+","+","'], special={"<stop>": 200}, stop=[200])
+    constraint = c.compile(c.Grammar.from_json_schema(always_finished.SCHEMAS["distinct strings"]), vocabulary)
+    large, plain = constraint.matcher(budget=10_000), constraint.matcher()
+    for byte in opened:
+        large.advance(byte)
+        plain.advance(byte)
+    np.testing.assert_array_equal(_mask(large), _mask(plain))
+    large.advance(128)
+    assert large.shortest_completion()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_the_first_mask_of_many_tokens_is_within_the_work_of_one(choice):
+    """Free text behind which many terminals end: ways out ask for the same edges at every byte."""
+    vocabulary = llama3()
+    if vocabulary is None:
+        pytest.skip("llama-models is not installed")
+    chat = c.ChatFormat.load("llama3.1-combined")
+    tools = next(iter(tool_sets(chat.name).values())).tools
+    constraint = c.compile(chat.grammar(tools, tool_choice=choice), vocabulary)
+    assert _mask(constraint.matcher(budget=constraint.min_tokens + 2)).any()
 
 
 def test_moves_leave_masks_as_a_fresh_walk_has_them(tiny_vocabulary):

@@ -213,7 +213,8 @@ class Completions:
 
     def after(self, state: int, token: int) -> int:
         """Return a state after a token whose ways are ways of the real one; see `TokenSteps.after`."""
-        return self._steps.after(state, token)
+        after = self._steps.after(state, token)
+        return self.tracker.step_token(state, token) if after != DEAD and self.way(after) is None else after
 
     def is_near(self, state: int, most: int, allowed: Allowed) -> bool:
         """Say whether some token that may come next may lead to where no way of at most `most` tokens is known."""
@@ -239,11 +240,14 @@ class Completions:
         return found.tokens[out[found.after]] if out.any() else found.tokens[:0]
 
     def successors(self, state: int, allowed: Allowed) -> Successors:
-        """Return where all tokens lead that may come next."""
+        """Return where all tokens lead that may come next; those behind which looking ahead knows no way are stepped
+        exactly, as they may stand in a second text that it does not tell from others.
+        """
         found = self._successors.get(state)
         if found is None:
             found = self._steps.successors(state, allowed())
-            self._successors[state] = found
+            unknown = [place for place in found.used if self.way(found.states[place]) is None]
+            found = self._successors[state] = self._steps.exactly(state, found, unknown) if unknown else found
             while len(self._successors) > _KEPT:
                 self._successors.popitem(last=False)
         return found

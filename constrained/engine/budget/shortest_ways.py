@@ -52,13 +52,23 @@ class Ways:
         Cost: some 20 µs for each state that is nearer to the start than the end is; once.
         Raises: LimitExceeded: that is too much work.
         """
-        if machine not in self._of:
+        if machine not in self._of and not self._shares(machine):
             found = _Search(self, hurried=True).run(machine)
             if found is None:  # a hint led nowhere
                 found = _Search(self, hurried=False).run(machine)
                 self._writes[machine] = 1  # for all that is known
             self._of[machine] = found
         return self._of[machine]
+
+    def _shares(self, machine: State) -> bool:
+        """Take over the way out of a state that reads more, if it is one of this state too; say whether it is."""
+        wider: State | None = machine.wider() if hasattr(machine, "wider") else None
+        way = None if wider is None else self.of(wider)
+        if wider is None or way is None or not machine.takes(way):  # type: ignore[attr-defined]
+            return False
+        spend(4)
+        self.keep(machine, way, self.writes(wider))
+        return True
 
     def known(self, machine: State) -> Way | None:
         """Return the way out of a state, if it has been found before."""

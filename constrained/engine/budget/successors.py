@@ -34,7 +34,7 @@ _FEW = 200  # tokens; where fewer are left, they are stepped without arrays
 class Successors:
     """Where the tokens that may come next lead."""
 
-    states: list[int]  # without repetitions; some may be those of beginnings of tokens only
+    states: list[int]  # some may be those of beginnings of tokens only, or be there twice
     used: list[int]  # places in `states` that tokens lead to
     tokens: Ints  # (allowed,) ids, stop tokens that the grammar does not name left out
     after: Ints  # (allowed,) places in `states`
@@ -73,9 +73,15 @@ class TokenSteps:
         alive = leads > 0
         if not alive.all():
             tokens, leads = tokens[alive], leads[alive]
-        used = np.zeros(len(places.states), np.bool_)
-        used[leads] = True
-        return Successors(places.states, np.flatnonzero(used).tolist(), tokens, leads)
+        return _found(places.states, tokens, leads)
+
+    def exactly(self, state: int, found: Successors, which: list[int]) -> Successors:
+        """Return where the tokens lead if those that lead to some places are stepped without looking ahead."""
+        states, leads = found.states.copy(), found.after.copy()
+        for at in np.flatnonzero(np.isin(leads, which)).tolist():
+            leads[at] = len(states)
+            states.append(self._tracker.step_token(state, int(found.tokens[at])))
+        return _found(states, found.tokens, leads)
 
     def _look(self, state: int, data: bytes) -> int:
         for byte in data:
@@ -167,6 +173,12 @@ class TokenSteps:
         if known is None:
             known = self._looping[state] = 0 if state == DEAD else self._tracker.looping_kinds(state)
         return known
+
+
+def _found(states: list[int], tokens: Ints, leads: Ints) -> Successors:
+    used = np.zeros(len(states), np.bool_)
+    used[leads] = True
+    return Successors(states, np.flatnonzero(used).tolist(), tokens, leads)
 
 
 class _Places:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.schema.machines.clauses import beyond, claims, empty, reads_simply, told_apart
-from constrained.schema.machines.distinct import Distinct, Written
+from constrained.schema.machines.distinct import Distinct, Written, may_repeat, without_numbers
 from constrained.schema.reading.nodes import both
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.satisfiability.items import can_complete
@@ -70,6 +70,15 @@ class ArrayPosition(NamedTuple):
     def way_out(self) -> Edges:
         """Return the edges of `State.way_out`: the bracket where it may come, else the comma or an item."""
         return self._edges(hurried=True)
+
+    def wider(self) -> ArrayPosition | None:
+        """Return the position before which no number was written; None: this one."""
+        wider = without_numbers(self.written)
+        return None if wider is self.written else self._replace(written=wider)
+
+    def takes(self, word: str) -> bool:
+        """Say that a word of `wider` writes none of the numbers that were written; False also where it may."""
+        return not may_repeat(self.written, word)
 
     def _edges(self, *, hurried: bool) -> Edges:
         machine, phase = self.machine, self.phase

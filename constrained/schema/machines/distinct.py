@@ -12,6 +12,7 @@ UnsupportedSchema.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
@@ -75,6 +76,8 @@ class Written(NamedTuple):
         ]
 
 
+# in Python's spelling too, which has every other surface's
+_NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?")
 _SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
 
 _MOST_LISTED = 65
@@ -120,6 +123,17 @@ def _value(text: str) -> object:
     if len(digits) > MOST_DIGITS or abs(exponent) > MOST_DIGITS:
         return key
     return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
+
+
+def without_numbers(written: Written) -> Written:
+    """Return what was written but for its numbers."""
+    others = frozenset(item for item in written.scalars if item[0] != "number")
+    return written if len(others) == len(written.scalars) else Written(others, written.composites)
+
+
+def may_repeat(written: Written, word: str) -> bool:
+    """Say whether a word may write a number again, inside a string or not."""
+    return any(("number", _value(text)) in written.scalars for text in _NUMBERS.findall(word))
 
 
 def _constant(conj: Conj, item: Item) -> Conj:

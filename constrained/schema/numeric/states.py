@@ -179,7 +179,8 @@ class Mantissa(Interned):
 
     def __init__(self, reader: Reader, key: Key, digits: str) -> None:
         self.reader, self.key, self.digits = reader, key, digits
-        self._edges = self._short = None
+        self._edges = None
+        self._short: int | None = None
         self.accepts = self._complete()
 
     @property

@@ -148,10 +148,20 @@ class Table:
     rows: tuple[tuple[bool, tuple[tuple[int, int | Expr], ...]], ...]
     alphabet: Alphabet
     _parts: dict[int, Part] = field(default_factory=dict)
+    _edges: dict[int, tuple[tuple[int, int, Language], ...]] = field(default_factory=dict)
 
     def part(self, at: int) -> Part:
         """Return the language of a row, always the same object."""
         return self._parts.setdefault(at, Part(self, at))
+
+    def edges(self, at: int) -> tuple[tuple[int, int, Language], ...]:
+        """Return the edges of a row.  PERF: kept, as ways out ask for them at every byte (`engine.budget`)."""
+        known = self._edges.get(at)
+        if known is None:
+            spread = self.alphabet.spread(self.rows[at][1])
+            known = tuple((low, high, self.part(to) if isinstance(to, int) else to) for low, high, to in spread)
+            self._edges[at] = known
+        return known
 
     def digest(self) -> str:
         """Return a name of the language, in which languages of rests are not told apart."""
@@ -194,10 +204,7 @@ class Part:
         return self.table.rows[self.at][0]
 
     def edges(self) -> tuple[tuple[int, int, Language], ...]:
-        return tuple(
-            (low, high, self.table.part(to) if isinstance(to, int) else to)
-            for low, high, to in self.table.alphabet.spread(self.table.rows[self.at][1])
-        )
+        return self.table.edges(self.at)
 
     def mask_key(self, horizon: int) -> Hashable:
         return self
