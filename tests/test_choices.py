@@ -200,6 +200,19 @@ def test_answers_fit_a_response_schema_beside_tools(name):
         assert takes(chat, call, tools, response_schema=schema, **options)
 
 
+WRONG = [
+    ({"preface": "yes"}, "preface is 'yes'"), ({"marker_safe": None}, "marker_safe is None"), ({"calls_before": -1}, "calls_before is -1"),
+    ({"calls_before": True}, "calls_before is True"), ({"prompt": 7}, "the prompt is 7"), ({"max_calls": True}, "max_calls is True"),
+    ({"reasoning": "required"}, "has no thoughts"), ({"reasoning": "prefilled"}, "has no thoughts"), ({"reasoning": 1}, "unknown reasoning 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "says"), WRONG, ids=lambda part: str(part)[:40])
+def test_wrong_arguments_are_named(options, says):
+    with pytest.raises(GrammarError, match=says):
+        ChatFormat.load("hermes").grammar(TOOLS, **options)
+
+
 def test_a_response_may_be_a_type():
     chat = ChatFormat.load("hermes")
     for text, taken in (("[1, 2]<|im_end|>", True), ("[x", False)):

@@ -84,6 +84,29 @@ def test_a_wrong_grammar_is_an_error_with_its_file(old, new, says, tmp_path):
     assert "hermes" in str(caught.value)
 
 
+MEMBER = 'member: "<parameter=" key ">\\n" value "\\n</parameter>\\n"'
+TAGGED = [  # what is replaced in qwen3-coder.lark, and what the message says
+    (MEMBER, 'member: "<parameter=" key value "</parameter>"', "key, text, value, text"),
+    (MEMBER, 'member: "<parameter=" key ">" value', "key, text, value, text"),
+    (MEMBER, 'member: "<parameter=" key ">" value "</parameter>" | "<p=" key ">" value "</p>"', "begin and end alike"),
+    (MEMBER, 'member: "<parameter=" key ">" text_value "</parameter>"\ntext_value: VALUE', "write each type of value"),
+    (MEMBER, 'member: "<parameter=" key ">" value "</parameter>" KEY', "besides its slots it has one spelling"),
+    ("value: VALUE?", "value: VALUE VALUE", "the rule 'value' is one terminal"),
+    ("arguments_close:", "arguments_clse:", "qwen3-coder.lark"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "says"), TAGGED, ids=[says for _, _, says in TAGGED])
+def test_wrong_rules_of_tags_are_errors(old, new, says, tmp_path):
+    text = (FOLDER / "qwen3-coder.lark").read_text()
+    assert text.count(old) >= 1
+    (tmp_path / "qwen3-coder.lark").write_text(text.replace(old, new, 1))
+    (tmp_path / "mine.toml").write_text('extends = "qwen3-coder"\ntitle = "mine"\ngrammar = "qwen3-coder.lark"\n')
+    with pytest.raises(GrammarError) as caught:
+        ChatFormat.load(tmp_path / "mine.toml")
+    assert says in str(caught.value)
+
+
 def test_a_definition_anywhere_extends_one_of_the_package(tmp_path):
     (tmp_path / "hermes.toml").write_text(
         'extends = "hermes"\ntitle = "mine"\nspecials = ["<s>", "</s>"]\n[stops]\nanswer = ["</s>"]\ncalling = ["</s>"]\n'

@@ -139,7 +139,7 @@ PYTHON = {
     "Optional[bool]": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "int | None": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     "tuple[int, ...]": {"type": "array", "items": {"type": "integer"}}, "typing.List[str]": {"type": "array", "items": {"type": "string"}},
     "Literal['a', 2]": {"enum": ["a", 2]}, "Annotated[str, 'x', True]": {"type": "string"},
-    "tuple[()]": {"type": "array", "maxItems": 0},
+    "tuple[()]": {"type": "array", "maxItems": 0}, "Union[int, None]": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
 }  # fmt: skip
 
 
@@ -188,6 +188,14 @@ UNREADABLE = {
     "no name": ({"description": "d", "parameters": CITY, "type": "function"}, "name is missing"),
     "texts": (["f", "g"], "where an object belongs"),
     "a number": (7, "not a list"),
+    "lists of tools in lists": (
+        reduce(lambda deep, _: {"tools": [deep]}, range(12), {"name": "f"}), "lists in lists in lists"),
+    "parameters that are no list": ({"name": "f", "params": 7}, "#/params.*not a list"),
+    "a parameter without a name": ({"name": "f", "params": [{"type": "int"}]}, "#/params/0.*name is missing"),
+    "parameters without a keyword": ({"name": "f", "parameters": {"city": {"type": "string"}}}, "no keyword that describes an object"),
+    "arguments that are a list": ({"name": "f", "parameters": {"type": "array"}}, "arguments are an object, not 'array'"),
+    "a type that nobody knows": ({"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "strin"}}}}, "unknown type 'strin'"),
+    "a class whose values are no objects": ([int], "the values of 'int' are no objects"),
     "lists in lists": ([[{"name": "f"}]], "list where an object belongs"),
     "an alias in YAML": ("a: &x {params: []}\nb: *x\n", "alias"),
     "not even YAML": ("a: b: c", "neither JSON nor YAML"),
@@ -199,7 +207,7 @@ UNREADABLE = {
 def test_unreadable(definition, because):
     if isinstance(definition, str):
         pytest.importorskip("yaml")
-    with pytest.raises(SchemaError, match=because) as caught:
+    with pytest.raises(SchemaError, match=f"(?s){because}") as caught:
         read_tools(definition)
     assert len(str(caught.value)) < 2000
 
