@@ -22,7 +22,7 @@ from constrained import Vocabulary
 
 from . import bombs, vocabularies
 from .bomb_inputs import Bomb, read
-from .speed import _default_record, _machine
+from .speed import default_record, machine
 
 LEAST = 20_000  # units; less says nothing
 KINDS: dict[str, tuple[str, ...]] = {
@@ -98,7 +98,7 @@ def measured(vocabulary: Vocabulary) -> list[dict[str, object]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return 1 if a kind is off by more than 2."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--record", type=Path, default=_default_record())
+    parser.add_argument("--record", type=Path, default=default_record())
     options = parser.parse_args(arguments)
     vocabulary, name = vocabularies.llama3(), "Llama 3"
     if vocabulary is None:
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         off += not 0.5 <= middle <= 2
         print(f"{kind:<20} {middle:6.2f} million units a second{'' if 0.5 <= middle <= 2 else '  OFF'}", flush=True)
     if options.record is not None:
-        meta = _machine(name, vocabulary, [])
+        meta = machine(name, vocabulary, [])
         stamp = meta["date"].replace(":", "").replace("+0000", "Z")
         options.record.mkdir(parents=True, exist_ok=True)
         lines = "\n".join(map(json.dumps, [meta, *rows])) + "\n"

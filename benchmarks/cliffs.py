@@ -34,7 +34,7 @@ from constrained import Grammar, Vocabulary, compile
 
 from . import vocabularies
 from .engines import forget_grammars
-from .speed import _default_record, _machine
+from .speed import default_record, machine
 
 REPETITIONS = 7
 PATIENCE = 10.0  # seconds after which a case is not repeated
@@ -249,7 +249,7 @@ def _cell(value: float, ratio: float, per_entry: bool = False) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, and write the dated record; return 1 if a case costs more than the limit."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--record", type=Path, default=_default_record())
+    parser.add_argument("--record", type=Path, default=default_record())
     parser.add_argument("--only", default="", help="part of a family's name")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     options = parser.parse_args(arguments)
@@ -259,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = list(
         measure([family for family in FAMILIES if options.only in family.name], vocabulary, options.repetitions)
     )
-    meta = _machine(name, vocabulary, [])
+    meta = machine(name, vocabulary, [])
     print_table(rows, f"{meta['vocabulary']}; {meta['machine']}; load {meta['load']}; × the smallest case")
     if options.record is not None and not options.only:
         options.record.mkdir(parents=True, exist_ok=True)

@@ -62,10 +62,10 @@ def main(*, quick: bool = False, record: Path | None = None, as_json: bool = Fal
     engines = installed(vocabulary)
     cases = [*schema_cases(), *([] if quick else format_cases())]
     rows = measure(engines, cases, vocabulary, repetitions=1 if quick else 7)
-    meta = _machine(name, vocabulary, engines)
-    folder = record or _default_record()
+    meta = machine(name, vocabulary, engines)
+    folder = record or default_record()
     if folder is not None:
-        _write(folder, meta, rows)
+        write_record(folder, "speed", meta, rows)
     if as_json:
         print(json.dumps({"meta": meta, "rows": rows}))
     else:
@@ -204,7 +204,8 @@ def _summary(passes: Sequence[Sequence[int]]) -> dict[str, float]:
     return {name: round(float(value), 3) for name, value in figures.items()}
 
 
-def _machine(name: str, vocabulary: Vocabulary, engines: Sequence[Engine]) -> dict[str, Any]:
+def machine(name: str, vocabulary: Vocabulary, engines: Sequence[Engine]) -> dict[str, Any]:
+    """Return what a record says of a run."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "vocabulary": f"{name}, {vocabulary.size:,} ids",
@@ -231,14 +232,15 @@ def _commit() -> str | None:
         return None
 
 
-def _default_record() -> Path | None:
+def default_record() -> Path | None:
     """Return this checkout's folder of records; an installed copy has none."""
     folder = Path(__file__).parent / "record"
     return folder if folder.is_dir() else None
 
 
-def _write(folder: Path, meta: dict[str, Any], rows: Iterable[dict[str, Any]]) -> None:
+def write_record(folder: Path, name: str, meta: dict[str, Any], rows: Iterable[dict[str, Any]]) -> None:
+    """Write a dated record: a line about the run, and one for each row."""
     folder.mkdir(parents=True, exist_ok=True)
     stamp = meta["date"].replace(":", "").replace("+0000", "Z")
     lines = [json.dumps(meta), *map(json.dumps, rows)]
-    (folder / f"speed-{stamp}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / f"{name}-{stamp}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from constrained.benchmarks import always_valid, cliffs, digests, laws, soak, speed, vocabularies, walks
+from constrained.benchmarks import always_valid, cliffs, collection, digests, laws, soak, speed, vocabularies, walks
 from constrained.benchmarks.cases import Case, format_cases, schema_cases, text_of
 from constrained.benchmarks.engines import Glrmask, Llguidance, Ours, XGrammar
 from constrained.benchmarks.tool_sets import tool_sets
@@ -92,9 +92,28 @@ def test_speed_writes_a_record(tmp_path):
     cases = [Case("digits", {"enum": [1, 22, 333]}, 22)]
     rows = speed.measure([Ours(vocabulary)], cases, vocabulary, repetitions=2)
     assert rows[0]["warm mask p50"] > 0
-    speed._write(tmp_path, {"date": "2030-01-01T00:00:00+00:00"}, rows)
+    speed.write_record(tmp_path, "speed", {"date": "2030-01-01T00:00:00+00:00"}, rows)
     written = [json.loads(line) for path in tmp_path.iterdir() for line in path.read_text().splitlines()]
     assert [line.get("case") for line in written] == [None, "digits"]
+
+
+def test_a_collection_of_schemas_is_measured_and_recorded(tmp_path, capsys, monkeypatch):
+    tests = [{"data": 22, "valid": True}, {"data": "x", "valid": False}, {"data": 333, "valid": True}]
+    rows = [
+        {"id": "digits", "schema": {"enum": [1, 22, 333]}, "tests": tests},
+        {"id": "wrong", "schema": {"type": "string"}, "tests": [{"data": 1, "valid": True}]},
+        {"id": "refused", "schema": {"type": "strin"}, "tests": [{"data": 1, "valid": True}]},
+        {"id": "untested", "schema": {}, "tests": []},
+    ]
+    path = tmp_path / "schemas.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    monkeypatch.setattr(vocabularies, "llama3", lambda: None)
+    monkeypatch.setattr(collection, "installed", lambda vocabulary: [Ours(vocabulary)])
+    collection.main(path, None, record=tmp_path / "record", repetitions=2)
+    meta, found = (json.loads(line) for line in next((tmp_path / "record").iterdir()).read_text().splitlines())
+    assert (meta["schemas"], found["taken"], found["wrong"], found["refused"], found["common"]) == (3, 1, 1, 1, 1)
+    assert found["first test p50"] > 0 and found["after load p99"] > 0 and found["load max"] > 0
+    assert "later tests p99.9" in capsys.readouterr().out
 
 
 def test_an_engine_that_forbids_the_text_is_reported():
