@@ -8,6 +8,7 @@ import ast
 import itertools
 import json
 import tomllib
+from decimal import Context, Decimal
 from pathlib import Path
 
 import pytest
@@ -261,6 +262,14 @@ def test_long_texts_are_read_within_their_own_work():
     calls = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n' * 2_000
     assert len(chat.parse(calls + "<|im_end|>", tools).tool_calls) == 2_000
     assert len(chat.parse("it is <so> \n" * 20_000 + "<|im_end|>").content) == 240_000
+
+
+@pytest.mark.parametrize(("digits", "kind"), [(3_999, int), (4_000, int), (20_000, int), (20_001, Decimal)])
+def test_integers_of_many_digits_are_read_as_they_stand(digits, kind):
+    call = '<tool_call>\n{"name": "f", "arguments": {"a": ' + "9" * digits + "}}\n</tool_call><|im_end|>"
+    (read,) = ChatFormat.load("hermes").parse(call).tool_calls
+    assert type(read.arguments["a"]) is kind
+    assert read.arguments["a"] == Context(prec=30_000).create_decimal("9" * digits)
 
 
 def test_a_call_takes_a_few_units_to_write():

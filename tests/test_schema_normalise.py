@@ -185,6 +185,12 @@ def test_a_description_refers_to_what_it_has_said_and_to_what_lies_deep():
     assert describe(load(DESCRIBED)) == DESCRIPTION.lstrip("\n")
 
 
+@pytest.mark.parametrize(("letters", "cut"), [(99, False), (100, False), (101, True)])
+def test_a_description_cuts_long_patterns(letters, cut):
+    text = describe(load({"type": "string", "pattern": f"^{'ab' * 60}"[: letters + 1] + "$"}))
+    assert ("…" in text) is cut and text.count("a") + text.count("b") >= min(letters, 100)
+
+
 TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
 NEVER = {
     "a required key that no text spells": {

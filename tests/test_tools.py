@@ -109,6 +109,15 @@ def test_a_dict_of_tools():
     ]
 
 
+def test_as_many_envelopes_in_envelopes_as_are_said():
+    wrapped = {"name": "f", "parameters": CITY}
+    for _ in range(7):
+        wrapped = [{"tools": wrapped if isinstance(wrapped, list) else [wrapped]}]
+    assert [tool.name for tool in read_tools(wrapped)] == ["f"]
+    with pytest.raises(SchemaError, match="lists in lists"):
+        read_tools([{"tools": wrapped}])
+
+
 def test_standard_schemas_are_not_copied():
     assert read_tools([{"name": "f", "parameters": CITY}])[0].parameters["properties"] is CITY["properties"]
     assert standard_types(CITY, "") is CITY

@@ -12,8 +12,7 @@ is refused or is the vocabulary that it names; no number of it reaches the kerne
 What is mapped is read from the file later as well: whoever can write to it then can change masks or end the process.
 `write` therefore never writes to a file that is there, it puts another one in its place.
 
-Refused: pickle, which runs code; context-independent masks, which nothing short of making them again can check, and
-that takes no longer than 3 ms each.
+Refused: pickle, which runs code; context-independent masks, which nothing short of making them again can check.
 Tested in tests/test_saved_vocabulary.py, on damaged files among others.
 """
 
