@@ -117,7 +117,7 @@ def test_a_matcher_moves_or_does_not(kernel):
             for token in matcher.tokens:
                 again.advance(token)
             assert all(matcher.accepts(token) == again.accepts(token) for token in (97, 98, stop))
-        assert number > 1 or name == "reset"
+        assert number > 1 or name in ("reset", "fill_masks")  # these are one step, or one compiled call
 
 
 class Waiting:
