@@ -12,6 +12,7 @@ import pytest
 
 from constrained import Grammar, Rejected, Vocabulary, compile
 from constrained.grammar.symbols import Pattern, Rule
+from constrained.regex import matches
 from constrained.schema.strings.idn_labels import idn_hostname
 
 EVERY_BYTE = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
@@ -83,3 +84,11 @@ def test_a_name_of_idna_needs_no_more_than_the_default_work(llama3_path):
         assert row[0, token >> 5] >> (token & 31) & 1
         matcher.advance(token)
     assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize(("name", "valid"), [
+    ("a" * 63, True), ("a" * 64, False), ("ü" * 57, True), ("ü" * 58, False), ("a" * 57 + "ü", False),
+    (".".join(["a" * 63] * 3 + ["a" * 61]), True), (".".join(["a" * 63] * 3 + ["a" * 62]), False),
+], ids=lambda value: str(value)[-8:])  # fmt: skip
+def test_labels_and_names_end_where_they_must(name, valid):
+    assert matches(idn_hostname(), name) is valid
