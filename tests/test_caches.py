@@ -111,17 +111,6 @@ def test_an_operation_forgets_what_others_left_when_it_begins_and_then_only_its_
         assert caches.held() <= 1 << 16
 
 
-def test_expressions_go_when_nobody_holds_them():
-    caches.clear()
-    gc.collect()
-    before = len(expr._table) + len(expr._old)
-    for number in range(50):
-        parse_python(f"gone{number}x*")
-    assert len(expr._table) > before
-    caches.clear()
-    assert len(expr._table) + len(expr._old) <= 2 * len(expr._CONSTANTS)
-
-
 def test_equal_expressions_are_one_object_across_one_turn():
     language = parse_python("(ab|cd)*e")
     caches._forget()

@@ -18,7 +18,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # From the bottom up.  A module imports from its own line and the lines above it, never from a line below.
 LAYERS = (
     ("errors", "tables"),
-    ("work", "caches"),
+    ("work", "caches", "interning"),
     ("machine",),
     ("regex",),
     ("grammar", "schema"),
@@ -27,7 +27,7 @@ LAYERS = (
     ("integrations", "default_model", "benchmarks", "research"),
     ("cli",),
 )
-CORE = ("errors", "tables", "work", "caches", "machine", "regex", "grammar", "schema", "engine")
+CORE = ("errors", "tables", "work", "caches", "interning", "machine", "regex", "grammar", "schema", "engine")
 CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", "constrained"} | set(
     sys.stdlib_module_names
 )

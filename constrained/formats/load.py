@@ -176,12 +176,10 @@ class ChatFormat:
         option is wrong.
         """
         tools, options = generating(self.definition, tools, tool_choice, options)
-        if is_python_type(response_schema):
-            response_schema = schema_of(response_schema, "response_schema")
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
         thinking: dict[str, Any] = {
             "reasoning": reasoning, "prompt": prompt, "calls_before": calls_before, "marker_safe": marker_safe,
-            "preface": preface, "response": response_schema,
+            "preface": preface, "response": _schema_of(response_schema),
         }
         key = content(
             tools, tool_choice, parallel_tool_calls, max_calls, options,
@@ -376,6 +374,11 @@ class ChatFormat:
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
         """Return the canonical text of a turn that is one call and nothing else."""
         return self.write(Message("", [ToolCall(name, dict(arguments))]), tools, **options)
+
+
+def _schema_of(response: Any) -> Any:
+    """Return the schema of an answer, which may be given as a type."""
+    return schema_of(response, "response_schema") if is_python_type(response) else response
 
 
 @lru_cache(maxsize=64)

@@ -21,11 +21,11 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from ..engine.constraint import Constraint
 from ..engine.options import Options
+from ..engine.tokens.saved import replace_file
 from ..engine.tokens.vocabulary import Vocabulary
 from ..errors import ConstrainedError, GrammarError, VocabularyError, shown
 from ..formats import ChatFormat
@@ -72,13 +72,7 @@ def save(constraint: Constraint, path: str | os.PathLike[str], formats: Mapping[
         raise ConstrainedError(
             "the constraint is too large to save", because=f"it takes {len(data):,} bytes, the limit is {MOST_BYTES:,}"
         )
-    # whoever reads at the same time sees the old file or the new one
-    beside = Path(f"{os.fspath(path)}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(data)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    replace_file(path, [data])
 
 
 def load(

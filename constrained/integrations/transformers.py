@@ -319,31 +319,8 @@ def grammar_candidates(
     Raises: ConstrainedError: no grammar among the processors; a batch; a cache that cannot be cut; a version of
     transformers without the private methods that this needs.
     """
-    processor = next((each for each in logits_processor if isinstance(each, GrammarProcessor)), None)
-    if processor is None:
-        raise ConstrainedError(
-            "no grammar to draft from", instead="generate(…, logits_processor=[constraint.logits_processor()])"
-        )
-    if len(input_ids) != 1:
-        raise ConstrainedError(
-            "drafts are for one sequence",
-            because=f"the batch has {len(input_ids)}",
-            instead="generate without custom_generate",
-        )
     cache = options.get("past_key_values")
-    needed = (GenerationMixin, "_sample"), (GenerationMixin, "_prefill"), (Cache, "is_croppable")
-    if not all(hasattr(owner, name) for owner, name in needed):
-        raise ConstrainedError(
-            "drafts need another version of transformers",
-            because="decoding is organised differently in the installed one",
-            instead="generate without custom_generate, or transformers 5.23",
-        )
-    if not getattr(cache, "is_croppable", False):
-        raise ConstrainedError(
-            "drafts need a cache from which tokens can be cut",
-            because=f"it is {type(cache).__name__}",
-            instead="a dynamic cache, or generate without custom_generate",
-        )
+    processor = _drafting(input_ids, logits_processor, cache)
     processor.begin(input_ids, logits_processor)
 
     def dictated(ids: torch.Tensor) -> list[int]:
@@ -363,3 +340,32 @@ def grammar_candidates(
     )
     ahead.finish(getattr(found, "sequences", found).shape[1])
     return found
+
+
+def _drafting(input_ids: torch.Tensor, logits_processor: LogitsProcessorList, cache: Any) -> GrammarProcessor:
+    """Return the processor whose grammar dictates; raises as `grammar_candidates`."""
+    processor = next((each for each in logits_processor if isinstance(each, GrammarProcessor)), None)
+    if processor is None:
+        raise ConstrainedError(
+            "no grammar to draft from", instead="generate(…, logits_processor=[constraint.logits_processor()])"
+        )
+    if len(input_ids) != 1:
+        raise ConstrainedError(
+            "drafts are for one sequence",
+            because=f"the batch has {len(input_ids)}",
+            instead="generate without custom_generate",
+        )
+    needed = (GenerationMixin, "_sample"), (GenerationMixin, "_prefill"), (Cache, "is_croppable")
+    if not all(hasattr(owner, name) for owner, name in needed):
+        raise ConstrainedError(
+            "drafts need another version of transformers",
+            because="decoding is organised differently in the installed one",
+            instead="generate without custom_generate, or transformers 5.23",
+        )
+    if not getattr(cache, "is_croppable", False):
+        raise ConstrainedError(
+            "drafts need a cache from which tokens can be cut",
+            because=f"it is {type(cache).__name__}",
+            instead="a dynamic cache, or generate without custom_generate",
+        )
+    return processor

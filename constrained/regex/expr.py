@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from itertools import count
-from sys import getrefcount
 from typing import Any
-from weakref import WeakValueDictionary
 
 from ..caches import charge, forgets
 from ..errors import LimitExceeded
+from ..interning import Table
 from ..machine import LiteralSet, Outline
 from ..work import place, spend
 from .charset import ALL_WITNESSES, EVERYTHING, Ranges, witnesses_in, witnesses_in_text, witnesses_of
@@ -169,14 +168,8 @@ def parts(expr: Expr) -> list[Expr]:
     return found
 
 
-# PERF: strong references; a weak table costs 0.5 µs per node built instead of 0.1.  When the process's caches are
-# emptied, the table becomes the old one, in which nodes are still found, and of the old one those stay that somebody
-# holds.  So a node that is alive is always found, and loops of an automaton close whenever its edges are made.
-_table: dict[tuple[Any, ...], Expr] = {}
-_old: dict[tuple[Any, ...], Expr] = {}
-_held: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+_nodes = Table["Expr"]()
 _NODE, _EDGE = 800, 160  # bytes, estimated: of a node with its place in the table, of one of its edges in both lists
-_ALONE = 2  # references to a node that only its variable and the argument of `getrefcount` hold
 _serials = count()  # atomic: two threads never draw the same number
 
 
@@ -186,14 +179,14 @@ def node(kind: int, *args: Any) -> Expr:
     Raises: LimitExceeded: more than DEPTH_LIMIT expressions inside each other.
     """
     key = (kind, *args)
-    found = _table.get(key)
+    found = _nodes.recent.get(key)
     if found is None:
-        found = _old.get(key) or _held.get(key)
+        found = _nodes.older(key)
         if found is None:
             spend(5 + len(args) if kind != CLASS else 5 + (len(args[0]) >> 2))
             found = Expr(kind, args, next(_serials))
         charge(_NODE)
-        found = _table.setdefault(key, found)
+        found = _nodes.recent.setdefault(key, found)
     return found
 
 
@@ -350,28 +343,19 @@ NEVER = node(NEVER_KIND)
 EPSILON = node(EPSILON_KIND)
 ANY = node(CLASS, EVERYTHING)
 ANY_TEXT = node(REPEAT, ANY, 0, INFINITE)
-_CONSTANTS = dict(_table)
+_nodes.keep()
 
 
 @forgets
 def _forget() -> None:
     """Let go of what nobody asked for since the last time.  What lives on because it is the key of a mask or a machine
     is still found, but gives up its automaton.
-
-    PERF: a node that nobody else holds needs no place among those that are still found: half the time.  Parents are
-    younger than their parts, so they go first.
     """
-    global _table, _old
-    leaving = _old
-    for key in [key for key in leaving if key in _table]:
-        del leaving[key]
-    _table, _old = dict(_CONSTANTS), _table
-    for expr in leaving.values():
-        expr._raw = expr._public = None
-    while leaving:
-        key, expr = leaving.popitem()
-        if getrefcount(expr) > _ALONE:
-            _held[key] = expr
+    _nodes.forget(_strip)
+
+
+def _strip(expr: Expr) -> None:
+    expr._raw = expr._public = None
 
 
 def step(expr: Expr, point: int) -> Expr:

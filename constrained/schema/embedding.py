@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
-from constrained import caches
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.schema.by_content import Recent, content_of, values_of
@@ -39,7 +38,7 @@ from constrained.schema.surfaces.quoted import check_quoted, quoted
 from constrained.schema.surfaces.tagged import Members, check_names
 from constrained.schema.surfaces.tags import Tags
 from constrained.schema.values import Conj
-from constrained.work import Budget, metered, place, thread
+from constrained.work import Budget, metered, place
 
 # of whitespace, spelling, the longest run of blanks, what to avoid
 Surface: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
@@ -231,17 +230,12 @@ class EmbeddedSchema:
         self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
         # where the texts are fewer than the specification's, and not because they were asked to be
         self.narrowed: tuple[Widened, ...] = ()
-        outer = thread.budget
-        if outer is None:
-            caches.begin()
-        budget = thread.budget = outer or Budget()
-        before = budget.left
-        try:
-            self._read(values_of(key)[0] if own and key is not None else schema, documents, own=own)
-        except LimitExceeded as error:
-            raise located(error, "#") from None
-        finally:
-            thread.budget = outer
+        with metered() as budget:
+            before = budget.left
+            try:
+                self._read(values_of(key)[0] if own and key is not None else schema, documents, own=own)
+            except LimitExceeded as error:
+                raise located(error, "#") from None
         self.weight = EMPTY_BYTES + UNIT_BYTES * (before - budget.left)  # of what is kept of the document
 
     def _read(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> None:

@@ -19,6 +19,7 @@ Tested in tests/test_saved_vocabulary.py, on damaged files among others.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import sys
@@ -140,23 +141,15 @@ def _header(path: object, data: bytes) -> dict[str, Any]:
 
 def _arrays(path: object, file: int, counts: Mapping[str, int], at: int) -> dict[str, npt.NDArray[Any]]:
     """Return the mapped arrays of a file."""
-    sizes = {name: int(np.dtype(kind).itemsize) * _product(shape) for name, (kind, shape) in shapes(counts).items()}
+    sizes = {name: int(np.dtype(kind).itemsize) * math.prod(shape) for name, (kind, shape) in shapes(counts).items()}
     wanted = at + sum(size + -size % _ALIGNED for size in sizes.values())
     if wanted != os.fstat(file).st_size:
         _refuse(path, f"it has {os.fstat(file).st_size:,} bytes, not {shown(wanted, 40)}")
     mapped, arrays = mmap.mmap(file, wanted, access=mmap.ACCESS_READ), {}
     for name, (kind, shape) in shapes(counts).items():
-        arrays[name] = np.frombuffer(mapped, kind, _product(shape), at).reshape(shape)
+        arrays[name] = np.frombuffer(mapped, kind, math.prod(shape), at).reshape(shape)
         at += sizes[name] + -sizes[name] % _ALIGNED
     return arrays
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    """Return how many items an array has; a product of Python's numbers, which do not overflow."""
-    product = 1
-    for length in shape:
-        product *= length
-    return product
 
 
 def _checked(path: object, header: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Table:

@@ -13,11 +13,10 @@ escape, so they do without markers, as without the tag that ends them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
 
-from constrained.formats.binding.rules import Alternatives
+from constrained.formats.binding.rules import Alternatives, reached, texts_in
 from constrained.formats.defining.definition import Definition
-from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar import Pattern, Symbol
 from constrained.regex import Expr, complement, intersect, markers_of, parse_python, without
 from constrained.regex.guarded import Cleared
 
@@ -41,8 +40,8 @@ def avoided(definition: Definition, *, marker_safe: bool) -> tuple[str, ...]:
 
 def marks_of_thoughts(definition: Definition, rules: Alternatives) -> tuple[str, ...]:
     """Return what thoughts may not spell."""
-    block = () if definition.reasoning is None else _reached(rules, [definition.reasoning.block])
-    quoted = {text for name in block for sequence in rules[name] for text in _texts(sequence)}
+    block = () if definition.reasoning is None else reached(rules, [definition.reasoning.block])
+    quoted = {text for name in block for sequence in rules[name] for text in texts_in(sequence)}
     texts = (*definition.tokens.values(), *definition.reserved, *quoted.intersection(definition.markers))
     return markers_of(text for text in texts if not text.isalnum()).texts
 
@@ -51,12 +50,12 @@ def marker_safe(rules: Alternatives, definition: Definition) -> Alternatives:
     """Return the rules in which no text of a turn spells a marker, and no answer or code is as a whole what readers
     take for a call.
     """
-    thoughts = _reached(rules, definition.thoughts.values())
-    whole = _reached(
+    thoughts = reached(rules, definition.thoughts.values())
+    whole = reached(
         rules, ["content", *(rule for builtin in definition.builtins.values() for rule in builtin.arguments.values())]
     )
     safe = dict(rules)
-    turn = _reached(rules, TURN)
+    turn = reached(rules, TURN)
     ends = overlapping({name: rules[name] for name in turn}, marks(definition))
     for name in turn:
         texts = marks_of_thoughts(definition, rules) if name in thoughts else marks(definition)
@@ -90,7 +89,7 @@ def overlapping(rules: Alternatives, texts: tuple[str, ...]) -> tuple[str, ...]:
         text[:end]
         for sequences in rules.values()
         for sequence in sequences
-        for text in _texts(sequence)
+        for text in texts_in(sequence)
         for end in range(1, len(text) + 1)
     }
     return tuple(sorted({text[:at] for text in texts for at in range(1, len(text)) if text[at:] in firsts}))
@@ -98,21 +97,3 @@ def overlapping(rules: Alternatives, texts: tuple[str, ...]) -> tuple[str, ...]:
 
 def _comment(text: str) -> str:
     return re.sub(r"[()\\/\s]", "_", text)
-
-
-def _texts(sequence: Iterable[Symbol]) -> list[str]:
-    return [
-        symbol.text if isinstance(symbol, Literal) else symbol.name
-        for symbol in sequence
-        if isinstance(symbol, (Literal, Special))
-    ]
-
-
-def _reached(rules: Alternatives, start: Collection[str]) -> set[str]:
-    found, work = set[str](), [name for name in start if name in rules]
-    while work:
-        name = work.pop()
-        if name not in found:
-            found.add(name)
-            work += [symbol.rule for sequence in rules[name] for symbol in sequence if isinstance(symbol, Ref)]
-    return found

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 
 from constrained.errors import GrammarError
 from constrained.formats.binding.bind import id_slot, terminal_of
-from constrained.formats.binding.rules import Alternatives
+from constrained.formats.binding.rules import Alternatives, reached, texts_in
 from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import Change, Definition
 from constrained.formats.defining.shapes import refused
-from constrained.grammar import Literal, Ref
 
 _SPECIAL = re.compile(r"<[|｜][^<>|｜\s]*[|｜]>")  # as most vocabularies spell special tokens
 # what a rule can stand for when it is read, besides thoughts
@@ -68,7 +67,10 @@ def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> N
     """Raise `GrammarError` where rules that can be used hold as plain text what is spelled as a special token, or
     nowhere a marker: the name of one is misspelled.
     """
-    held = _literals(rules, [*_entries(rules), *(name for key, name in _rules(definition) if ".replace" in key)])
+    entries = [f"{way}{name}" for way in ("", "any_") for name in ("assistant_turn", "conversation", "call_text")]
+    replaced = [name for key, name in _rules(definition) if ".replace" in key]
+    used = reached(rules, [*entries, *replaced])
+    held = {text for name in used for sequence in rules[name] for text in texts_in(sequence)}
     for text in sorted(held):
         for name in _SPECIAL.findall(text):
             if name not in definition.tokens and name not in definition.markers:
@@ -81,29 +83,6 @@ def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> N
     for marker in definition.markers:
         if marker not in held:
             raise refused(file, "markers", f"the grammar has no text {marker!r}")
-
-
-def _entries(rules: Alternatives) -> Iterator[str]:
-    """Yield the rules of whole texts."""
-    for name in ("assistant_turn", "conversation", "call_text"):
-        yield from (rule for rule in (name, f"any_{name}") if rule in rules)
-
-
-def _literals(rules: Alternatives, work: list[str]) -> set[str]:
-    """Return the texts in rules and all that these use."""
-    seen: set[str] = set()
-    found: set[str] = set()
-    while work:
-        rule = work.pop()
-        if rule in seen:
-            continue
-        seen.add(rule)
-        for symbol in (symbol for sequence in rules[rule] for symbol in sequence):
-            if isinstance(symbol, Ref):
-                work.append(symbol.rule)
-            elif isinstance(symbol, Literal):
-                found.add(symbol.text)
-    return found
 
 
 def _tokens(definition: Definition) -> Iterator[tuple[str, str]]:

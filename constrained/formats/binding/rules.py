@@ -6,9 +6,9 @@ checks itself whenever one is made, and binding 500 tools should make one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from constrained.grammar import Literal, Pattern, Ref, Rule, Symbol
+from constrained.grammar import Literal, Pattern, Ref, Rule, Special, Symbol
 from constrained.regex import Expr, optional
 
 Sequence = tuple[Symbol, ...]
@@ -110,6 +110,26 @@ def _reaching(rules: Alternatives, slots: Collection[str]) -> set[str]:
         if not new:
             return found
         found |= new
+
+
+def reached(rules: Alternatives, start: Iterable[str]) -> set[str]:
+    """Return the rules that some rules use, themselves included; names that are none are left out."""
+    found, work = set[str](), [name for name in start if name in rules]
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += [symbol.rule for sequence in rules[name] for symbol in sequence if isinstance(symbol, Ref)]
+    return found
+
+
+def texts_in(sequence: Sequence) -> list[str]:
+    """Return the literals and special tokens that a sequence writes."""
+    return [
+        symbol.text if isinstance(symbol, Literal) else symbol.name
+        for symbol in sequence
+        if isinstance(symbol, (Literal, Special))
+    ]
 
 
 def answering(rules: Alternatives, response: Symbol) -> Alternatives:

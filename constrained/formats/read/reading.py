@@ -55,12 +55,13 @@ class Terms:
 
     def judge(self, tool: Tool, *, python: bool) -> Judge:
         """Return what judges the arguments of a tool."""
-        if tool.name not in self._judges:
-            self._judges[tool.name] = Judge(tool.parameters, closed=self.closed, python=python)
-        return self._judges[tool.name]
+        key = tool.name, python
+        if key not in self._judges:
+            self._judges[key] = Judge(tool.parameters, closed=self.closed, python=python)
+        return self._judges[key]
 
     @cached_property
-    def _judges(self) -> dict[str, Judge]:
+    def _judges(self) -> dict[tuple[str, bool], Judge]:
         return {}
 
 

@@ -10,7 +10,7 @@ work.
 
 Refused: all sets at once (2ⁿ of them for n overlapping conditions), and a flow over them (which needs them listed).
 Left out: arrays whose items must be different, see `shapes`.  Tested by tests/test_schema_laws.py and
-tests/test_schema_normalise.py.
+tests/test_satisfiability.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ no generation visits.  For ordinary schemas the keywords show it: ``{}``, ``[]``
 nothing asks for more.  The exact answer, `normalise.is_never`, makes normal forms, a hundred times as much work; it is
 asked where this says nothing.
 
-Tested through the exact answer: tests/test_schema_normalise.py checks a sample of its answers.
+Tested through the exact answer: tests/test_satisfiability.py checks a sample of its answers.
 """
 
 from __future__ import annotations
