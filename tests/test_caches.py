@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -46,6 +48,26 @@ def test_caches_that_are_emptied_all_the_time_change_no_mask(monkeypatch, most):
     VOCABULARY.kernels.masks.clear()
     monkeypatch.setattr(caches, "MOST_BYTES", most)
     assert masks(c.compile(c.Grammar.from_json_schema(SCHEMA), VOCABULARY), text) == expected
+
+
+@pytest.mark.parametrize("most", [0, 2_000])
+def test_threads_compile_while_others_empty_the_caches(monkeypatch, most):
+    """Nodes of expressions move between tables while they are looked for."""
+    text, grammar = b'{"a": "abc-123", "b": [14', c.Grammar.from_json_schema(SCHEMA)
+    expected = masks(c.compile(grammar, VOCABULARY), text)
+
+    def anew(kernel: str | None) -> bool:
+        vocabulary = c.Vocabulary(VOCABULARY.tokens, {"<end>": 140}, [140])
+        return masks(c.compile(c.Grammar.from_json_schema(SCHEMA), vocabulary, kernel=kernel), text) == expected
+
+    monkeypatch.setattr(caches, "MOST_BYTES", most)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(anew, [None, "plain"] * 12))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_shared_masks_stay_below_their_bound_and_are_counted_while_they_live():
