@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -50,22 +51,30 @@ def test_caches_that_are_emptied_all_the_time_change_no_mask(monkeypatch, most):
     assert masks(c.compile(c.Grammar.from_json_schema(SCHEMA), VOCABULARY), text) == expected
 
 
-@pytest.mark.parametrize("most", [0, 2_000])
-def test_threads_compile_while_others_empty_the_caches(monkeypatch, most):
+def test_threads_compile_while_others_empty_the_caches():
     """Nodes of expressions move between tables while they are looked for."""
     text, grammar = b'{"a": "abc-123", "b": [14', c.Grammar.from_json_schema(SCHEMA)
-    expected = masks(c.compile(grammar, VOCABULARY), text)
+    expected, done = masks(c.compile(grammar, VOCABULARY), text), threading.Event()
 
     def anew(kernel: str | None) -> bool:
         vocabulary = c.Vocabulary(VOCABULARY.tokens, {"<end>": 140}, [140])
         return masks(c.compile(c.Grammar.from_json_schema(SCHEMA), vocabulary, kernel=kernel), text) == expected
 
-    monkeypatch.setattr(caches, "MOST_BYTES", most)
+    def empty() -> None:
+        while not done.is_set():
+            caches.clear()
+
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(4) as pool:
-            assert all(pool.map(anew, [None, "plain"] * 12))
+            emptied = [pool.submit(empty) for _ in range(2)]
+            compiled = [pool.submit(anew, kernel) for kernel in (None, "plain") * 30]
+            try:
+                assert [each.result() for each in compiled] == [True] * len(compiled)
+            finally:
+                done.set()
+            assert [each.result() for each in emptied] == [None, None]
     finally:
         sys.setswitchinterval(interval)
 
