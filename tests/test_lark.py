@@ -183,7 +183,7 @@ def _random_pattern(chance: random.Random, depth: int) -> str:
 
 # What follows a counted repeat begins as its body does: how many rounds are left decides whether one more can be
 # followed.
-COUNTED = ["(?:b?a){1,2}(?:aab|b)a?|b", "(?:a|b){1,3}(?:aab|b)(?:a|ab)"]
+COUNTED = ["(?:b?a){1,2}(?:aab|b)a?|b", "(?:a|b){1,3}(?:aab|b)(?:a|ab)", "(?:a|ab){1}b?", "(?:a|ab){2}b?", "(?:a|ab){0}b?"]
 
 
 def test_preferred_texts_are_those_that_match_finds():
@@ -198,6 +198,16 @@ def test_preferred_texts_are_those_that_match_finds():
             found = re.match(pattern, text)
             assert matches(language, text) == (found is not None and found.group() == text), (pattern, text)
     assert refused < 60
+
+
+@pytest.mark.parametrize(("rounds", "works"), [(50, True), (51, False)])
+def test_rounds_that_differ_are_written_out_up_to_a_limit(rounds, works):
+    pattern = f"(?:a|ab){{{rounds}}}b?"
+    if works:
+        assert matches(preferred(pattern), rounds * "a" + "b")
+    else:
+        with pytest.raises(LimitExceeded, match=f"repeats an ambiguous part {rounds} times"):
+            preferred(pattern)
 
 
 # -- specials, functional update, pickling

@@ -10,7 +10,8 @@ import pytest
 from oracles import Acceptor, LarkOracle, all_texts
 
 from constrained.grammar import Grammar, Pattern
-from constrained.grammar.lark.lexing.lookahead import MARK_POINT, Demanding, Pairs, terminal
+from constrained.grammar.lark.lexing.lookahead import Demanding, Pairs, terminal
+from constrained.grammar.lark.lexing.marked_reading import MARK_POINT
 from constrained.grammar.lark.lexing.open_demands import Demands, alphabet_of
 from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, behind, both, free_row, smallest
 from constrained.regex import parse_python

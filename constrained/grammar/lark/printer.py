@@ -18,7 +18,7 @@ from typing import Any
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import Facts, filled
 from constrained.grammar.ir import Grammar
-from constrained.grammar.lark.lexing.lookahead import MARK_POINT
+from constrained.grammar.lark.lexing.marked_reading import MARK_POINT
 from constrained.grammar.lark.lexing.match_preference import preferred
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Special, Symbol
 from constrained.machine import Language, Widened

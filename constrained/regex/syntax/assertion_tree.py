@@ -123,3 +123,10 @@ def has_ahead(tree: Node) -> bool:
     if isinstance(tree, (Seq, Alt)):
         return any(has_ahead(item) for item in tree.items)
     return isinstance(tree, (Ahead, End)) or (isinstance(tree, Loop) and has_ahead(tree.body))
+
+
+def has_behind(tree: Node) -> bool:
+    """Return whether a tree asks about the text to its left."""
+    if isinstance(tree, (Seq, Alt)):
+        return any(has_behind(item) for item in tree.items)
+    return isinstance(tree, Behind) or (isinstance(tree, (Loop, Ahead)) and has_behind(tree.body))

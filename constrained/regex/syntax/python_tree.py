@@ -26,6 +26,7 @@ TESTED = (3, 13)  # the last Python whose trees were compared
 
 Items: TypeAlias = list[tuple[Any, Any]]  # operator, argument
 
+CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)  # operators of items that match one character
 INLINE = re.IGNORECASE | re.DOTALL | re.MULTILINE | re.VERBOSE | re.ASCII | re.UNICODE
 
 
@@ -55,4 +56,4 @@ def flattened(items: Any) -> Iterator[tuple[Any, Any]]:
             yield operator, argument
 
 
-__all__ = ["INLINE", "TESTED", "Items", "flattened", "op", "parsed"]
+__all__ = ["CHARACTERS", "INLINE", "TESTED", "Items", "flattened", "op", "parsed"]

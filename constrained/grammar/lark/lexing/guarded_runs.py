@@ -19,9 +19,8 @@ from typing import Any
 
 from constrained.regex import ANY_TEXT, NEVER, Expr, complement, concat, intersect, repeat, union
 from constrained.regex.syntax.assertion_tree import Node, Piece
-from constrained.regex.syntax.python_tree import Items, flattened, op
+from constrained.regex.syntax.python_tree import CHARACTERS, Items, flattened, op
 
-CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)
 Read = Callable[[Items], Node]
 
 

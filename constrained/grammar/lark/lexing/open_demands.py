@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from constrained.errors import LimitExceeded
-from constrained.grammar.lark.lexing.lookahead import MARK_POINT, Demanding
+from constrained.grammar.lark.lexing.lookahead import Demanding
+from constrained.grammar.lark.lexing.marked_reading import MARK_POINT
 from constrained.grammar.lark.lexing.match_preference import preferred
 from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, behind, both
 from constrained.grammar.symbols import Pattern
