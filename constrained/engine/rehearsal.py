@@ -107,8 +107,12 @@ def _walk(constraint: Constraint, number: int) -> list[int]:
             break
         matcher.advance(token)
         costs.append(max(left - budget.left, 0))
-        if matcher.is_finished() or limit is not None and _is_even(costs, limit):
+        if limit is not None and _is_even(costs, limit):
             break
+        if matcher.is_finished():
+            if number > 0:
+                break
+            matcher = Matcher(constraint)  # chance has led to the end too soon to show anything
     return costs
 
 

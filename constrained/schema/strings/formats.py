@@ -294,25 +294,41 @@ _REGEX_DEPTH = 8
 
 
 def _regex() -> Expr:
-    """SPEC: ECMA-262 §22.2.1 with the u flag; groups nest, so this is a part of the language (see `INEXACT`)."""
+    """SPEC: ECMA-262 §22.2.1 with the u flag; groups nest, so this is a part of the language (see `INEXACT`).
+
+    SPEC: §22.2.1.1 no digit follows ``\\0``.  Written without look-ahead, as digits, zeros and the other terms: so the
+    language is plain, and a bound on its length costs nothing for each character.
+    """
     hexadecimal = "[0-9A-Fa-f]"
     point = rf"x{hexadecimal}{{2}}|u{hexadecimal}{{4}}|u\{{0*{hexadecimal}{{1,5}}\}}"
-    escape = rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|0(?![0-9])|{point}|[pP]\{{(?:L|Lu|Ll|N|Nd|P|S|Z)\}})"
-    ranges = "|".join(
-        f"{low}-[{low}-{end}]" for first, end in ("09", "AZ", "az") for low in map(chr, range(ord(first), ord(end) + 1))
-    )
-    member = rf"(?:{ranges}|[^\\\]^-]|{escape}|\\[b-])"
-    char_set = rf"\[\^?(?:\^|-?{member}(?:{member}|\^)*-?|-)?\]"
-    atom = parse_python(rf"[^^$\\.*+?()\[\]{{}}|]|\.|{char_set}|{escape}")
+    escape = rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|{point}|[pP]\{{(?:L|Lu|Ll|N|Nd|P|S|Z)\}})"
+    ranges = {
+        first: "|".join(f"{chr(low)}-[{chr(low)}-{end}]" for low in range(ord(first), ord(end) + 1))
+        for first, end in ("09", "AZ", "az")
+    }
     quantifier = parse_python(r"(?:[*+?]|\{[0-9]{1,9}(?:,|,[1-9][0-9]{9})?\})\??")
+    digit = concat(parse_python("[0-9]"), optional(quantifier))
+    atom = parse_python(rf"[^^$\\.*+?()\[\]{{}}|0-9]|\.|{_char_set(escape, ranges)}|{escape}")
+    zero = literal(r"\0")
     assertion = parse_python(r"[\^$]|\\[bB]")
     found = NEVER
     for _ in range(_REGEX_DEPTH + 1):
         group = concat(parse_python(r"\((?:\?:)?"), found, literal(")"))
         look = concat(parse_python(r"\(\?<?[=!]"), found, literal(")"))
-        term = union(concat(union(atom, group), optional(quantifier)), assertion, look)
-        found = concat(repeat(term), repeat(concat(literal("|"), repeat(term))))
+        other = union(concat(union(atom, group), optional(quantifier)), concat(zero, quantifier), assertion, look)
+        terms = concat(repeat(union(digit, concat(repeat(zero), other))), repeat(zero))
+        found = concat(terms, repeat(concat(literal("|"), terms)))
     return found
+
+
+def _char_set(escape: str, ranges: dict[str, str]) -> str:
+    """Return the pattern of a set of characters in brackets; ranges: by their first character."""
+    digit = f"(?:{ranges['0']}|[0-9])"
+    other = rf"{ranges['A']}|{ranges['a']}|[^\\\]^0-9-]|{escape}|\\[b-]"
+    zeros = r"(?:\\0)*"
+    more = rf"(?:{digit}|{zeros}(?:{other}|\^))*{zeros}"  # no digit follows a zero
+    members = rf"(?:(?:{digit}|{other}){more}|\\0{zeros}(?:(?:{other}|\^){more})?)"
+    return rf"\[\^?(?:\^|-?{members}-?|-)?\]"
 
 
 _FORMATS: dict[str, Callable[[], Expr]] = {
