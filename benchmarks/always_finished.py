@@ -88,6 +88,17 @@ SCHEMAS: dict[str, Any] = {
         "minItems": 3,
         "uniqueItems": True,
     },
+    "distinct objects": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+            "required": ["a", "b"],
+            "additionalProperties": False,
+        },
+        "minItems": 3,
+        "uniqueItems": True,
+    },
     "distinct choices": {"type": "array", "items": {"enum": ["a", "bb", "c" * 40]}, "minItems": 3, "uniqueItems": True},
     "tuple": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False, "minItems": 2},
     "contains": {"type": "array", "contains": {"const": "needle"}, "items": {"type": ["string", "null"]}},

@@ -4,9 +4,11 @@ nothing.
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 
+import jsonschema
 import numpy as np
 import pytest
 from laws import assert_mask_is_accepts, hard_vocabulary, separating_vocabulary
@@ -122,6 +124,38 @@ def test_tokens_that_begin_and_end_members_and_items(tmp_path):
     for case in _cases(vocabulary, ["distinct strings", "counted members", "open object"]):
         for budget in (case.constraint.min_tokens, case.constraint.min_tokens + 3):
             assert case.fault(always_finished.walk(case.constraint, budget, picks, eager=True), budget) is None
+
+
+def _closed(**properties):
+    return {"type": "object", "properties": properties, "required": ["a"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize("item", [
+    {"anyOf": [_closed(a={"type": "string", "pattern": pattern}) for pattern in ("^[0-9]*$", "^[:,}a1]*$")]},
+    _closed(a={"type": "string"}, b={"type": "string"}),
+    _closed(a={"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 2}),
+    {"type": "object", "additionalProperties": {"type": "null"}, "minProperties": 1, "maxProperties": 1},
+], ids=["two languages", "one", "lists", "keys"])
+def test_items_that_must_differ_end_within_their_budget(item):
+    """A text may only be forgotten where every item has the same texts in its place (`Distinct.alike`)."""
+    schema = {"type": "array", "items": item, "uniqueItems": True, "minItems": 2, "maxItems": 3}
+    vocabulary = separating_vocabulary()
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary, max_work=10_000_000)
+    for extra in (0, 1, 3):
+        ids = always_finished.walk(constraint, constraint.min_tokens + extra, random.Random(extra), eager=True)
+        written = [token for token in ids if token not in vocabulary.stop]
+        jsonschema.validate(json.loads(vocabulary.decode(written)), schema)
+        assert len(written) <= constraint.min_tokens + extra
+
+
+def test_objects_that_must_differ_are_not_told_apart_while_one_is_written(tiny_vocabulary):
+    (case,) = _cases(tiny_vocabulary, ["distinct objects"])
+    matcher = case.constraint.matcher(budget=99)
+    for token in tiny_vocabulary.tokenize(b'[{"a":"x'):
+        matcher.advance(token)
+    allowed = np.unpackbits(_mask(matcher).view(np.uint8), bitorder="little") > 0
+    found = case.constraint.completions().successors(matcher._place()[0], lambda: allowed)
+    assert len(found.tokens) > 500 and len(found.used) < 100
 
 
 def _fewest_bytes(matcher) -> int:

@@ -4,12 +4,15 @@ masks.
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from fuzz import logic, schemas
 
 from benchmarks import vocabularies
 from constrained import Grammar, LimitExceeded, UnsupportedSchema, compile
+from constrained.engine import rehearsal
 from constrained.work import Budget, metered
 
 WORDS = schemas.vocabulary()
@@ -110,3 +113,17 @@ def test_limits_name_the_place(schema, pointer):
             matcher.fill_mask(bitmask)
             matcher.advance(byte)
     assert caught.value.where == pointer
+
+
+def test_a_walk_that_ends_soon_is_begun_anew():
+    """What a rehearsal tries is not left to a first walk that chance has led to the end."""
+    constraint = compile(Grammar.from_json_schema({"enum": [True, False]}, whitespace="compact"), WORDS)
+    assert len(rehearsal._walk(constraint, 0)) == rehearsal.STEPS
+    assert len(rehearsal._walk(constraint, 1)) < rehearsal.STEPS
+
+
+def test_the_rest_of_a_format_is_within_what_was_tried():
+    """A walk of the fuzz (seed 405, input 4,098) that met a limit in its fourth mask."""
+    schema = {"format": "regex", "contains": {"maxContains": 1}, "maxLength": 1 << 31}
+    options = {"surface": "python", "whitespace": "canonical"}
+    assert schemas.check(schema, {**options, "formats": "dialect"}, WORDS, random.Random(4098), []) == "works"

@@ -157,6 +157,17 @@ def test_regex_texts_are_patterns():
             assert "look-behind" in str(error)  # a pattern of ECMA-262 that we cannot compile
 
 
+def test_a_bound_on_the_length_of_a_regex_costs_little():
+    """The language is plain, so that nobody has to find out in each state whether a text is left that is short enough."""
+    schema = {"type": "string", "format": "regex", "maxLength": 1000}
+    constraint = compile(Grammar.from_json_schema(schema), EVERY_BYTE, max_work=150_000)
+    matcher = constraint.matcher()
+    for byte in b'"(?:[a-z]+|\\\\d{2,})x*|(a(b(c|d)?)+)':
+        matcher.advance(byte)
+    assert matcher.accepts(ord('"'))
+    assert format_expr("regex").plain
+
+
 def test_a_date_time_visits_few_states():
     state, seen = format_expr("date-time"), set()
     for char in "2024-02-29T23:59:60.123456+00:00":

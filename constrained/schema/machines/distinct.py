@@ -26,6 +26,7 @@ from constrained.schema.machines.items import Item as Open
 from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, number_key, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
 from constrained.schema.numeric.language import number_language
+from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
 from constrained.schema.values import ArrayShape, Conj
 from constrained.work import place, spend
@@ -81,6 +82,7 @@ _NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[
 _SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
 
 _MOST_LISTED = 65
+_MOST_PLACES = 400  # kinds of places inside an item that are looked at
 MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
 
 
@@ -179,6 +181,33 @@ class Distinct:
                 few: frozenset[Any] | None = _few_composites(conj, values)
                 if few is not None:
                     self._listed[conj] = {item: values.state(_constant(conj, item)) for item in sorted(few, key=repr)}
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all items are read in one way: at a place inside of an item stands a text of one language, whichever
+        item it is and whatever is written around it.  See `Dispatch.alike`.
+        """
+        if self._shape.prefix:
+            return False
+        seen, queue = {self._shape.rest}, [self._shape.rest]
+        for conj in queue:
+            spend(1)
+            value = self._values.value(conj)
+            if len(value.arrays) > 1 or len(value.objects) > 1 or len(seen) > _MOST_PLACES:
+                return False
+            parts: list[Conj] = []
+            for array in value.arrays:
+                if array.clauses or array.counts:
+                    return False
+                parts += [*array.prefix, array.rest]
+            for shape in value.objects:
+                if shape.clauses:
+                    return False
+                parts += [part for _, part in (*shape.named, *shape.cells)]
+            fresh = [part for part in dict.fromkeys(parts) if part not in seen and part != NOTHING]
+            seen.update(fresh)
+            queue += fresh
+        return True
 
     @property
     def gap(self) -> State | None:

@@ -218,6 +218,12 @@ class Recorded(Dispatch):
         here = item.built.depth + 1  # the closing brackets, and a comma that may be too much
         self.tells_from = here if inner is None else min(inner, here)
 
+    @property
+    def alike(self) -> bool:  # type: ignore[override]
+        """Whether a text that is none of the special ones matters only where another item has it in its place."""
+        told = self._then.alike if isinstance(self._then, Dispatch) else True
+        return told and not self._number and isinstance(self._callee.language, Expr) and self._item.home.alike
+
     def rivals(self) -> frozenset[str]:
         """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to
         `after_text`.
