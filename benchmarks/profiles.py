@@ -1,7 +1,7 @@
 """Does pydantic read whatever is written under the practical profile, and how long is it beside what the exact profile
 writes?
 
-Random walks along the masks of fifteen models: of the allowed tokens any one, and after forty the shortest way to the
+Random walks along the masks of seventeen models: of the allowed tokens any one, and after forty the shortest way to the
 end.
 
     python -m constrained.benchmarks.profiles [--walks 1000] [--models Order,Tree] [--vocabulary llama3]
@@ -13,6 +13,8 @@ import argparse
 import datetime
 import decimal
 import enum
+import ipaddress
+import pathlib
 import random
 import statistics
 import sys
@@ -23,7 +25,21 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    UUID4,
+    Base64Bytes,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    IPvAnyAddress,
+    NaiveDatetime,
+    PostgresDsn,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from constrained import Grammar, Vocabulary, compile
 from constrained.default_model import WIDTH, load_tokenizer
@@ -122,6 +138,25 @@ class Linked(BaseModel):
     next: Linked | None = None
 
 
+class Server(BaseModel):
+    id: UUID4
+    home: HttpUrl
+    store: PostgresDsn | None
+    address: IPvAnyAddress | ipaddress.IPv4Address
+    folder: pathlib.Path
+    secret: SecretStr
+    key: Base64Bytes
+    since: NaiveDatetime
+
+
+@pydantic_dataclass
+class Level:
+    """A dataclass of pydantic, whose fields have bounds."""
+
+    number: int = Field(ge=1, le=12)
+    name: str = Field(default="ground", max_length=8)
+
+
 @dataclass
 class Reading:
     """A dataclass of the standard library."""
@@ -133,7 +168,10 @@ class Reading:
 
 MODELS: dict[str, Any] = {
     model.__name__: model
-    for model in (Point, Person, Event, Price, Bounded, Order, Tree, Owner, Mixed, Table, Strict, Open, Linked, Reading)
+    for model in (
+        *(Point, Person, Event, Price, Bounded, Order, Tree, Owner, Mixed, Table, Strict, Open, Linked, Server),
+        *(Level, Reading),
+    )
 } | {"list[Event | None]": list[Event | None]}
 
 

@@ -31,8 +31,8 @@ CORE = ("errors", "tables", "work", "caches", "interning", "machine", "regex", "
 CORE_MAY_IMPORT = {"numpy", "lark", "referencing", "jsonschema_specifications", "constrained"} | set(
     sys.stdlib_module_names
 )
-# Readers of tokenizers meet other people's objects; they import those packages inside functions, when handed one.
-READERS = {"vocabulary", "loaders", "tokenizers"}
+# Readers of tokenizers and types meet other people's objects; they import those packages inside functions, when handed one.
+READERS = {"vocabulary", "loaders", "tokenizers", "pydantic_types"}
 
 
 def _name(path: Path) -> str:

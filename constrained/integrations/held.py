@@ -25,8 +25,8 @@ _vocabularies: WeakKeyDictionary[Any, dict[int | None, Vocabulary]] = WeakKeyDic
 def grammar_of(wanted: Any, *, profile: str | None = None) -> Grammar:
     """Return the grammar that something stands for.
 
-    wanted: a `Grammar`; a JSON Schema, as a mapping, a boolean or JSON text; a Python type, None, or a callable with
-    hints (its keyword arguments); a compiled pattern; a list of texts.
+    wanted: a `Grammar`; a JSON Schema, as a mapping, a boolean or JSON text; a Python type or a `TypeAdapter`, None, or
+    a callable with hints (its keyword arguments); a compiled pattern; a list of texts.
     profile: how schemas are read, see `Grammar.from_json_schema`.
 
     Raises: GrammarError, SchemaError: it cannot be read.  GrammarError: nobody knows what it stands for.
@@ -52,7 +52,8 @@ def grammar_of(wanted: Any, *, profile: str | None = None) -> Grammar:
         "Grammar.from_lark, from_json_schema, from_regex, ChatFormat.grammar, a type such as list[int], a schema, "
         "a pattern or a list of texts"
     )
-    raise GrammarError(f"not a grammar: {type(wanted).__name__}", instead=instead)
+    because = "a text stands for a JSON Schema, and this is none" if isinstance(wanted, str) else None
+    raise GrammarError(f"not a grammar: {type(wanted).__name__}", because=because, instead=instead)
 
 
 def _schema_in(text: str) -> Any:

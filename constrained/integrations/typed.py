@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 
 from ..engine.constraint import Constraint, compile
-from ..errors import ConstrainedError, LimitExceeded
+from ..errors import ConstrainedError, LimitExceeded, shown
 from ..formats import ChatFormat
 from ..grammar import Grammar
+from ..schema.pydantic_types import is_adapter
 from ..schema.python_types import is_python_type
 from .held import check_vocabulary, grammar_of, vocabulary_of
 
@@ -58,6 +61,9 @@ def generate(
     """
     import torch
 
+    if not (hasattr(model, "generate") and hasattr(model, "config")):
+        instead = "generate(model, tokenizer, prompt, wanted)"
+        raise ConstrainedError(f"not a model: {type(model).__name__}", because="it has no generate()", instead=instead)
     found = wanted_of(wanted, tools, tool_choice, parallel_tool_calls)
     size = model.config.get_text_config().vocab_size
     given = found.grammar.vocabulary if isinstance(found.grammar, Constraint) else vocabulary
@@ -113,6 +119,9 @@ def wanted_of(
 
 def _reader(kind: Any) -> Callable[[str], Any]:
     """Return what makes an instance of a type of a JSON text."""
+    if is_adapter(kind):
+        read: Callable[[str], Any] = kind.validate_json
+        return read
     if kind in _JSON_TYPES:
         return json.loads
     try:
@@ -124,15 +133,43 @@ def _reader(kind: Any) -> Callable[[str], Any]:
             instead="pip install pydantic",
         ) from error
     try:
-        return TypeAdapter(kind).validate_json
+        return TypeAdapter(_read_at_once(kind, ())).validate_json
     except PydanticUserError as error:
         raise ConstrainedError(f"cannot make a {kind!r:.100}", because=str(error).partition("\n")[0]) from error
+
+
+def _read_at_once(kind: Any, above: tuple[Any, ...]) -> Any:
+    """Return a type that pydantic reads the values of this one by: a list for an iterable, which it would read on
+    demand, and before Python 3.12 a TypedDict of typing_extensions for one of typing, which it refuses.
+
+    above: TypedDicts that this one stands in; those that stand in themselves are left to pydantic.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+    if arguments and origin in (list, dict, tuple, Union, UnionType, Iterable):
+        parts = tuple(_read_at_once(argument, above) for argument in arguments)
+        known = {Iterable: list, UnionType: Union}.get(origin, origin)
+        return kind if known is origin and parts == arguments else known[parts]
+    if sys.version_info >= (3, 12) or not is_typeddict(kind) or type(kind).__module__ != "typing" or kind in above:
+        return kind
+    from typing_extensions import TypedDict  # pydantic has it
+
+    fields = {
+        name: (Required if name in kind.__required_keys__ else NotRequired)[_read_at_once(hint, (*above, kind))]
+        for name, hint in get_type_hints(kind).items()
+    }
+    return TypedDict(kind.__name__, fields)  # type: ignore[operator]
 
 
 def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], tools: Any) -> Any:
     """Return the prompt's ids and mask; a text is taken as it is, messages go through the tokenizer's chat template."""
     if isinstance(prompt, str):
         return tokenizer(prompt or tokenizer.bos_token, return_tensors="pt")
+    if not isinstance(prompt, Sequence) or not all(isinstance(message, Mapping) for message in prompt):
+        raise ConstrainedError(
+            f"the prompt is {shown(prompt)}",
+            because="it is a text, or a list of messages",
+            instead='"…" or [{"role": "user", "content": "…"}]; Constraint.generation_kwargs for batches',
+        )
     if not getattr(tokenizer, "chat_template", None):
         raise ConstrainedError(
             "messages without a chat template", because="the tokenizer has none", instead="the prompt as text"

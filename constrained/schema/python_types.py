@@ -2,7 +2,8 @@
 
 Read here: ``None``, ``bool``, ``int``, ``float``, ``str``, ``list[…]``, ``tuple[…]``, ``set[…]``, ``dict[str, …]``,
 unions, ``Optional``, ``Literal``, ``Enum``, ``Annotated``, ``TypedDict``, ``NamedTuple``, dataclasses, dates and times,
-``UUID``, ``Decimal``, pydantic models (their own schema) and, for tools, callables with type hints.
+``UUID``, ``Decimal``, addresses of the internet, paths, other names of types, what pydantic knows (`pydantic_types`)
+and, for tools, callables with type hints.
 
 A type that JSON has no values for raises with the place; nothing is read as "any value" but ``Any`` and ``object``.
 Classes become ``$defs`` entries that are referred to, so that recursive ones work.  Objects of classes are closed, as
@@ -11,12 +12,15 @@ their constructors are. Left out: validators and serialisers, which only run in 
 
 from __future__ import annotations
 
+import collections
 import collections.abc
 import dataclasses
 import datetime
 import decimal
 import enum
 import inspect
+import ipaddress
+import pathlib
 import re
 import types
 import typing
@@ -26,6 +30,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from ..errors import SchemaError
 from ..work import spend
+from .pydantic_types import BOUNDS, is_adapter, is_alias, is_own, schema_of_own
 
 Schema = dict[str, Any]
 
@@ -34,13 +39,16 @@ _SCALARS: dict[Any, Schema] = {
     float: {"type": "number"}, str: {"type": "string"}, Any: {}, object: {},
     datetime.datetime: {"type": "string", "format": "date-time"}, datetime.date: {"type": "string", "format": "date"},
     datetime.time: {"type": "string", "format": "time"}, datetime.timedelta: {"type": "string", "format": "duration"},
-    uuid.UUID: {"type": "string", "format": "uuid"},
+    uuid.UUID: {"type": "string", "format": "uuid"}, pathlib.Path: {"type": "string", "pattern": r"^[^\x00]*$"},
+    ipaddress.IPv4Address: {"type": "string", "format": "ipv4"},
+    ipaddress.IPv6Address: {"type": "string", "format": "ipv6"},
     decimal.Decimal: {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^-?\d+(\.\d+)?$"}]},
     list: {"type": "array"}, tuple: {"type": "array"}, set: {"type": "array", "uniqueItems": True},
     frozenset: {"type": "array", "uniqueItems": True}, dict: {"type": "object"},
 }  # fmt: skip
 _LISTS = (
     list,
+    collections.deque,
     collections.abc.Sequence,
     collections.abc.Iterable,
     collections.abc.Collection,
@@ -48,13 +56,6 @@ _LISTS = (
 )
 _SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
 _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-_BOUNDS = {
-    "ge": "minimum",
-    "gt": "exclusiveMinimum",
-    "le": "maximum",
-    "lt": "exclusiveMaximum",
-    "multiple_of": "multipleOf",
-}
 _LENGTHS = {
     "min_length": ("minLength", "minItems", "minProperties"),
     "max_length": ("maxLength", "maxItems", "maxProperties"),
@@ -66,12 +67,14 @@ def is_python_type(value: object) -> bool:
     """Return whether a value is a type that `schema_of` reads, as opposed to a schema, a text or a number."""
     if isinstance(value, (str, bytes, int, float, dict, list, tuple)) and not isinstance(value, type):
         return False
-    return isinstance(value, type) or value is Any or get_origin(value) is not None or isinstance(value, typing.TypeVar)
+    if isinstance(value, (type, typing.TypeVar, typing.NewType)) or value is Any or get_origin(value) is not None:
+        return True
+    return is_alias(value) or is_adapter(value)
 
 
 def schema_of(kind: object, where: str = "#", *, practical: bool = False) -> Schema:
-    """Return the JSON Schema of a Python type; practical: what pydantic's own schemas leave out of their models'
-    decimals is in it.
+    """Return the JSON Schema of a Python type; practical: what pydantic's own schemas leave to its validators is in it,
+    as far as a schema can say it, see `pydantic_types`.
 
     Raises: SchemaError: JSON has no values of the type, or its hints cannot be resolved.
 
@@ -141,9 +144,11 @@ class _Reader:
         spend(5)
         if (schema := _scalar(kind)) is not None:
             return schema
+        if (own := self._own(kind)) is not None:
+            return own
         if isinstance(kind, typing.NewType):
             return self.read(kind.__supertype__, where)
-        if hasattr(typing, "TypeAliasType") and isinstance(kind, typing.TypeAliasType):
+        if is_alias(kind):
             return self.read(kind.__value__, where)
         origin, arguments = get_origin(kind), get_args(kind)
         if origin is not None:
@@ -187,23 +192,16 @@ class _Reader:
         if issubclass(kind, enum.Enum):
             return {"enum": [member.value for member in kind]}
         if kind not in self._names:
-            own = self._pydantic(kind)
-            if own is not None:
-                return own
             fields = _fields(kind, where)
             self._names[kind] = name = self._free(kind.__name__)
             self.definitions[name] = {}
             self.definitions[name] = self._object(fields, f"{where} {kind.__name__}")
         return {"$ref": f"#/$defs/{self._names[kind]}"}
 
-    def _pydantic(self, kind: type) -> Schema | None:
-        """Return a pydantic model's own schema, its definitions moved to ours."""
-        make = getattr(kind, "model_json_schema", None)
-        if make is None:
-            return None
-        options = {"schema_generator": _with_decimals(make)} if self.practical else {}
-        schema: Schema = make(ref_template="#/$defs/{model}", **options)
-        for name, definition in schema.pop("$defs", {}).items():
+    def _own(self, kind: Any) -> Schema | None:
+        """Return a type's own schema, which pydantic knows, its definitions moved to ours."""
+        schema = schema_of_own(kind, practical=self.practical) if is_own(kind) else None
+        for name, definition in schema.pop("$defs", {}).items() if schema is not None else ():
             if self.definitions.setdefault(name, definition) != definition:
                 raise SchemaError(
                     f"two models named {name!r}",
@@ -223,30 +221,6 @@ class _Reader:
         properties = {name: self.read(hint, f"{where} field {name!r}") for name, hint, _ in fields}
         required = [name for name, _, is_required in fields if is_required]
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _with_decimals(make: Callable[..., Any]) -> Any:
-    """Return the generator of schemas that pydantic's `make` uses, with decimals as numbers of so many digits as their
-    model allows.
-    """
-    generator: Any = inspect.signature(make).parameters["schema_generator"].default
-
-    class WithDecimals(generator):  # type: ignore[misc]  # pydantic's class
-        def decimal_schema(self, schema: Any) -> Schema:
-            found: Schema = {"type": "number"}
-            for name, keyword in _BOUNDS.items():
-                if name in schema:
-                    found[keyword] = float(schema[name])
-            places, digits = schema.get("decimal_places"), schema.get("max_digits")
-            if digits is not None:
-                places = min(digits, 10) if places is None else places
-                most = 10 ** (digits - min(digits, places)) - 10**-places  # 999.99
-                found["allOf"] = [{"minimum": -most, "maximum": most}]
-            if places is not None and "multipleOf" not in found:
-                found["multipleOf"] = float(f"1e-{places}") if places else 1
-            return found
-
-    return WithDecimals
 
 
 def _scalar(kind: Any) -> Schema | None:
@@ -299,7 +273,7 @@ def _annotated(schema: Schema, notes: tuple[Any, ...]) -> Schema:
         if isinstance(getattr(note, "description", None), str):
             found["description"] = note.description
         for part in parts:
-            for attribute, keyword in _BOUNDS.items():
+            for attribute, keyword in BOUNDS.items():
                 if getattr(part, attribute, None) is not None:
                     found[keyword] = getattr(part, attribute)
             for attribute, keywords in _LENGTHS.items():

@@ -8,6 +8,8 @@ import dataclasses
 import datetime
 import enum
 import re
+import typing
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import pytest
@@ -36,6 +38,15 @@ class Fruit:
 
 class Point(TypedDict):
     x: Literal[1, 2]
+
+
+class Line(typing.TypedDict, total=False):  # pydantic refuses these before Python 3.12
+    ends: typing.Required[tuple[Point, Point]]
+    dashed: bool
+
+
+class Loop(typing.TypedDict):
+    next: Loop | None
 
 
 class Order(pydantic.BaseModel):
@@ -71,6 +82,13 @@ WANTED = {
     "a union": (bool | Literal["none"], lambda found: found in (True, False, "none")),
     "a dataclass": (Fruit, lambda found: isinstance(found, Fruit) and isinstance(found.colour, Colour)),
     "a typed dict": (Point, lambda found: found in ({"x": 1}, {"x": 2})),
+    "a typed dict of typing": (Line, lambda found: found["ends"][0]["x"] in (1, 2)),
+    "typed dicts of typing in others": (
+        list[Line] | None | dict[str, Line],
+        lambda found: found is None or isinstance(found, list | dict),
+    ),
+    "an iterable": (Iterable[Literal[1]], lambda found: isinstance(found, list)),
+    "an adapter": (pydantic.TypeAdapter(Fruit), lambda found: isinstance(found, Fruit)),
     "a model": (Order, lambda found: isinstance(found, Order) and isinstance(found.day, datetime.date)),
     "a grammar": (Grammar.from_lark('start: "<" ("a"|"b") ">"'), lambda found: found in ("<a>", "<b>")),
 }
@@ -111,6 +129,7 @@ WRONG = {
     "choices that are no texts": (GrammarError, [1, 2], {}),
     "tools of a type": (ConstrainedError, bool, {"tools": [TOOL]}),
     "several answers": (ConstrainedError, bool, {"do_sample": True, "num_return_sequences": 2}),
+    "a typed dict in itself": (ConstrainedError, Loop, {}),
     "too few tokens": (LimitExceeded, re.compile("[ab]{50}"), {"max_new_tokens": 3}),
 }
 
@@ -119,6 +138,14 @@ WRONG = {
 def test_wrong_use(error, wanted, options, tiny_model, tiny_tokenizer):
     with pytest.raises(error):
         c.generate(tiny_model, tiny_tokenizer, "Which?", wanted, **options)
+
+
+def test_what_is_no_model_and_no_prompt(tiny_model, tiny_tokenizer):
+    with pytest.raises(ConstrainedError, match="not a model"):
+        c.generate(tiny_tokenizer, tiny_model, "Which?", bool)
+    for prompt in (None, ["a", "b"], 3):
+        with pytest.raises(ConstrainedError, match="the prompt is"):
+            c.generate(tiny_model, tiny_tokenizer, prompt, bool)
 
 
 def test_messages_need_a_template(tiny_model, tiny_tokenizer):
