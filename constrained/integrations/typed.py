@@ -147,7 +147,7 @@ def _read_at_once(kind: Any, above: tuple[Any, ...]) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if arguments and origin in (list, dict, tuple, Union, UnionType, Iterable):
         parts = tuple(_read_at_once(argument, above) for argument in arguments)
-        known = {Iterable: list, UnionType: Union}.get(origin, origin)
+        known: Any = {Iterable: list, UnionType: Union}.get(origin, origin)
         return kind if known is origin and parts == arguments else known[parts]
     if sys.version_info >= (3, 12) or not is_typeddict(kind) or type(kind).__module__ != "typing" or kind in above:
         return kind
