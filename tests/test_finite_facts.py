@@ -27,7 +27,7 @@ from constrained.regex.syntax.properties import unicode_property
 from constrained.schema.printing.lark_characters import hexadecimal
 from constrained.schema.reading.keywords import KEYWORDS
 from constrained.schema.strings.formats import format_expr
-from constrained.schema.strings.idn_labels import _composing, _valid
+from constrained.schema.strings.idn_labels import _valid
 
 TWO = [f"{number:02}" for number in range(100)]
 
@@ -334,15 +334,12 @@ def test_a_pattern_left_of_a_character_takes_both_ends_of_a_range(point):
 
 
 def test_every_character_that_international_names_may_hold():
-    """As the package `idna` has it, of what the running Python knows; what normal form C joins is left out, which the
-    ledger says.
-    """
+    """As the package `idna` has it, of what the running Python knows."""
     classes = pytest.importorskip("idna.idnadata").codepoint_classes
     theirs = {point for runs in classes.values() for run in runs for point in range(run >> 32, run & 0xFFFFFFFF)}
-    joined = {point for low, high in _composing() for point in range(low, high + 1)}
     ours = {point for low, high in _valid() for point in range(low, high + 1)}
     known = {point for point in theirs | {ord("-")} if unicodedata.category(chr(point)) != "Cn"}
-    assert ours == known - joined
+    assert ours == known
 
 
 # Characters that simple case folding makes equal to others of a set, by code point.

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import calendar
 import ipaddress
+import itertools
 import json
 import random
 import tomllib
+import unicodedata
 import uuid
 from pathlib import Path
 
@@ -48,6 +50,37 @@ def test_the_calendar_in_full():
             last = calendar.monthrange(year, month)[1] if 1 <= month <= 12 else 0
             for day in (0, 1, 9, 10, 28, 29, 30, 31, 32):
                 assert matches(date, f"{year:04}-{month:02}-{day:02}") is (1 <= day <= last), (year, month, day)
+
+
+# Starters that compose and that do not, with marks of many classes behind them: 220 and 230, 9, 7, 30 and 33, 0.
+NORMAL = [
+    "eé\u1eb9qɔ\u0301\u0323\u0328", "ক\u09c7\u09be\u09d7\u09bc\u09cd", "ش\u0627\u064e\u0651\u0653\u0655", "うか\u3099\u309aと\u0301",
+    "\u0d46\u0d47\u0d3e\u0d57ක\u0dca\u0dd9\u0dcf\u0ddd", "ວ\u0eb8\u0ec9\u0301\u0323é",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("letters", NORMAL, ids=ascii)
+def test_international_labels_are_in_normal_form(letters):
+    """None is taken that is not; of those that are, only ones with two marks near one another or a mark behind a letter
+    that composes.
+    """
+    language, marks = format_expr("idn-hostname"), {char for char in letters if unicodedata.category(char)[0] == "M"}
+    assert marks
+    for text in ("".join(chars) for length in (1, 2, 3, 4) for chars in itertools.product(letters, repeat=length)):
+        taken = matches(language, text)
+        assert not taken or unicodedata.is_normalized("NFC", text), ascii(text)
+        if sum(char in marks for char in text) == 0:
+            assert taken is unicodedata.is_normalized("NFC", text) or text.isascii(), ascii(text)
+        elif not taken and text[0] not in marks and unicodedata.is_normalized("NFC", text):
+            near = any(one in marks and other in marks for one, other in itertools.pairwise(text))
+            behind = any(other in marks and _composes(one, letters) for one, other in itertools.pairwise(text))
+            assert near or behind, ascii(text)
+
+
+def _composes(char: str, letters: str) -> bool:
+    decomposed = unicodedata.normalize("NFD", char)
+    every = "\u0301\u0323\u0328\u0304\u0302\u09be\u0653\u3099\u0d3e\u0dcf\u0dca"
+    return any(unicodedata.normalize("NFC", decomposed + mark) != char + mark for mark in every + letters)
 
 
 def test_leap_seconds_in_full():

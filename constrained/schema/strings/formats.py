@@ -40,7 +40,8 @@ NARROWED: dict[str, str] = {
     "hostname": _NO_A_LABELS,
     "host-name": _NO_A_LABELS,
     "idn-hostname": (
-        "labels that start with xn-- are refused, as are combining marks that may compose with what stands before them"
+        "labels that start with xn-- are refused, as are two neighbouring marks of one kind (both above a letter, say) "
+        "and marks that compose with some letter, behind a letter that composes with some mark"
     ),
     "regex": "no named groups, no backreferences, groups nest at most 8 deep, class ranges stay within "
     "digits or letters of one case",

@@ -4,8 +4,8 @@ A name is a list of labels; what a label may hold is derived from Unicode's prop
 contextual rules and the rule for right-to-left names (RFC 5893) included.  Each rule excludes the labels that break it;
 the language is what no rule excludes.
 
-Narrower than the specification: labels that start with "xn--" are refused, as are combining marks that could compose
-with what stands before them (a label must be in normal form C).  Wider in one point: the 63 octets of a label's
+Narrower than the specification: labels that start with "xn--" are refused, and a label must be in normal form C, of
+which `normal_form` leaves some rare texts out.  Wider in one point: the 63 octets of a label's
 Punycode are only bounded by its length, 57 characters.
 
 The sets involved have thousands of ranges, but tell no more than a few dozen kinds of character apart.  The rules are a
@@ -18,7 +18,7 @@ Computed from `unicodedata` on first use, about 0.1 s.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -33,6 +33,7 @@ from constrained.regex.charset import intersect as both
 from constrained.regex.charset import union as either
 from constrained.regex.expr import RawEdges
 from constrained.regex.syntax.properties import joining_type, unicode_property
+from constrained.schema.strings.normal_form import One, not_normal
 from constrained.work import Budget, metered, spend
 
 _LONGEST_LABEL = 57  # "xn--", at least one digit a character, two more for the first: 63 octets
@@ -49,8 +50,6 @@ _BARRED = frozenset((0x640, 0x7FA, 0x302E, 0x302F, 0x303B, *range(0x3031, 0x3036
 # SPEC: §2.3 and §2.4 (ignorable blocks), §2.9 (old Hangul Jamo)
 _BARRED_BLOCKS = ((0x1100, 0x11FF), (0x20D0, 0x20FF), (0xA960, 0xA97C), (0xD7B0, 0xD7FB), (0x1D100, 0x1D24F))
 _LETTER_CATEGORIES = frozenset(("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc"))
-
-_One = Callable[[Ranges], Expr]  # an expression for one character out of a set
 
 
 @lru_cache(maxsize=1)
@@ -223,7 +222,7 @@ class _Name:
         return lazy(_Name(self.home, rules, label, self.total + 1))
 
 
-def _names(valid: Ranges, one: _One) -> Expr:
+def _names(valid: Ranges, one: One) -> Expr:
     """Return the names of any length, with `one` for each character."""
     classes = _bidi_classes(valid)
     right_to_left = either(classes["R"], classes["AL"], classes["AN"])
@@ -241,12 +240,12 @@ def _names(valid: Ranges, one: _One) -> Expr:
     return union(*names)
 
 
-def _ascii_label(one: _One) -> Expr:
+def _ascii_label(one: One) -> Expr:
     letter, inner = one(_LETTERS_DIGITS), one(either(_LETTERS_DIGITS, _HYPHEN))
     return concat(letter, optional(concat(repeat(inner), letter)))
 
 
-def _reserved(one: _One) -> Expr:
+def _reserved(one: One) -> Expr:
     """Return the labels with hyphens in the third and fourth place: A-labels and what is reserved."""
     return concat(ANY, ANY, one(_HYPHEN), one(_HYPHEN), ANY_TEXT)
 
@@ -261,7 +260,7 @@ def _valid() -> Ranges:
     )
     found = of_points(point for point in _stable_letters() if point not in _BARRED)
     found = both(found, negate(either(ignorable, _BARRED_BLOCKS)))
-    return both(either(_ASCII, found, of_points((*_EXTRA, *_CONTEXTUAL))), negate(_composing()))
+    return either(_ASCII, found, of_points((*_EXTRA, *_CONTEXTUAL)))
 
 
 def _stable_letters() -> Iterator[int]:
@@ -273,17 +272,6 @@ def _stable_letters() -> Iterator[int]:
             folded = chr(point).casefold()
             if folded == chr(point) or unicodedata.normalize("NFKC", folded) == chr(point):
                 yield point
-
-
-def _composing() -> Ranges:
-    """Return the characters that normal form C joins to what stands before them."""
-    found = []
-    points = range(0xC0, 0x30000)
-    for point, mapping in zip(points, map(unicodedata.decomposition, map(chr, points)), strict=True):
-        parts = mapping.split() if mapping else ()
-        if len(parts) == 2 and not parts[0].startswith("<") and unicodedata.normalize("NFC", chr(point)) == chr(point):
-            found.append(int(parts[1], 16))
-    return of_points(found)
 
 
 @lru_cache(maxsize=1)
@@ -301,7 +289,7 @@ def _bidi_classes(valid: Ranges) -> dict[str, Ranges]:
     return {name: normal(members) for name, members in runs.items()}
 
 
-def _directed(classes: dict[str, Ranges], one: _One) -> tuple[Expr, Expr]:
+def _directed(classes: dict[str, Ranges], one: One) -> tuple[Expr, Expr]:
     """Return the labels that may stand in a name with right-to-left characters, by direction.  SPEC: RFC 5893 §2."""
 
     def of(names: str) -> Expr:
@@ -320,7 +308,7 @@ def _directed(classes: dict[str, Ranges], one: _One) -> tuple[Expr, Expr]:
     )
 
 
-def _wrong_labels(valid: Ranges, one: _One) -> Expr:
+def _wrong_labels(valid: Ranges, one: One) -> Expr:
     """Return the labels that break a rule about the place of a character.  SPEC: RFC 5891 §4.2.3, RFC 5892 appendix
     A.
     """
@@ -346,7 +334,7 @@ def _wrong_labels(valid: Ranges, one: _One) -> Expr:
         concat(some, arabic, some, extended, some),
         concat(some, extended, some, arabic, some),
         *_wrong_joiners(marks, valid, one),
-        *_misordered(marks, one),
+        not_normal(valid, marks, one),
     )
 
 
@@ -357,17 +345,17 @@ def _marks(valid: Ranges) -> list[int]:
     ]
 
 
-def _not_after(before: Ranges, char: Ranges, valid: Ranges, one: _One) -> Expr:
+def _not_after(before: Ranges, char: Ranges, valid: Ranges, one: One) -> Expr:
     """Return the texts where a character stands at the start or after something else than `before`."""
     return concat(optional(concat(ANY_TEXT, one(both(valid, negate(before))))), one(char), ANY_TEXT)
 
 
-def _not_before(char: Ranges, after: Ranges, valid: Ranges, one: _One) -> Expr:
+def _not_before(char: Ranges, after: Ranges, valid: Ranges, one: One) -> Expr:
     """Return the texts where a character stands at the end or before something else than `after`."""
     return concat(ANY_TEXT, one(char), optional(concat(one(both(valid, negate(after))), ANY_TEXT)))
 
 
-def _wrong_joiners(marks: list[int], valid: Ranges, one: _One) -> list[Expr]:
+def _wrong_joiners(marks: list[int], valid: Ranges, one: One) -> list[Expr]:
     """Return the texts with a zero width joiner not after a virama, or a non-joiner neither there nor between joining
     letters.
     """
@@ -384,17 +372,3 @@ def _wrong_joiners(marks: list[int], valid: Ranges, one: _One) -> list[Expr]:
         concat(complement(union(after_virama, after_letter)), non_joiner, ANY_TEXT),
         concat(complement(after_virama), non_joiner, complement(before_letter)),
     ]
-
-
-def _misordered(marks: list[int], one: _One) -> list[Expr]:
-    """Return the texts with two neighbouring marks that normal form C might exchange: their combining classes do not
-    rise.
-
-    Classes are compared in four steps: nukta, virama, vowel signs, the rest.  That is all that letters in use ask for.
-    """
-    found, seen = [], []
-    for low, high in ((1, 8), (9, 9), (10, 106), (107, 255)):
-        group = [point for point in marks if low <= unicodedata.combining(chr(point)) <= high]
-        seen += group
-        found.append(concat(ANY_TEXT, one(of_points(group)), one(of_points(seen)), ANY_TEXT))
-    return found
