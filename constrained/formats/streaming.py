@@ -166,8 +166,8 @@ class StreamParser:
     def _take(self, trail: Any) -> None:
         """Tell the marks that are new in a trail."""
         new = trail if not isinstance(trail, bool) else None
-        for mark in marks_of(new, self._trail):
-            self._teller.take(*mark.mark, mark.place, mark.data, self._text)
+        for begins, rule, place, data in marks_of(new, self._trail):
+            self._teller.take(begins, rule, place, data, self._text)
         self._trail = new if new is not None else self._trail
 
     def _refuse(self) -> None:

@@ -150,7 +150,7 @@ class Assembler:
             if self._within and self._within[-1] == "content":
                 self._spoken.append((place - len(data), place))
         elif rule in self._natives:
-            self._native = None if begins else data.value
+            self._native = data  # None where it begins
         elif begins:
             what = self._slots.meaning(rule)
             known = self._within[-1] if self._within else None

@@ -27,6 +27,7 @@ from .network import Kind, Mark, Network, Node
 from .patterns import has
 from .threads import (
     MOST_STEPS,
+    VALUE,
     Beyond,
     Failure,
     Frame,
@@ -109,22 +110,34 @@ class Machine:
         """
         current, trails, readers, origin, begun = self._set, self._trails, self._readers, self.place - at, at
         moves, outcomes = 0, cast(Outcomes, ())
+        start, since = current, at  # where steps began that may become a leap
         while at < end:
-            stop = end
+            stop, length = end, 1
             if current.readers:
                 stop = min([ahead.reach(text, at, end, origin) for ahead in readers])
             if current.alone:
                 at = stop
             elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
+                if current.free:
+                    start.has_read(text[since:at])
+                    start, since = current, found.end()
                 at = found.end()
             if at == end:
                 break
+            char = key = text[at]
             if current.readers:
                 outcomes = outcomes_at(readers, origin + at)
-            key = (text[at], outcomes) if outcomes else text[at]
-            step = current.steps.get(key)
+                key = (char, outcomes)
+                step = current.steps.get(key)
+            else:
+                for known, step in current.leaps.get(char, ()):
+                    if text.startswith(known, at, end):
+                        length = len(known)
+                        break
+                else:
+                    step = current.steps.get(char)
             if step is None and key not in current.steps:
-                step = self._learn(current, text[at], outcomes)
+                step = self._learn(current, char, outcomes)
                 moves += 100
             if step is None:
                 break
@@ -132,11 +145,15 @@ class Machine:
                 trails = step.marked(trails, readers, origin + at)
             if step.readers is not None:
                 readers = step.passed(readers)
-            current, outcomes = step.then, ()
-            moves += 1
-            at += 1
+            current, moves, at = step.then, moves + length, at + length
             if current.deep:
                 current, trails, readers = self._cut(current, trails, readers)
+            if outcomes or length > 1 or current.deep:
+                start, since, outcomes = current, at, ()
+            elif current.readers:
+                start.has_read(text[since:at])
+        else:
+            start.has_read(text[since:at])
         self._set, self._trails, self._readers, self.place = current, trails, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
         return at, outcomes
@@ -159,7 +176,7 @@ class Machine:
         return step
 
     def _learned(self, current: Set, stepped: Callable[[list[Thread]], list[Thread]]) -> Step | None:
-        sources = [Trail(None, (False, ""), 0) for _ in {trail for *_, trail in current.shapes}]
+        sources = [Trail(None, (), 0) for _ in {trail for *_, trail in current.shapes}]
         before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
         self._made = {}
         try:
@@ -275,9 +292,9 @@ class Machine:
         return found
 
     def _returned(self, thread: Thread, place: int, found: list[Thread], seen: set[Any]) -> None:
-        """Go on behind a native rule, with a mark that holds its reader."""
-        reader = thread.state.reader if isinstance(thread.state, Ahead) else thread.state
-        trail = self._mark(thread.trail, (False, thread.node.owner), place, reader)
+        """Go on behind a native rule, with a mark that holds its value, or the number of its reader."""
+        value = thread.state.reader.value if isinstance(thread.state, Ahead) else thread.state
+        trail = self._mark(thread.trail, (False, thread.node.owner), place, VALUE, value)
         self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
 
     def _expanded(self, threads: list[Thread], char: str | None) -> Iterator[Thread]:
@@ -320,12 +337,12 @@ class Machine:
                 state = leaf.value if leaf.kind in (Kind.PATTERN, Kind.NATIVE) else 0
                 found.append(Thread(leaf, state, stack, pool[index]))
 
-    def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None) -> Trail:
+    def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None, value: Any = None) -> Trail:
         """Return the trail with one more mark; equal trails that are made at one character are one object."""
         key = (id(trail), mark, place)
         made = self._made.get(key)
         if made is None:
-            made = self._made[key] = Trail(trail, mark, place, data)
+            made = self._made[key] = Trail(trail, ((mark, 0, data),), place, value)
         return made
 
 

@@ -6,7 +6,7 @@ change what can be read, so that a call of it is an error about tools and not an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -23,7 +23,7 @@ from .assemble import ACCEPTED, Assembler, Slots
 from .inputs import Turn
 from .machine import Machine
 from .network import Native, Network, build
-from .threads import Trail, marks_of
+from .threads import Marked
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
@@ -103,15 +103,14 @@ class Question:
             machine.read(turn.pieces())
         return machine
 
-    def assembled(self, trail: Trail | bool | None, text: str) -> Assembler:
+    def assembled(self, marks: Iterable[Marked], text: str) -> Assembler:
         """Return what the marks of a text mean."""
         assembler = Assembler(self.slots, NATIVES, whole_conversation=self.kind == "conversation")
-        for mark in marks_of(trail if isinstance(trail, Trail) else None):
-            begins, rule = mark.mark
+        for begins, rule, place, data in marks:
             if rule.startswith(BROKEN):
                 assembler.call.broken = True
             else:
-                assembler.take(begins, rule, mark.place, mark.data, text)
+                assembler.take(begins, rule, place, data, text)
         return assembler
 
 

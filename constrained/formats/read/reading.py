@@ -27,7 +27,7 @@ from .judge import Judge, Misfit
 from .machine import Machine
 from .question import Question
 from .rejections import Wrong, diagnosed
-from .threads import Trail
+from .threads import Trail, marks_of
 
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
 
@@ -84,7 +84,7 @@ def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial:
     if trail is False:
         trail, complete, wrong = diagnosed(question, whole, partial=partial)
     reading = judged(
-        Reading(question.assembled(trail, whole.text).messages), question, terms, whole.text, complete=complete
+        Reading(question.assembled(marks_of(trail or None), whole.text).messages), question, terms, whole.text, complete=complete
     )
     reading.wrong += wrong
     if complete:
@@ -102,7 +102,7 @@ def ending(machine: Machine, question: Question, terms: Terms) -> Trail | bool |
         machine.feed_token(stop)
         if (found := machine.accepted()) is not False:
             assert not isinstance(found, bool)
-            return found.parent if found is not None and found.data == stop else found
+            return found and found.without(stop)
         machine.threads, machine.place, machine.failure = threads, place, None
     return False
 
@@ -110,7 +110,7 @@ def ending(machine: Machine, question: Question, terms: Terms) -> Trail | bool |
 def _cut(machine: Machine, question: Question, terms: Terms, text: str) -> Reading:
     """Return what is certain of an unfinished text."""
     trail, place = machine.agreed()
-    assembler = question.assembled(trail, text)
+    assembler = question.assembled(marks_of(trail), text)
     reader = next((thread.state.reader for thread in machine.threads if isinstance(thread.state, Ahead)), None)
     assembler.cut(place, text, reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():

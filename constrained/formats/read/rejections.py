@@ -26,7 +26,7 @@ from .machine import Machine
 from .network import Kind, Network
 from .patterns import PatternState
 from .question import BROKEN, Question
-from .threads import Failure, Thread, Trail, marks_of
+from .threads import Failure, Marked, Thread, Trail, marks_of
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}
@@ -133,7 +133,9 @@ def diagnosed(question: Question, whole: Turn, *, partial: bool) -> tuple[Trail 
         trail = second.threads[0].trail if second.threads else None
     layer = "syntax" if complete else _layer(attempt, partial=partial)
     first = wrong_of(attempt, layer)
-    found = [wrong for begin in _broken(trail) if (wrong := _within(begin, question, whole)) is not None]
+    marks = [*marks_of(trail)]
+    broken = (at for at, (begins, rule, _, _) in enumerate(marks) if begins and rule.startswith(BROKEN))
+    found = [wrong for at in broken if (wrong := _within(marks[: at + 1], question, whole)) is not None]
     if not found or found[0].place > first.place:
         found = [first, *found]
     elif layer == "structure" and found[0].place == first.place:
@@ -160,21 +162,19 @@ def _layer(attempt: Attempt, *, partial: bool) -> str:
 def _in_payload(thread: Thread, attempt: Attempt) -> bool:
     if thread.node.kind is Kind.NATIVE or thread.node.begins_value:
         return True
-    parts = {what for what, _ in attempt.question.assembled(thread.trail, attempt.whole.text).open if what is not None}
+    parts = {what for what, _ in attempt.question.assembled(marks_of(thread.trail), attempt.whole.text).open if what is not None}
     return any(part in _PAYLOAD or part.endswith("_value") for part in parts)
 
 
-def _broken(trail: Trail | None) -> list[Trail]:
-    """Return the marks at which calls begin that are only plainly meant as calls."""
-    return [mark for mark in marks_of(trail) if mark.mark[0] and mark.mark[1].startswith(BROKEN)]
-
-
-def _within(begin: Trail, question: Question, whole: Turn) -> Wrong | None:
-    """Return what is wrong inside a broken call, None where it can be read."""
-    attempt = Attempt(question, question.part(begin.mark[1]), whole, begin.place)
+def _within(marks: list[Marked], question: Question, whole: Turn) -> Wrong | None:
+    """Return what is wrong inside a broken call, which begins with the last of some marks; None where it can be
+    read.
+    """
+    _, rule, begin, _ = marks.pop()
+    attempt = Attempt(question, question.part(rule), whole, begin)
     if attempt.machine.failure is None or any(thread.node.kind is Kind.END for thread in attempt.threads):
         return None
-    before = question.assembled(begin.parent, whole.text).messages
+    before = question.assembled(marks, whole.text).messages
     calls = sum(call.complete for call in before[-1].calls) if before else 0
     return replace(wrong_of(attempt, "syntax"), message=max(len(before), 1), call=calls + 1)
 
@@ -191,7 +191,7 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
         threads = threads if place == failure.place else attempt.threads_at(place)
     threads = tuple(thread for thread in threads if not _is_broken(thread)) or threads
     expected, rule = expected_by(threads)
-    sofar = question.assembled(threads[0].trail if threads else None, text)
+    sofar = question.assembled(marks_of(threads[0].trail if threads else None), text)
     message = len(sofar.messages) if sofar.messages else None
     inside = any(name == "tool_call" or name in question.slots.builtins for name, _ in sofar.open)
     call = len(sofar.messages[-1].calls) if inside and sofar.messages else 1 if question.kind == "tool_call" else None
@@ -226,7 +226,7 @@ def _refused_span(threads: tuple[Thread, ...], text: str, place: int) -> tuple[i
 
 def _refused(thread: Thread, text: str, place: int) -> int:
     """Return where the shortest text begins that ends at a place and is no beginning of what the thread reads."""
-    low = max(place - _WINDOW, thread.trail.place if thread.trail is not None else 0)
+    low = max(place - _WINDOW, thread.trail.last if thread.trail is not None else 0)
     return next(
         (start for start in range(place, low - 1, -1) if _dies(thread.node.value, text[start : place + 1])), place
     )

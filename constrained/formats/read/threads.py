@@ -18,8 +18,9 @@ Source: V. Laurikari, NFAs with Tagged Transitions, 2000; sets with stacks: ours
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from os.path import commonprefix
 from typing import Any, NamedTuple
 
 from ...errors import LimitExceeded
@@ -33,6 +34,8 @@ _DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so 
 MOST_SETS = 5_000  # that machines over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
+_MOST_LEAPS = 6  # that it keeps for a character
+_LONGEST_LEAP = 64
 
 
 class Frame:
@@ -56,46 +59,64 @@ class Frame:
         return frame
 
 
+VALUE = object()  # stands for the value of a native rule that has ended
+Made = tuple[Mark, int, Any]  # the mark, how far behind something it stands, its data
+Marked = tuple[bool, str, int, Any]  # whether it begins, the rule that it marks, where it stands, its data
+
+
 class Beyond(Exception):
     """A step depends on what stands below the bottom of a set's stacks."""
 
 
 class Trail:
-    """The marks of a thread, the last first.  `data`: of the end of a native rule, its reader."""
+    """The marks of a thread, the last first: those that were made together, and those before them.
 
-    __slots__ = ("parent", "depth", "mark", "place", "data")
+    marks[i] = (the mark, how far behind `place` it stands, its data or `VALUE`); `data`: what VALUE stands for.
+    Invariant: the first mark stands at `place`; threads that share one of the marks share them all.
+    """
 
-    def __init__(self, parent: Trail | None, mark: Mark, place: int, data: Any = None) -> None:
-        self.parent, self.mark, self.place, self.data = parent, mark, place, data
+    __slots__ = ("parent", "depth", "marks", "place", "data")
+
+    def __init__(self, parent: Trail | None, marks: tuple[Made, ...], place: int, data: Any = None) -> None:
+        self.parent, self.marks, self.place, self.data = parent, marks, place, data
         self.depth: int = parent.depth + 1 if parent is not None else 1
 
+    @property
+    def last(self) -> int:
+        """Where the last of the marks stands."""
+        return self.place + self.marks[-1][1]
 
-def marks_of(trail: Trail | None, after: Trail | None = None) -> list[Trail]:
-    """Return the marks of a trail in their order, from the one behind `after` on."""
+    def without(self, token: str) -> Trail | None:
+        """Return the trail without its last mark, where that is of a special token; else the trail."""
+        _, behind, data = self.marks[-1]
+        if data != token:
+            return self
+        return Trail(self.parent, self.marks[:-1], self.place, self.data) if len(self.marks) > 1 else self.parent
+
+
+def marks_of(trail: Trail | None, after: Trail | None = None) -> Iterator[Marked]:
+    """Yield the marks of a trail in their order, from those behind `after` on."""
     found = []
     while trail is not None and trail is not after:
         found.append(trail)
         trail = trail.parent
-    return found[::-1]
+    for trail in reversed(found):
+        place, value = trail.place, trail.data
+        for (begins, rule), behind, data in trail.marks:
+            yield begins, rule, place + behind, value if data is VALUE else data
 
 
 def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
     """Return the marks that trails share which stand at a place, and how far they agree on what is open there: the
     place, or their next mark.
     """
-    if not trails:
-        return None, place
-    least = min(trail.depth if trail else 0 for trail in trails)
-    heads = set()
-    for trail in trails:
-        while trail is not None and trail.depth > least:
-            place = min(place, trail.place)
-            trail = trail.parent
-        heads.add(trail)
+    heads = set(trails)
     while len(heads) > 1:
-        place = min([place, *(trail.place for trail in heads if trail is not None)])
-        heads = {trail.parent for trail in heads if trail is not None}
-    return heads.pop(), place
+        deepest = max((trail for trail in heads if trail is not None), key=lambda trail: trail.depth)
+        place = min(place, deepest.place)
+        heads.remove(deepest)
+        heads.add(deepest.parent)
+    return heads.pop() if heads else None, place
 
 
 class Thread(NamedTuple):
@@ -119,9 +140,10 @@ class Failure:
     token: str | None  # the special token that could not be read
 
 
+Link = tuple[int, tuple[Made, ...], int, int | None]
+
 # A thread of a set: its reader and its marks are numbers, equal for what threads share.
 Shape = tuple[Node, Any, Frame | None, int]
-Made = tuple[int, Mark, int, Any]
 
 
 def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], list[Trail | None]]:
@@ -139,16 +161,16 @@ def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], l
 
 
 class Step(NamedTuple):
-    """What a character or a special token does to a set.
+    """What a character or a special token does to a set; or a text, character by character.
 
-    made[i] = (whose marks: a number of the set, or i less than there are of these + an earlier one made, the mark, how
-    far behind the place it stands, its data: of the end of a native rule its reader's number).  taken[j]: the marks
-    with the number j of the next set, counted alike; None where they stay as they are.  readers[k]: the number that
-    reader k of the next set has in this one, or what makes it; None where they are the same.
+    made[i] = (whose marks they follow: a number of the set, or i less than there are of these + those made earlier, the
+    marks, how far behind the place the first stands, the number of the reader whose value they have, if any).
+    taken[j]: the marks with the number j of the next set, counted alike; None where they stay as they are.  readers[k]:
+    the number that reader k of the next set has in this one, or what makes it; None where they are the same.
     """
 
     then: Set
-    made: tuple[Made, ...]
+    made: tuple[Link, ...]
     taken: tuple[int, ...] | None
     readers: tuple[Any, ...] | None
 
@@ -158,9 +180,9 @@ class Step(NamedTuple):
             return trails
         if self.made:
             trails = trails.copy()
-            for parent, mark, behind, data in self.made:
-                data = readers[data].reader if type(data) is int else data
-                trails.append(Trail(trails[parent], mark, place + behind, data))
+            for parent, marks, behind, reader in self.made:
+                value = None if reader is None else readers[reader].reader.value
+                trails.append(Trail(trails[parent], marks, place + behind, value))
         return [trails[index] for index in self.taken]
 
     def passed(self, readers: list[Ahead]) -> list[Ahead]:
@@ -184,14 +206,16 @@ class Closure(NamedTuple):
 class Set:
     """Threads without their marks, see `Shape`.
 
-    `run`: finds characters that change nothing, native readers aside.  `readers`: how many there are of these; `alone`:
-    there is one, and nothing else.  `deep`: its stacks are to be cut.
+    `run`: finds characters that change nothing, native readers aside; `free`: they are text, not a name.  `readers`: how
+    many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.  `leaps`: the
+    steps of texts that have come again, by their first character.
     """
 
-    __slots__ = ("shapes", "run", "readers", "alone", "deep", "steps", "tokens")
+    __slots__ = ("shapes", "run", "free", "readers", "alone", "deep", "steps", "tokens", "leaps", "_latest")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
+        self.free = run is not None and run.match(" ") is not None
         native = [state for node, state, _, _ in shapes if node.kind is Kind.NATIVE]
         self.readers = len(set(native))
         self.alone = self.readers == 1 and len(native) == len(shapes)
@@ -199,6 +223,20 @@ class Set:
         # by character, and what became of the readers where there are any; None: to be done slowly
         self.steps: dict[Any, Step | None] = {}
         self.tokens: dict[str, Step | None] = {}  # by special token
+        self.leaps: dict[str, tuple[tuple[str, Step], ...]] = {}
+        self._latest = ""
+
+    def has_read(self, text: str) -> None:
+        """Take note of a text that was read step by step; what it has in common with the one before becomes a leap."""
+        if len(text) < 2:
+            return
+        common = commonprefix((self._latest, text))[:_LONGEST_LEAP]
+        known = self.leaps.get(text[0], ())
+        self._latest = text
+        if len(common) > 1 and len(known) < _MOST_LEAPS and all(common != leap for leap, _ in known):
+            step = leap_of(self, common)
+            if step is not None:
+                self.leaps[text[0]] = (*known, (common, step))
 
 
 class Known:
@@ -351,10 +389,10 @@ def step_of(
     before: Set, sources: list[Trail], then: Set, readers: list[Any], after: list[Trail | None], place: int
 ) -> Step:
     """Return the step that led from a set with the marks `sources` to one with the marks `after`; it was made at a
-    place.
+    place.  The value of a native rule is the number of its reader.
     """
     numbers: dict[int, int] = {id(source): index for index, source in enumerate(sources)}
-    made: list[Made] = []
+    made: list[Link] = []
     for trail in after:
         chain = []
         while id(trail) not in numbers:
@@ -363,11 +401,61 @@ def step_of(
             trail = trail.parent
         for link in reversed(chain):
             numbers[id(link)] = len(sources) + len(made)
-            made.append((numbers[id(link.parent)], link.mark, link.place - place, link.data))
+            made.append((numbers[id(link.parent)], link.marks, link.place - place, link.data))
     taken = tuple(numbers[id(trail)] for trail in after)
-    same = not made and taken == tuple(range(len(sources)))
     kept = readers == list(range(before.readers))
-    return Step(then, tuple(made), None if same else taken, None if kept else tuple(readers))
+    return step(len(sources), then, made, taken, None if kept else tuple(readers))
+
+
+def step(sources: int, then: Set, made: list[Link], taken: tuple[int, ...], readers: tuple[Any, ...] | None) -> Step:
+    """Return a step from a set with the marks of so many trails, without those that nobody has in the end; marks that
+    all threads have together are one link.
+    """
+    needed, followers = set(taken), dict[int, int]()
+    for number in range(sources + len(made) - 1, sources - 1, -1):
+        if number in needed:
+            parent = made[number - sources][0]
+            needed.add(parent)
+            followers[parent] = followers.get(parent, 0) + 1
+    new, kept = list(range(sources)), list[Link]()
+    for number, (parent, marks, behind, reader) in enumerate(made, sources):
+        place = new[parent] - sources
+        if number not in needed:
+            new.append(-1)
+        elif place < 0 or parent in taken or followers[parent] > 1 or not None in (reader, kept[place][3]):
+            new.append(sources + len(kept))
+            kept.append((new[parent], marks, behind, reader))
+        else:
+            before, earlier, start, value = kept[place]
+            later = tuple((mark, behind - start + further, data) for mark, further, data in marks)
+            kept[place] = before, earlier + later, start, reader if value is None else value
+            new.append(new[parent])
+    taken = tuple(new[number] for number in taken)
+    return Step(then, tuple(kept), None if not kept and taken == tuple(range(sources)) else taken, readers)
+
+
+def leap_of(start: Set, text: str) -> Step | None:
+    """Return what a text does to a set without native readers, put together of what its characters do, which is known;
+    None: it is not, or stacks are to be cut on the way.
+    """
+    sources = 1 + max(trail for *_, trail in start.shapes)
+    current, made, taken, readers = start, list[Link](), tuple(range(sources)), None
+    for offset, char in enumerate(text):
+        if current.readers or current.deep:
+            return None
+        if current.run is not None and current.run.match(char):
+            continue
+        one = current.steps.get(char)
+        if one is None:
+            return None
+        if one.taken is not None:
+            numbers = [*taken]
+            for parent, marks, behind, _ in one.made:
+                numbers.append(sources + len(made))
+                made.append((numbers[parent], marks, behind + offset, None))
+            taken = tuple(numbers[number] for number in one.taken)
+        current, readers = one.then, one.readers
+    return step(sources, current, made, taken, readers)
 
 
 def starts(node: Node) -> Ranges:

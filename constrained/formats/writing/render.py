@@ -194,7 +194,7 @@ def _checked(
     trail = ending(machine, question, terms)
     read: list[Message] = []
     if trail is not False:
-        reading = judged(Reading(question.assembled(trail, turn.text).messages), question, terms, turn.text)
+        reading = judged(Reading(question.assembled(marks_of(trail or None), turn.text).messages), question, terms, turn.text)
         read = messages_of(reading.messages, question)
     if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
         raise ConstrainedError(
@@ -202,7 +202,7 @@ def _checked(
             because="readers would take them for others",
             instead="leave out of the texts what looks like a part of the format",
         )
-    marks = [(mark.mark[0], question.slots.meaning(mark.mark[1]), mark.place) for mark in marks_of(trail)]
+    marks = [(begins, question.slots.meaning(rule), place) for begins, rule, place, _ in marks_of(trail)]
     return learned(rules, question.definition, marks, turn.marks, turn.text)
 
 
