@@ -18,11 +18,11 @@ from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.read.inputs import split_text
-from constrained.formats.read.judge import compact
 from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
-from constrained.formats.read.threads import marks_of
+from constrained.formats.read.trails import marks_of
+from constrained.formats.tools.judge import compact
 from constrained.work import Budget, metered
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
@@ -67,7 +67,7 @@ def test_the_machine_accepts_what_lark_does(name):
 
 
 def _marks(trail):
-    return [mark[:3] for mark in marks_of(trail or None)]
+    return [mark[:3] for mark in marks_of(trail)]
 
 
 def _situation(machine):

@@ -26,7 +26,7 @@ from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.network import Kind
 from constrained.formats.read.question import NATIVES
 from constrained.formats.read.reading import call_of, ending, judged_call, name_written
-from constrained.formats.read.threads import marks_of
+from constrained.formats.read.trails import marks_of
 from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:

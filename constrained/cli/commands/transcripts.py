@@ -17,7 +17,7 @@ from rich.progress import Progress
 from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, OutOption, RayOption, ToolsOption, read_tools
 from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat, Message, ToolCall
-from constrained.formats.read.judge import compact
+from constrained.formats.tools.judge import compact
 from constrained.integrations.servers.ray_data import results
 
 

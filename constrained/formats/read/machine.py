@@ -25,21 +25,8 @@ from ...work import spend
 from ..payload.ahead import Ahead, Outcomes, outcomes_at
 from .network import Kind, Mark, Network, Node
 from .patterns import has
-from .threads import (
-    MOST_STEPS,
-    VALUE,
-    Beyond,
-    Failure,
-    Frame,
-    Set,
-    Step,
-    Thread,
-    Trail,
-    agreed,
-    known_of,
-    numbered,
-    step_of,
-)
+from .threads import MOST_STEPS, Beyond, Failure, Frame, Set, Step, Thread, known_of, numbered, step_of
+from .trails import VALUE, Trail, agreed
 
 TOKEN = "<token>"  # the mark of a special token that was read
 
@@ -112,9 +99,8 @@ class Machine:
         moves, outcomes = 0, cast(Outcomes, ())
         start, since = current, at  # where steps began that may become a leap
         while at < end:
-            stop, length = end, 1
-            if current.readers:
-                stop = min([ahead.reach(text, at, end, origin) for ahead in readers])
+            length = 1
+            stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
             if current.alone:
                 at = stop
             elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
@@ -124,20 +110,15 @@ class Machine:
                 at = found.end()
             if at == end:
                 break
-            char = key = text[at]
             if current.readers:
                 outcomes = outcomes_at(readers, origin + at)
-                key = (char, outcomes)
-                step = current.steps.get(key)
-            else:
-                for known, step in current.leaps.get(char, ()):
-                    if text.startswith(known, at, end):
-                        length = len(known)
-                        break
-                else:
-                    step = current.steps.get(char)
-            if step is None and key not in current.steps:
-                step = self._learn(current, char, outcomes)
+            key: Any = (text[at], outcomes) if outcomes else text[at]
+            leap = current.leap(text, at, end) if current.leaps else None
+            step = current.steps.get(key) if leap is None else leap[1]
+            if leap is not None:
+                length = len(leap[0])
+            elif step is None and key not in current.steps:
+                step = self._learn(current, text[at], outcomes)
                 moves += 100
             if step is None:
                 break

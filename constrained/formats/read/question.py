@@ -23,7 +23,7 @@ from .assemble import ACCEPTED, Assembler, Slots
 from .inputs import Turn
 from .machine import Machine
 from .network import Native, Network, build
-from .threads import Marked
+from .trails import Marked
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}

@@ -21,13 +21,13 @@ from ..payload.elements import read_elements
 from ..payload.quoted import read_quoted
 from ..payload.raw import arguments_of
 from ..tools import Tool
+from ..tools.judge import Judge, Misfit
 from .assemble import ReadCall, ReadMessage
 from .inputs import Turn
-from .judge import Judge, Misfit
 from .machine import Machine
 from .question import Question
 from .rejections import Wrong, diagnosed
-from .threads import Trail, marks_of
+from .trails import Trail, marks_of
 
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
 
@@ -83,9 +83,8 @@ def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial:
     complete, wrong = True, list[Wrong]()
     if trail is False:
         trail, complete, wrong = diagnosed(question, whole, partial=partial)
-    reading = judged(
-        Reading(question.assembled(marks_of(trail or None), whole.text).messages), question, terms, whole.text, complete=complete
-    )
+    read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
+    reading = judged(read_of, question, terms, whole.text, complete=complete)
     reading.wrong += wrong
     if complete:
         reading.wrong.sort(key=lambda found: found.place)

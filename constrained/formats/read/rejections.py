@@ -26,7 +26,8 @@ from .machine import Machine
 from .network import Kind, Network
 from .patterns import PatternState
 from .question import BROKEN, Question
-from .threads import Failure, Marked, Thread, Trail, marks_of
+from .threads import Failure, Thread
+from .trails import Marked, Trail, marks_of
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}
@@ -162,7 +163,8 @@ def _layer(attempt: Attempt, *, partial: bool) -> str:
 def _in_payload(thread: Thread, attempt: Attempt) -> bool:
     if thread.node.kind is Kind.NATIVE or thread.node.begins_value:
         return True
-    parts = {what for what, _ in attempt.question.assembled(marks_of(thread.trail), attempt.whole.text).open if what is not None}
+    sofar = attempt.question.assembled(marks_of(thread.trail), attempt.whole.text)
+    parts = {what for what, _ in sofar.open if what is not None}
     return any(part in _PAYLOAD or part.endswith("_value") for part in parts)
 
 

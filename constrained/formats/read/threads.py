@@ -18,9 +18,8 @@ Source: V. Laurikari, NFAs with Tagged Transitions, 2000; sets with stacks: ours
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import Any, NamedTuple
 
 from ...errors import LimitExceeded
@@ -29,6 +28,7 @@ from ..payload import Fault
 from ..payload.ahead import Ahead
 from .network import Kind, Mark, Network, Node
 from .patterns import Patterns, Ranges, without
+from .trails import Link, Trail, joined
 
 _DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so many are left
 MOST_SETS = 5_000  # that machines over one network keep
@@ -59,64 +59,8 @@ class Frame:
         return frame
 
 
-VALUE = object()  # stands for the value of a native rule that has ended
-Made = tuple[Mark, int, Any]  # the mark, how far behind something it stands, its data
-Marked = tuple[bool, str, int, Any]  # whether it begins, the rule that it marks, where it stands, its data
-
-
 class Beyond(Exception):
     """A step depends on what stands below the bottom of a set's stacks."""
-
-
-class Trail:
-    """The marks of a thread, the last first: those that were made together, and those before them.
-
-    marks[i] = (the mark, how far behind `place` it stands, its data or `VALUE`); `data`: what VALUE stands for.
-    Invariant: the first mark stands at `place`; threads that share one of the marks share them all.
-    """
-
-    __slots__ = ("parent", "depth", "marks", "place", "data")
-
-    def __init__(self, parent: Trail | None, marks: tuple[Made, ...], place: int, data: Any = None) -> None:
-        self.parent, self.marks, self.place, self.data = parent, marks, place, data
-        self.depth: int = parent.depth + 1 if parent is not None else 1
-
-    @property
-    def last(self) -> int:
-        """Where the last of the marks stands."""
-        return self.place + self.marks[-1][1]
-
-    def without(self, token: str) -> Trail | None:
-        """Return the trail without its last mark, where that is of a special token; else the trail."""
-        _, behind, data = self.marks[-1]
-        if data != token:
-            return self
-        return Trail(self.parent, self.marks[:-1], self.place, self.data) if len(self.marks) > 1 else self.parent
-
-
-def marks_of(trail: Trail | None, after: Trail | None = None) -> Iterator[Marked]:
-    """Yield the marks of a trail in their order, from those behind `after` on."""
-    found = []
-    while trail is not None and trail is not after:
-        found.append(trail)
-        trail = trail.parent
-    for trail in reversed(found):
-        place, value = trail.place, trail.data
-        for (begins, rule), behind, data in trail.marks:
-            yield begins, rule, place + behind, value if data is VALUE else data
-
-
-def agreed(trails: list[Trail | None], place: int) -> tuple[Trail | None, int]:
-    """Return the marks that trails share which stand at a place, and how far they agree on what is open there: the
-    place, or their next mark.
-    """
-    heads = set(trails)
-    while len(heads) > 1:
-        deepest = max((trail for trail in heads if trail is not None), key=lambda trail: trail.depth)
-        place = min(place, deepest.place)
-        heads.remove(deepest)
-        heads.add(deepest.parent)
-    return heads.pop() if heads else None, place
 
 
 class Thread(NamedTuple):
@@ -140,8 +84,6 @@ class Failure:
     token: str | None  # the special token that could not be read
 
 
-Link = tuple[int, tuple[Made, ...], int, int | None]
-
 # A thread of a set: its reader and its marks are numbers, equal for what threads share.
 Shape = tuple[Node, Any, Frame | None, int]
 
@@ -163,10 +105,9 @@ def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], l
 class Step(NamedTuple):
     """What a character or a special token does to a set; or a text, character by character.
 
-    made[i] = (whose marks they follow: a number of the set, or i less than there are of these + those made earlier, the
-    marks, how far behind the place the first stands, the number of the reader whose value they have, if any).
-    taken[j]: the marks with the number j of the next set, counted alike; None where they stay as they are.  readers[k]:
-    the number that reader k of the next set has in this one, or what makes it; None where they are the same.
+    made: links of marks behind those of the set.  taken[j]: the marks with the number j of the next set, counted as
+    links count; None where they stay as they are.  readers[k]: the number that reader k of the next set has in this
+    one, or what makes it; None where they are the same.
     """
 
     then: Set
@@ -206,9 +147,9 @@ class Closure(NamedTuple):
 class Set:
     """Threads without their marks, see `Shape`.
 
-    `run`: finds characters that change nothing, native readers aside; `free`: they are text, not a name.  `readers`: how
-    many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.  `leaps`: the
-    steps of texts that have come again, by their first character.
+    `run`: finds characters that change nothing, native readers aside; `free`: they are text, not a name.  `readers`:
+    how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.  `leaps`:
+    the steps of texts that have come again, by their first character.
     """
 
     __slots__ = ("shapes", "run", "free", "readers", "alone", "deep", "steps", "tokens", "leaps", "_latest")
@@ -226,11 +167,19 @@ class Set:
         self.leaps: dict[str, tuple[tuple[str, Step], ...]] = {}
         self._latest = ""
 
+    def leap(self, text: str, at: int, end: int) -> tuple[str, Step] | None:
+        """Return a leap, and its text, that goes on at a place."""
+        for known in self.leaps.get(text[at], ()):
+            if text.startswith(known[0], at, end):
+                return known
+        return None
+
     def has_read(self, text: str) -> None:
         """Take note of a text that was read step by step; what it has in common with the one before becomes a leap."""
         if len(text) < 2:
             return
-        common = commonprefix((self._latest, text))[:_LONGEST_LEAP]
+        size = next((at for at, (one, other) in enumerate(zip(text, self._latest, strict=False)) if one != other), None)
+        common = text[: min(len(text), len(self._latest), _LONGEST_LEAP) if size is None else size]
         known = self.leaps.get(text[0], ())
         self._latest = text
         if len(common) > 1 and len(known) < _MOST_LEAPS and all(common != leap for leap, _ in known):
@@ -404,34 +353,12 @@ def step_of(
             made.append((numbers[id(link.parent)], link.marks, link.place - place, link.data))
     taken = tuple(numbers[id(trail)] for trail in after)
     kept = readers == list(range(before.readers))
-    return step(len(sources), then, made, taken, None if kept else tuple(readers))
+    return _step(len(sources), then, made, taken, None if kept else tuple(readers))
 
 
-def step(sources: int, then: Set, made: list[Link], taken: tuple[int, ...], readers: tuple[Any, ...] | None) -> Step:
-    """Return a step from a set with the marks of so many trails, without those that nobody has in the end; marks that
-    all threads have together are one link.
-    """
-    needed, followers = set(taken), dict[int, int]()
-    for number in range(sources + len(made) - 1, sources - 1, -1):
-        if number in needed:
-            parent = made[number - sources][0]
-            needed.add(parent)
-            followers[parent] = followers.get(parent, 0) + 1
-    new, kept = list(range(sources)), list[Link]()
-    for number, (parent, marks, behind, reader) in enumerate(made, sources):
-        place = new[parent] - sources
-        if number not in needed:
-            new.append(-1)
-        elif place < 0 or parent in taken or followers[parent] > 1 or not None in (reader, kept[place][3]):
-            new.append(sources + len(kept))
-            kept.append((new[parent], marks, behind, reader))
-        else:
-            before, earlier, start, value = kept[place]
-            later = tuple((mark, behind - start + further, data) for mark, further, data in marks)
-            kept[place] = before, earlier + later, start, reader if value is None else value
-            new.append(new[parent])
-    taken = tuple(new[number] for number in taken)
-    return Step(then, tuple(kept), None if not kept and taken == tuple(range(sources)) else taken, readers)
+def _step(sources: int, then: Set, made: list[Link], taken: tuple[int, ...], readers: tuple[Any, ...] | None) -> Step:
+    links, taken = joined(sources, made, taken)
+    return Step(then, links, None if not links and taken == tuple(range(sources)) else taken, readers)
 
 
 def leap_of(start: Set, text: str) -> Step | None:
@@ -455,7 +382,7 @@ def leap_of(start: Set, text: str) -> Step | None:
                 made.append((numbers[parent], marks, behind + offset, None))
             taken = tuple(numbers[number] for number in one.taken)
         current, readers = one.then, one.readers
-    return step(sources, current, made, taken, readers)
+    return _step(sources, current, made, taken, readers)
 
 
 def starts(node: Node) -> Ranges:

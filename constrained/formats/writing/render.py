@@ -27,7 +27,7 @@ from constrained.formats.message import Message, Piece
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
-from constrained.formats.read.threads import marks_of
+from constrained.formats.read.trails import marks_of
 from constrained.formats.tools import read_tools
 from constrained.formats.writing.conversation import (
     RESULTS,
@@ -194,7 +194,8 @@ def _checked(
     trail = ending(machine, question, terms)
     read: list[Message] = []
     if trail is not False:
-        reading = judged(Reading(question.assembled(marks_of(trail or None), turn.text).messages), question, terms, turn.text)
+        found = Reading(question.assembled(marks_of(trail), turn.text).messages)
+        reading = judged(found, question, terms, turn.text)
         read = messages_of(reading.messages, question)
     if trail is False or isinstance(trail, bool) or not _alike(read, messages, question):
         raise ConstrainedError(
