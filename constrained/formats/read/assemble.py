@@ -7,7 +7,7 @@ message, a call opens at ``tool_call`` and at the rules of ``[builtins]``, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -94,7 +94,8 @@ class Slots:
     aliases: Mapping[str, str]  # rule → what it stands for
     stops: frozenset[str]
     known: frozenset[str]  # the rules that mean something
-    _meanings: dict[str, str] = field(default_factory=dict, compare=False)  # of rules that were met
+    meanings: dict[str, str] = field(default_factory=dict, compare=False)  # of rules that were met
+    endings: dict[str, Ending] = field(default_factory=dict, compare=False)  # of what was met
 
     @classmethod
     def of(cls, definition: Definition) -> Slots:
@@ -116,9 +117,9 @@ class Slots:
 
     def meaning(self, rule: str) -> str:
         """Return what a rule stands for; a copy of a rule, which look-ahead made, stands for the same."""
-        if rule not in self._meanings:
-            self._meanings[rule] = self._meaning(rule)
-        return self._meanings[rule]
+        if rule not in self.meanings:
+            self.meanings[rule] = self._meaning(rule)
+        return self.meanings[rule]
 
     def _meaning(self, rule: str) -> str:
         name = rule.removeprefix(ACCEPTED) if rule != _LIBRARY else rule
@@ -145,14 +146,14 @@ class Assembler:
 
     def take(self, begins: bool, rule: str, place: int, data: Any, text: Sliced) -> None:
         """Take one mark; `text` is all that was read, up to the mark at least."""
-        if rule == TOKEN:
+        if rule in self._natives:
+            self._native = data  # None where it begins
+        elif rule == TOKEN:
             self._token(data)
             if self._within and self._within[-1] == "content":
                 self._spoken.append((place - len(data), place))
-        elif rule in self._natives:
-            self._native = data  # None where it begins
         elif begins:
-            what = self._slots.meaning(rule)
+            what = self._slots.meanings.get(rule) or self._slots.meaning(rule)
             known = self._within[-1] if self._within else None
             if known == what or known in ELEMENTS:  # which are read as a whole
                 self.open.append((None, place))
@@ -164,7 +165,7 @@ class Assembler:
             opened, start = self.open.pop()
             if opened is not None:
                 self._within.pop()
-                self._end(opened, start, text[start:place])
+                self._end(opened, start, place, text)
 
     @property
     def message(self) -> ReadMessage:
@@ -188,46 +189,66 @@ class Assembler:
             self.message.stop = None
             self._spoken = []
 
-    def _end(self, what: str, start: int, text: str) -> None:
-        message = self.message
-        if what == "content":
-            if self._spoken or isinstance(message.content, Worded):
-                spoken = [(low - start, high - start) for low, high in self._spoken]
-                message.content = _with_tokens(message.content, text, spoken)
-            else:
-                message.content += text
-        elif what in self._slots.thoughts:
-            kind = self._slots.thoughts[what]
-            message.thoughts[kind] = message.thoughts.get(kind, "") + text
-        elif what == "string_content":
-            message.content += str(json_of(f'"{text}"'))
-        elif what == "speaker":
-            message.name = text
-        elif what == "answered":
-            message.call_id = text
-        elif what == "tool_call" or what in self._slots.builtins:
-            self.call.complete = True
-        elif what in self._slots.texts:
-            self._end_of_part(what, start, text)
+    def _end(self, what: str, start: int, place: int, text: Sliced) -> None:
+        end = self._slots.endings.get(what)
+        if end is None:
+            end = self._slots.endings[what] = _ending(what, self._slots)
+        end(self, what, start, place, text)
 
-    def _end_of_part(self, what: str, start: int, text: str) -> None:
-        call = self.call
-        if what == "name":
-            call.name, call.name_place = text, start
-        elif what in ("call_id", "call_number"):
-            call.id = text
-        elif what == "arguments":
-            call.arguments_place, call.written = start, text
-            call.arguments, self._native = (self._native, None) if self._native is not None else (call.arguments, None)
-        elif what == "key":
-            call.pairs.append((text, "value", "", start))
-        elif what == "key_again":
-            if call.pairs and call.pairs[-1][0] != text:
-                call.pairs[-1] = (call.pairs[-1][0], CROSSED, text, start)
-        elif what in _PAIR_TEXTS and call.pairs:
-            call.pairs[-1] = (call.pairs[-1][0], what, text, start)
+    def end_content(self, _: str, start: int, place: int, text: Sliced) -> None:
+        message, more = self.message, text[start:place]
+        if self._spoken or isinstance(message.content, Worded):
+            spoken = [(low - start, high - start) for low, high in self._spoken]
+            message.content = _with_tokens(message.content, more, spoken)
         else:
-            call.texts[what] = text
+            message.content += more
+
+    def end_thought(self, what: str, start: int, place: int, text: Sliced) -> None:
+        kind, thoughts = self._slots.thoughts[what], self.message.thoughts
+        thoughts[kind] = thoughts.get(kind, "") + text[start:place]
+
+    def end_string_content(self, _: str, start: int, place: int, text: Sliced) -> None:
+        self.message.content += str(json_of(f'"{text[start:place]}"'))
+
+    def end_speaker(self, _: str, start: int, place: int, text: Sliced) -> None:
+        self.message.name = text[start:place]
+
+    def end_answered(self, _: str, start: int, place: int, text: Sliced) -> None:
+        self.message.call_id = text[start:place]
+
+    def end_call(self, _: str, start: int, place: int, text: Sliced) -> None:
+        self.call.complete = True
+
+    def end_name(self, _: str, start: int, place: int, text: Sliced) -> None:
+        call = self.call
+        call.name, call.name_place = text[start:place], start
+
+    def end_id(self, _: str, start: int, place: int, text: Sliced) -> None:
+        self.call.id = text[start:place]
+
+    def end_arguments(self, _: str, start: int, place: int, text: Sliced) -> None:
+        call = self.call
+        call.arguments_place, call.written = start, text[start:place]
+        if self._native is not None:
+            call.arguments, self._native = self._native, None
+
+    def end_key(self, _: str, start: int, place: int, text: Sliced) -> None:
+        self.call.pairs.append((text[start:place], "value", "", start))
+
+    def end_key_again(self, _: str, start: int, place: int, text: Sliced) -> None:
+        pairs, key = self.call.pairs, text[start:place]
+        if pairs and pairs[-1][0] != key:
+            pairs[-1] = (pairs[-1][0], CROSSED, key, start)
+
+    def end_value(self, what: str, start: int, place: int, text: Sliced) -> None:
+        pairs = self.call.pairs
+        if pairs:
+            pairs[-1] = (pairs[-1][0], what, text[start:place], start)
+        else:
+            self.end_text(what, start, place, text)
+
+    def end_text(self, what: str, start: int, place: int, text: Sliced) -> None:
+        self.call.texts[what] = text[start:place]
 
     def _token(self, name: str) -> None:
         if (
@@ -246,9 +267,40 @@ class Assembler:
         while self.open:
             opened, start = self.open.pop()
             if opened is not None and opened != "name" and opened != "key":
-                self._end(opened, start, text[start:place])
+                self._end(opened, start, place, text)
             if opened == "tool_call" or opened in self._slots.builtins:
                 self.call.complete = False
+
+
+Ending = Callable[[Assembler, str, int, int, Sliced], None]
+# What is done where something ends; what is in none of these means nothing to a message.
+_ENDINGS: dict[str, Ending] = {
+    "content": Assembler.end_content,
+    "string_content": Assembler.end_string_content,
+    "speaker": Assembler.end_speaker,
+    "answered": Assembler.end_answered,
+    "tool_call": Assembler.end_call,
+    "name": Assembler.end_name,
+    "call_id": Assembler.end_id,
+    "call_number": Assembler.end_id,
+    "arguments": Assembler.end_arguments,
+    "key": Assembler.end_key,
+    "key_again": Assembler.end_key_again,
+    **dict.fromkeys(_PAIR_TEXTS, Assembler.end_value),
+}
+
+
+def _ending(what: str, slots: Slots) -> Ending:
+    """Return what is done where something of a format ends."""
+    if what in slots.thoughts:
+        return Assembler.end_thought
+    if what in slots.builtins:
+        return Assembler.end_call
+    return _ENDINGS.get(what) or (Assembler.end_text if what in slots.texts else _nothing)
+
+
+def _nothing(assembler: Assembler, what: str, start: int, place: int, text: Sliced) -> None:
+    pass
 
 
 def _with_tokens(content: str, text: str, spoken: Iterable[tuple[int, int]]) -> Worded:

@@ -25,11 +25,11 @@ from constrained.schema.by_content import Recent, content
 from constrained.schema.reading.closing import close
 
 from ...engine.constraint import Constraint, compile
-from ...errors import Rejected, SchemaError, UnsupportedSchema
+from ...errors import LimitExceeded, Rejected, SchemaError, UnsupportedSchema
 from ...grammar import Embedded, Grammar, Rule
 from ...regex import matches, parse_ecma
 from ...schema import embed
-from ...work import spend
+from ...work import Preempted, begin, spend, thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Misfit:
     unknown: bool = False
 
 
+_SHORT = 256  # bytes of arguments that are read in one step
+
 _compiled: Recent[Constraint | None] = Recent(most=256, most_bytes=1 << 20)
 
 
@@ -62,9 +64,12 @@ class Judge:
         """Return why arguments do not fit, or None where they do."""
         if self._constraint is None:
             return self._worded(arguments)
+        written = compact(arguments).encode()
+        if len(written) <= _SHORT and _reads(self._constraint, written):
+            return None
         matcher = self._constraint.matcher()
         try:
-            for byte in compact(arguments).encode():
+            for byte in written:
                 matcher.advance(byte)
         except Rejected:
             pass
@@ -76,6 +81,22 @@ class Judge:
 
     def _worded(self, arguments: Any) -> Misfit | None:
         return _worded(arguments, close(self._schema) if self._closed else self._schema, python=self._python)
+
+
+def _reads(constraint: Constraint, text: bytes) -> bool:
+    """Return whether a short text is a word; False: a matcher has to tell.
+
+    PERF: 16 bytes 1 µs, with a matcher 5.
+    """
+    outer = thread.budget
+    try:
+        begin(constraint.budget)
+        kernel, start = constraint.place()
+        return kernel.is_final(kernel.step_bytes(start, text))
+    except (Preempted, LimitExceeded):
+        return False
+    finally:
+        thread.budget = outer
 
 
 @lru_cache(maxsize=1)
