@@ -175,16 +175,19 @@ class Assembler:
 
     @property
     def call(self) -> ReadCall:
-        if not self.message.calls:
-            self.message.calls.append(ReadCall(0))
-        return self.message.calls[-1]
+        calls = self.messages[-1].calls if self.messages else self.message.calls
+        if not calls:
+            calls.append(ReadCall(0))
+        return calls[-1]
 
     def _begin(self, what: str, place: int) -> None:
-        if what in self._slots.roles:
-            self.messages.append(ReadMessage(self._slots.roles[what], place))
-        elif what == "tool_call" or what in self._slots.builtins:
-            self.message.stop = None
-            self.message.calls.append(ReadCall(place, self._slots.builtins.get(what)))
+        slots = self._slots
+        if what in slots.roles:
+            self.messages.append(ReadMessage(slots.roles[what], place))
+        elif what == "tool_call" or what in slots.builtins:
+            message = self.message
+            message.stop = None
+            message.calls.append(ReadCall(place, slots.builtins.get(what)))
         elif what == "content":
             self.message.stop = None
             self._spoken = []
@@ -251,13 +254,10 @@ class Assembler:
         self.call.texts[what] = text[start:place]
 
     def _token(self, name: str) -> None:
-        if (
-            self.messages
-            and name in self._slots.stops
-            and self.messages[-1].role == "assistant"
-            and self.messages[-1].stop is None
-        ):
-            self.messages[-1].stop = name
+        if name in self._slots.stops and self.messages:
+            message = self.messages[-1]
+            if message.role == "assistant" and message.stop is None:
+                message.stop = name
 
     def cut(self, place: int, text: str, reader: Any) -> None:
         """End everything that is open at the place where a text was cut; `reader` is the one that was reading then, if

@@ -105,7 +105,7 @@ class Machine:
                 at = stop
             elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
                 if current.free:
-                    start.has_read(text[since:at])
+                    start.has_read(text, since, at)
                     start, since = current, found.end()
                 at = found.end()
             if at == end:
@@ -132,9 +132,9 @@ class Machine:
             if outcomes or length > 1 or current.deep:
                 start, since, outcomes = current, at, ()
             elif current.readers:
-                start.has_read(text[since:at])
+                start.has_read(text, since, at)
         else:
-            start.has_read(text[since:at])
+            start.has_read(text, since, at)
         self._set, self._trails, self._readers, self.place = current, trails, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
         return at, outcomes
@@ -186,7 +186,7 @@ class Machine:
         """Read a special token."""
         if self.failure is not None:
             return
-        step = self._token_step(name)
+        step = self._set.tokens.get(name) or self._token_step(name)
         if step is None:
             before = self.threads
             self._advance(self._stepped_by_token(before, name), before, name, is_token=True)
@@ -196,20 +196,17 @@ class Machine:
         if step.then.deep:
             self._cut(step.then, trails, readers)
         self.place += len(name)
-        self._made = {}
         spend(2)
 
     def _token_step(self, name: str) -> Step | None:
-        """Return what a token does to the set, if that is known or can be learned."""
+        """Return what a token does to the set, if that can be learned."""
         current = self._set
-        if current is None:
+        if name in current.tokens:
             return None
-        step = current.tokens.get(name)
-        if step is None and name not in current.tokens:
-            spend(100)
-            step = self._learned(current, lambda before: self._stepped_by_token(before, name))
-            if len(current.tokens) < MOST_STEPS:
-                current.tokens[name] = step
+        spend(100)
+        step = self._learned(current, lambda before: self._stepped_by_token(before, name))
+        if len(current.tokens) < MOST_STEPS:
+            current.tokens[name] = step
         return step
 
     def _stepped_by_token(self, before: list[Thread], name: str) -> list[Thread]:

@@ -80,6 +80,10 @@ class Question:
             NATIVES,
         )
 
+    @cached_property
+    def _broken(self) -> frozenset[str]:
+        return frozenset(rule for rule in self.rules if rule.startswith(BROKEN))
+
     def part(self, broken: str) -> Network:
         """Return the network of what a rule ``broken_x`` is a broken form of."""
         if broken not in self._parts:
@@ -107,7 +111,7 @@ class Question:
         """Return what the marks of a text mean."""
         assembler = Assembler(self.slots, NATIVES, whole_conversation=self.kind == "conversation")
         for begins, rule, place, data in marks:
-            if rule.startswith(BROKEN):
+            if rule in self._broken:
                 assembler.call.broken = True
             else:
                 assembler.take(begins, rule, place, data, text)

@@ -174,10 +174,11 @@ class Set:
                 return known
         return None
 
-    def has_read(self, text: str) -> None:
+    def has_read(self, whole: str, at: int, end: int) -> None:
         """Take note of a text that was read step by step; what it has in common with the one before becomes a leap."""
-        if len(text) < 2:
+        if end - at < 2:
             return
+        text = whole[at:end]
         size = next((at for at, (one, other) in enumerate(zip(text, self._latest, strict=False)) if one != other), None)
         common = text[: min(len(text), len(self._latest), _LONGEST_LEAP) if size is None else size]
         known = self.leaps.get(text[0], ())
