@@ -99,7 +99,7 @@ def _split(Kernel kernel, int state):
 
 
 def _behind(Kernel kernel, int stack):
-    return kernel.composer.popped_state(stack)
+    return kernel.composer.behind.popped(stack)
 
 
 def _text_mask(Kernel kernel, int q):

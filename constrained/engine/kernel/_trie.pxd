@@ -23,6 +23,8 @@ cdef class Trie:
     cdef const int32_t* begins      # (size + 1,) where those of each token begin
     cdef object texts               # (size,) bytes of each token or None
 
+    cdef int find(self, int node, bytes path) noexcept
+
 
 cdef inline void set_tokens(const Node* nodes, const int32_t* ids, int node, uint32_t* bits) noexcept nogil:
     """Set the bits of the tokens that end at a trie node."""

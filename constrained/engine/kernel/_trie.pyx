@@ -38,3 +38,20 @@ cdef class Trie:
             self.fewest_first = &i[0]
             i = vocabulary.by_characters[1]
             self.with_at_most = &i[0]
+
+    cdef int find(self, int node, bytes path) noexcept:
+        """Return the node that some bytes, one at least, lead to from another or from the root (-1); -1: none."""
+        cdef int stop
+        cdef unsigned char byte
+        for byte in path:
+            if node < 0:
+                node = self.roots[byte]
+            else:
+                stop, node = self.nodes[node].end, node + 1
+                while node < stop and self.nodes[node].byte != byte:
+                    node = self.nodes[node].end
+                if node == stop:
+                    return -1
+            if node < 0:
+                return -1
+        return node

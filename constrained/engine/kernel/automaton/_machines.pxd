@@ -10,6 +10,7 @@ cdef enum:
     RECORDS = 8
     TAIL = 16
     REFUSES = 32        # a Dispatch that may refuse a text
+    ALIKE = 64          # a Dispatch to which texts are alike that it does not name, see `machine.Dispatch`
 
 
 cdef struct Machine:

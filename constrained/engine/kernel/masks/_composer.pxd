@@ -9,6 +9,7 @@ from constrained.engine.kernel.automaton._dispatch cimport Dispatches
 from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._stacks cimport Stacks
+from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._draft cimport Draft, Mask
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
@@ -35,10 +36,7 @@ cdef class Composer:
     cdef Arena finished             # memory of finished masks
     cdef Map ids                    # digest -> a state with such a mask
     cdef long bytes                 # that finished masks take; an estimate
-    cdef Map popped                 # stack -> state behind a text above it, frames that record left out
-    cdef Map generic                # (Dispatch, parent stack) -> state behind an ordinary text
-    cdef dict begun_texts           # record -> its text, see `begun`
-    cdef Ints seeds                 # configurations behind a text
+    cdef Behind behind
     cdef Ints apart                 # exits behind which not all is as behind the others
 
     cdef Mask* compose(self, int state) except NULL
@@ -54,12 +52,11 @@ cdef class Composer:
     cdef bint is_first(self, int q, int stack, int node) except -1
     cdef int add_text(self, int q, int stack, int node) except -1
     cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1
-    cdef int popped_state(self, int stack) except -1
-    cdef int leave_bare(self, IndependentMask mask) except -1
+    cdef int leave_bare(self, IndependentMask mask, int stack, int node) except -1
+    cdef int leave_tried(self, IndependentMask mask) except -1
+    cdef int leave_alike(self, IndependentMask mask, int node, int after, int record, int parent) except -1
+    cdef int leave_refused(self, IndependentMask mask, int node) except -1
+    cdef int doubt_behind(self, IndependentMask mask, int behind) except -1
     cdef int leave_recorded(self, IndependentMask mask, int q, int stack, int node) except -1
     cdef int leave_key(self, IndependentMask mask, int after, int parent, const Ints* apart) except -1
     cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1
-    cdef dict special_exits(self, IndependentMask mask, int q, int after, int record, bint everything)
-    cdef object begun(self, int record, int closing)
-    cdef int generic_state(self, int after, int parent) except -1
-    cdef int after_text(self, int after, object text, int parent) except -1

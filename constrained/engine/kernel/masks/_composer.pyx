@@ -8,7 +8,8 @@ example is worked through in docs/kernel.md.
     state ── walk ──► tokens, and a worklist of the texts it enters
     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
 
-Owns: the draft, the finished masks, states behind texts.  Borrows: all that it is composed of, and the meter of work.
+Owns: the draft, the finished masks, the states behind texts.  Borrows: all that it is composed of, and the meter of
+work.
 Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks are one
 block of memory; between masks the draft is empty.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
@@ -16,19 +17,20 @@ Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
 from constrained.engine.memory._arena cimport arena_free, arena_undo
-from constrained.engine.memory._meter cimport Meter, ask, work
+from constrained.engine.memory._meter cimport Meter
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put, pair
 from constrained.engine.kernel._trie cimport Node, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN
 from constrained.engine.kernel.automaton._closure cimport FINAL
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
-from constrained.engine.kernel.automaton._machines cimport Machine, Machines
+from constrained.engine.kernel.automaton._machines cimport ALIKE, Machine, Machines
 from constrained.engine.kernel.automaton._objects cimport Objects, OTHER
-from constrained.engine.kernel.automaton._stacks cimport ENDS, Stacks
+from constrained.engine.kernel.automaton._stacks cimport Stacks
+from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._draft cimport (
-    Mask, draft_begin, draft_clear, draft_end, draft_has, draft_node, draft_token, draft_tokens, draft_whole,
-    draft_words, is_same_mask, mask_bytes, pack)
+    Mask, draft_begin, draft_clear, draft_doubt, draft_doubt_new, draft_end, draft_has, draft_node, draft_token,
+    draft_tokens, draft_whole, draft_words, is_same_mask, mask_bytes, pack)
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk
@@ -37,7 +39,6 @@ from constrained.engine.kernel.texts._positions cimport Positions
 cdef enum:
     ADDED = 32          # ticks that it takes to add a context-independent mask
     TRIED = 16          # and to look at a token again
-    GROUPED = 32        # and at a group of exits
     MOST_BARE = 256     # texts without an end of their own that are put off below nodes
     NOTED = 256         # texts put off below a node, from which on each is noted so that none is added twice
 
@@ -50,7 +51,7 @@ cdef class Composer:
         self.dispatches, self.finite, self.walk, self.masks = dispatches, finite, finite.walk, finite.masks
         self.automaton, self.trie, self.meter = finite.automaton, finite.trie, finite.meter
         self.stacks, self.machines, self.objects = dispatches.stacks, dispatches.machines, dispatches.objects
-        self.positions, self.stop, self.begun_texts = finite.positions, stop, {}
+        self.positions, self.stop, self.behind = finite.positions, stop, Behind(dispatches, self.automaton)
         draft_begin(&self.draft, self.trie.words)
 
     def __dealloc__(self):
@@ -60,17 +61,14 @@ cdef class Composer:
     cdef void release(self) noexcept:
         arena_free(&self.finished)
         self.finished.used = self.finished.size = 0
-        ints_free(&self.seeds)
         ints_free(&self.apart)
         map_free(&self.ids)
-        map_free(&self.popped)
-        map_free(&self.generic)
 
     cdef int clear(self) except -1:
         """Give all memory back but that of the draft; no mask is there any more."""
         self.release()
         self.bytes = 0
-        self.begun_texts = {}
+        self.behind.clear()
         return self.walk.clear()
 
     cdef int drop(self) noexcept:
@@ -202,33 +200,15 @@ cdef class Composer:
             draft_whole(&self.draft, self.masks.inside(mask), NULL)
         else:
             draft_whole(&self.draft, mask.bits, &mask.words if mask.words.size else NULL)
-        behind = self.popped_state(stack)
+        behind = self.behind.popped(stack)
         if behind != DEAD:
             self.apart.size = 0
             self.leave_all(mask, behind, &self.apart)
         if recording and closing >= 0:
             self.leave_recorded(mask, q, stack, node)
         elif recording:
-            self.leave_bare(mask)
+            self.leave_bare(mask, stack, node)
         return 0
-
-    cdef int popped_state(self, int stack) except -1:
-        """Return the state in which the text above `stack` has just ended; frames that record are left to
-        `leave_recorded`."""
-        cdef int i, known = map_get(&self.popped, stack, 0), flags = 0
-        cdef const int32_t* frames = self.stacks.frames.at
-        if known >= 0:
-            return known
-        self.seeds.size = 0
-        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
-            if frames[i] == ENDS:
-                flags = FINAL
-            elif frames[i] >= 0 and frames[i + 1] < 0:
-                ints_add(&self.seeds, frames[i])
-                ints_add(&self.seeds, frames[i + 2])
-        known = self.automaton.close(&self.seeds, flags) if self.seeds.size or flags else DEAD
-        map_put(&self.popped, stack, 0, known)
-        return known
 
     cdef int leave_all(self, IndependentMask mask, int behind, const Ints* apart) except -1:
         """Add the tokens that leave a text at any exit that is not `apart` and go on in state `behind`."""
@@ -248,19 +228,82 @@ cdef class Composer:
 
     # -- texts that something behind them wants to know ----------------------------------------------------------------
 
-    cdef int leave_bare(self, IndependentMask mask) except -1:
-        """As `leave_recorded` for a text without an end of its own, none of which is refused: tokens that go on behind
-        it are tried."""
+    cdef int leave_bare(self, IndependentMask mask, int stack, int node) except -1:
+        """As `leave_recorded` for a text without an end of its own."""
+        cdef int frame, after, record
+        cdef bint tried = False
+        for frame in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            after, record = self.stacks.frames.at[frame], self.stacks.frames.at[frame + 1]
+            if record < 0:
+                continue
+            if self.machines.at[after >> 1].flags & ALIKE:
+                self.leave_alike(mask, node, after, record, self.stacks.frames.at[frame + 2])
+            elif not tried:
+                tried = True
+                self.leave_tried(mask)
+        return 0
+
+    cdef int leave_tried(self, IndependentMask mask) except -1:
+        """Add the tokens that leave a text, none of which is refused: those that go on behind it are tried."""
         cdef const Node* nodes = self.trie.nodes
-        cdef int i, j, node, token
+        cdef int i, node
         for i in range(mask.exits.size):
             node = mask.exits.at[i]
             draft_node(&self.draft, nodes, self.trie.ids, node)
-            for j in range(nodes[node + 1].first, nodes[nodes[node].end].first):
-                token = self.trie.ids[j]
-                if not draft_has(&self.draft, token):
-                    draft_token(&self.draft, token)
-                    ints_add(&self.draft.todo.doubtful, token)
+            draft_doubt_new(&self.draft, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first, True)
+        return 0
+
+    cdef int leave_alike(self, IndependentMask mask, int node, int after, int record, int parent) except -1:
+        """Add the tokens that leave a text: ordinary texts have one state behind them, and what reads on from there is
+        tried, as one token may hold a text twice; special ones have their own.
+
+        PERF: an id of 9 characters on 128,000 tokens: 53,506 states for one mask where each text has a state.
+        """
+        cdef const Node* nodes = self.trie.nodes
+        cdef int exit_, target, behind = self.behind.ordinary(after, parent)
+        specials = self.behind.special_exits(node, after, record)
+        if behind == DEAD:
+            self.leave_refused(mask, node)
+        else:
+            self.apart.size = 0
+            for exit_ in specials:
+                ints_add(&self.apart, exit_)
+            self.doubt_behind(mask, behind)
+            self.leave_all(mask, behind, &self.apart)
+        for exit_, text in specials.items():
+            draft_doubt(&self.draft, self.trie.ids, nodes[exit_].first, nodes[exit_ + 1].first)
+            if is_apart(&mask.exits, exit_):    # not one below which all stays inside
+                draft_node(&self.draft, nodes, self.trie.ids, exit_)
+                target = self.behind.following(after, text, parent)
+                if target != DEAD:
+                    self.walk.below(&self.draft, target, exit_)
+        return 0
+
+    cdef int leave_refused(self, IndependentMask mask, int node) except -1:
+        """As `leave_alike` where ordinary texts are refused: any token below the node, or any at all, may end one."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i
+        for i in range(mask.exits.size):
+            draft_node(&self.draft, nodes, self.trie.ids, mask.exits.at[i])
+        if node < 0:
+            return draft_doubt(&self.draft, self.trie.ids, 0, nodes[self.trie.count].first)
+        return draft_doubt(&self.draft, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first)
+
+    cdef int doubt_behind(self, IndependentMask mask, int behind) except -1:
+        """Doubt the tokens, of those that are not drafted yet, that may leave a text and go on in state `behind`."""
+        cdef const Node* nodes = self.trie.nodes
+        cdef int i, at, stop
+        cdef uint64_t follow[4]
+        cdef uint64_t* below
+        self.automaton.follow(behind, follow)
+        for i in range(mask.exits.size):
+            at, stop, below = mask.exits.at[i] + 1, nodes[mask.exits.at[i]].end, mask.next_bytes + 4 * i
+            if not (below[0] & follow[0] | below[1] & follow[1] | below[2] & follow[2] | below[3] & follow[3]):
+                continue
+            while at < stop:
+                if follow[nodes[at].byte >> 6] >> (nodes[at].byte & 63) & 1:
+                    draft_doubt_new(&self.draft, self.trie.ids, nodes[at].first, nodes[nodes[at].end].first, False)
+                at = nodes[at].end
         return 0
 
     cdef int leave_recorded(self, IndependentMask mask, int q, int stack, int node) except -1:
@@ -276,8 +319,8 @@ cdef class Composer:
             if record < 0:
                 continue
             native = self.machines.at[after >> 1].kind == OTHER
-            behind = DEAD if native else self.generic_state(after, parent)
-            specials = self.special_exits(mask, q, after, record, behind == DEAD and not native)
+            behind = DEAD if native else self.behind.ordinary(after, parent)
+            specials = self.behind.special_groups(mask, q, after, record, behind == DEAD and not native)
             self.apart.size = 0
             for exit_ in specials:
                 ints_add(&self.apart, exit_)
@@ -286,7 +329,7 @@ cdef class Composer:
             elif behind != DEAD:
                 self.leave_all(mask, behind, &self.apart)
             for exit_, text in specials.items():
-                target = self.after_text(after, text, parent)
+                target = self.behind.following(after, text, parent)
                 if target != DEAD:
                     self.walk.below(&self.draft, target, exit_)
             for token in mask.twice_keys if native else mask.twice:
@@ -336,48 +379,9 @@ cdef class Composer:
                         if nodes[at].byte == telling[j]:
                             told = nodes[at].end
                 if at < told and nodes[at].depth >= depth:
-                    for j in range(nodes[at].first, nodes[at + 1].first):
-                        ints_add(&self.draft.todo.doubtful, self.trie.ids[j])
+                    draft_doubt(&self.draft, self.trie.ids, nodes[at].first, nodes[at + 1].first)
                 at += 1
         return 0
-
-    cdef dict special_exits(self, IndependentMask mask, int q, int after, int record, bint everything):
-        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are
-        refused."""
-        cdef dict groups = mask.groups
-        if not groups:
-            return {}
-        work(self.meter, GROUPED * len(groups))
-        closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
-        so_far = self.begun(record, closing) if record >= 8 else ""
-        special = None if everything else self.dispatches.special_texts(after, so_far, len(groups))
-        if special is not None:
-            ends = [(text[len(so_far):], text) for text in special]
-        else:
-            ends = [(end, so_far + end) for end in groups
-                    if everything or self.dispatches.is_special(after, so_far + end)]
-        return {node: text for end, text in ends for node in groups.get(end, ())}
-
-    cdef object begun(self, int record, int closing):
-        """Return the text of a record that is still inside its text."""
-        found = self.begun_texts.get(record)
-        if found is None:
-            ask(self.meter)
-            found = self.begun_texts[record] = self.stacks.recorded(record, bytes((closing,)))
-        return found
-
-    cdef int generic_state(self, int after, int parent) except -1:
-        """Return the state behind an ordinary text, DEAD where it is refused."""
-        cdef int known = map_get(&self.generic, after, parent)
-        if known < 0:
-            known = self.after_text(after, None, parent)
-            map_put(&self.generic, after, parent, known)
-        return known
-
-    cdef int after_text(self, int after, object text, int parent) except -1:
-        """Return the state behind a recorded text, DEAD where it is refused."""
-        cdef int following = self.dispatches.following(after, text)
-        return self.automaton.enter(following, parent, 0) if following >= 0 else DEAD
 
 
 cdef inline bint is_apart(const Ints* apart, int node) noexcept nogil:

@@ -15,7 +15,7 @@ from libc.string cimport memcmp, memcpy, memset
 from libc.stdlib cimport free
 from constrained.engine.memory._arena cimport Arena, arena_take
 from constrained.engine.memory._memory cimport allotted, cleared
-from constrained.engine.kernel._tables cimport Ints, Map, ints_free, map_free, mix
+from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, mix
 from constrained.engine.kernel._trie cimport Node
 
 cdef enum:
@@ -126,6 +126,25 @@ cdef inline void draft_whole(Draft* draft, const uint32_t* more, const Ints* wor
 
 cdef inline bint draft_has(const Draft* draft, int token) noexcept nogil:
     return ((draft.bits[token >> 5] | (draft.base[token >> 5] if draft.base != NULL else 0)) >> (token & 31)) & 1
+
+
+cdef inline int draft_doubt(Draft* draft, const int32_t* ids, int first, int last) except -1:
+    """Note that the tokens [first, last) of the trie are to be looked at again."""
+    cdef int i
+    for i in range(first, last):
+        ints_add(&draft.todo.doubtful, ids[i])
+    return 0
+
+
+cdef inline int draft_doubt_new(Draft* draft, const int32_t* ids, int first, int last, bint add) except -1:
+    """As `draft_doubt` for those that are not drafted yet; add them if told to."""
+    cdef int i
+    for i in range(first, last):
+        if not draft_has(draft, ids[i]):
+            ints_add(&draft.todo.doubtful, ids[i])
+            if add:
+                draft_token(draft, ids[i])
+    return 0
 
 
 cdef inline void draft_clear(Draft* draft) noexcept:

@@ -22,7 +22,7 @@ from constrained.engine.memory._meter cimport Meter, SLICE
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free, map_free, map_get, map_put
 from constrained.engine.kernel._trie cimport Node, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, State, UNKNOWN, successor
-from constrained.engine.kernel.automaton._machines cimport Machines, REFUSES
+from constrained.engine.kernel.automaton._machines cimport ALIKE, Machines, REFUSES
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE, Stacks
 from constrained.engine.kernel.masks._draft cimport Draft, draft_node
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
@@ -207,10 +207,10 @@ cdef class Walk:
         return closing < 0 and not self.stacks.records(stack)
 
     cdef bint refuses(self, int stack) noexcept:
-        """Say whether what follows the text above a stack may refuse it."""
+        """Say whether what follows the text above a stack may refuse it, and cannot say beforehand which it refuses."""
         cdef const int32_t* frames = self.stacks.frames.at
         cdef int i
         for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
-            if frames[i + 1] >= 0 and self.machines.at[frames[i] >> 1].flags & REFUSES:
+            if frames[i + 1] >= 0 and self.machines.at[frames[i] >> 1].flags & (REFUSES | ALIKE) == REFUSES:
                 return True
         return False

@@ -1,0 +1,120 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""What lies behind texts: the states in which a mask goes on where tokens leave one.
+
+    nobody wants to know the text ── popped ──► one state for each stack
+    somebody does ── ordinary ──► one state for all texts that it does not name
+                  └─ following ──► that behind one text; which exits are such: `special_exits`, `special_groups`
+
+Owns: the states behind texts, texts that are begun.  Borrows: the automaton, which it adds states to; stacks, positions
+and the trie; what follows recorded texts; the meter of work.
+Invariants: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
+Plain twin: `twin.automaton.PlainKernel._returned`, which has one frame for each text.
+"""
+from cython cimport final
+from libc.stdint cimport int32_t
+from constrained.engine.memory._meter cimport Meter, ask, work
+from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put
+from constrained.engine.kernel._trie cimport Trie
+from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
+from constrained.engine.kernel.automaton._closure cimport FINAL
+from constrained.engine.kernel.automaton._dispatch cimport Dispatches
+from constrained.engine.kernel.automaton._stacks cimport ENDS, Stacks
+from constrained.engine.kernel.masks._building cimport IndependentMask
+from constrained.engine.kernel.texts._positions cimport Positions
+
+cdef enum:
+    GROUPED = 32        # ticks that it takes to look at a group of exits
+    LOOKED_UP = 32      # and at a text
+    ALL = 0x7FFFFFFF
+
+
+@final
+cdef class Behind:
+    """States behind texts, each found once."""
+
+    def __cinit__(self, Dispatches dispatches, Automaton automaton):
+        self.dispatches, self.automaton, self.trie = dispatches, automaton, automaton.trie
+        self.stacks, self.positions, self.meter = dispatches.stacks, dispatches.positions, automaton.meter
+        self.begun_texts = {}
+
+    def __dealloc__(self):
+        self.release()
+
+    cdef void release(self) noexcept:
+        ints_free(&self.seeds)
+        map_free(&self.popped_states)
+        map_free(&self.generic)
+
+    cdef int clear(self) except -1:
+        """Forget all states."""
+        self.release()
+        self.begun_texts = {}
+        return 0
+
+    cdef int popped(self, int stack) except -1:
+        """Return the state in which the text above `stack` has just ended; frames that record are left out."""
+        cdef int i, known = map_get(&self.popped_states, stack, 0), flags = 0
+        cdef const int32_t* frames = self.stacks.frames.at
+        if known >= 0:
+            return known
+        self.seeds.size = 0
+        for i in range(self.stacks.first.at[stack], self.stacks.first.at[stack + 1], 3):
+            if frames[i] == ENDS:
+                flags = FINAL
+            elif frames[i] >= 0 and frames[i + 1] < 0:
+                ints_add(&self.seeds, frames[i])
+                ints_add(&self.seeds, frames[i + 2])
+        known = self.automaton.close(&self.seeds, flags) if self.seeds.size or flags else DEAD
+        map_put(&self.popped_states, stack, 0, known)
+        return known
+
+    cdef dict special_exits(self, int node, int after, int record):
+        """Return {node: text} for the special texts that a token can complete, of texts without quotes, which have one
+        spelling."""
+        cdef int exit_
+        so_far = self.begun(record, -1) if record >= 8 else ""
+        found = {}
+        for text in self.dispatches.special_texts(after, so_far, ALL):
+            work(self.meter, LOOKED_UP)
+            exit_ = self.trie.find(node, text[len(so_far):].encode("utf-8", "surrogatepass"))
+            if exit_ >= 0:
+                found[exit_] = text
+        return found
+
+    cdef dict special_groups(self, IndependentMask mask, int q, int after, int record, bint everything):
+        """Return {exit node: text} for the special texts that a token can complete, for all texts if ordinary ones are
+        refused."""
+        cdef dict groups = mask.groups
+        if not groups:
+            return {}
+        work(self.meter, GROUPED * len(groups))
+        closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
+        so_far = self.begun(record, closing) if record >= 8 else ""
+        special = None if everything else self.dispatches.special_texts(after, so_far, len(groups))
+        if special is not None:
+            ends = [(text[len(so_far):], text) for text in special]
+        else:
+            ends = [(end, so_far + end) for end in groups
+                    if everything or self.dispatches.is_special(after, so_far + end)]
+        return {node: text for end, text in ends for node in groups.get(end, ())}
+
+    cdef object begun(self, int record, int closing):
+        """Return the text of a record that is still inside its text."""
+        found = self.begun_texts.get(record)
+        if found is None:
+            ask(self.meter)
+            found = self.begun_texts[record] = self.stacks.recorded(record, bytes((closing,)) if closing >= 0 else b"")
+        return found
+
+    cdef int ordinary(self, int after, int parent) except -1:
+        """Return the state behind an ordinary text, DEAD where it is refused."""
+        cdef int known = map_get(&self.generic, after, parent)
+        if known < 0:
+            known = self.following(after, None, parent)
+            map_put(&self.generic, after, parent, known)
+        return known
+
+    cdef int following(self, int after, object text, int parent) except -1:
+        """Return the state behind a recorded text, DEAD where it is refused."""
+        cdef int following = self.dispatches.following(after, text)
+        return self.automaton.enter(following, parent, 0) if following >= 0 else DEAD
