@@ -19,7 +19,8 @@ from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, 
 from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, compile
 from constrained.machine import Edges
 from constrained.schema.machines.items import Return
-from constrained.schema.machines.recorded_values import Built, number_key, number_text
+from constrained.schema.machines.recorded_values import Built
+from constrained.schema.numeric.keys import clipped, number_key, number_text, whole_number
 from constrained.schema.numeric.ranges import contains, reach
 from constrained.schema.values import NumberRange
 
@@ -322,6 +323,30 @@ def test_numbers_have_one_key_for_all_spellings(one, other):
     assert number_key(one) == number_key(other)
     assert number_key(one) != number_key("3" + other.lstrip('-'))
     assert number_key(number_text(number_key(one))) == number_key(one)
+
+
+def test_keys_of_long_exponents_are_those_of_exact_arithmetic():
+    """Around the length from which on an exponent stays text, and where moving it carries or borrows."""
+    picks, seen = random.Random(8), {}
+    ends = ["0", "9", "5"]
+    exponents = ["1" + "0" * 99, "1" + "0" * 100, "9" * 100, "9" * 101, "1" + "0" * 130, "9" * 131, "7" + "0" * 99 + "3"]
+    exponents += ["".join(picks.choices(ends, k=picks.randint(95, 140))) for _ in range(40)]
+    for exponent in exponents:
+        for sign in ("", "-", "+"):
+            for mantissa in ("1", "10", "0.001", "250", "-1.50", "1" + "0" * 40, "0." + "0" * 40 + "1"):
+                text = f"{mantissa}e{sign}{exponent}"
+                negative, digits, found = number_key(text)
+                value = whole_number(sign + exponent)
+                whole, _, fraction = mantissa.removeprefix("-").partition(".")
+                written = (whole + fraction).lstrip("0")
+                value += len(written) - len(written.rstrip("0")) - len(fraction)
+                assert (negative, digits) == (mantissa.startswith("-"), written.rstrip("0"))
+                assert whole_number(str(found)) == value
+                assert seen.setdefault((value, digits, negative), found) == found and isinstance(found, str) == (
+                    abs(value) >= 10**100
+                )
+                assert number_key(number_text((negative, digits, found))) == (negative, digits, found)
+                assert clipped(str(found), 1000) == max(-1000, min(1000, value))
 
 
 def test_numbers_with_long_exponents_lie_where_the_others_beyond_all_bounds_do():

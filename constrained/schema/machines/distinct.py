@@ -23,8 +23,9 @@ from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.regex import NEVER
 from constrained.schema.machines.items import MOST_DIGITS, is_live
 from constrained.schema.machines.items import Item as Open
-from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, number_key, whole_of
+from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
+from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
@@ -122,7 +123,7 @@ def _value(text: str) -> object:
     """
     key = number_key(text)
     negative, digits, exponent = key
-    if len(digits) > MOST_DIGITS or abs(exponent) > MOST_DIGITS:
+    if len(digits) > MOST_DIGITS or isinstance(exponent, str) or abs(exponent) > MOST_DIGITS:
         return key
     return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
 

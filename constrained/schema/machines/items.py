@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
 from constrained.regex import Expr, matches
-from constrained.schema.machines.recorded_values import Built, Whole, number_key, number_text, whole_number
+from constrained.schema.machines.recorded_values import Built, Whole
 from constrained.schema.machines.texts import cut, without_dead_ends
+from constrained.schema.numeric.keys import clipped, number_key, number_text, whole_number
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import constant, contains, reach
 from constrained.schema.values import NumberRange
@@ -320,7 +321,7 @@ class Recorded(Dispatch):
 
 def _is_within(text: str, most: int) -> bool:
     """Say whether a number as `number_text` writes it has no more digits, and no greater exponent."""
-    return len(text) <= most and abs(whole_number(text.rpartition("e")[2])) <= most
+    return len(text) <= most and abs(clipped(text.rpartition("e")[2], most + 1)) <= most
 
 
 def near(text: str, ranges: tuple[NumberRange, ...]) -> Fraction:
@@ -329,7 +330,7 @@ def near(text: str, ranges: tuple[NumberRange, ...]) -> Fraction:
     """
     digits, _, exponent = text.rpartition("e")
     most = max(reach(ranges) + len(digits), MOST_DIGITS)
-    return whole_number(digits) * Fraction(10) ** min(max(whole_number(exponent), -most), most)
+    return whole_number(digits) * Fraction(10) ** clipped(exponent, most)
 
 
 def _is_among(text: str, texts: frozenset[str]) -> bool:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
+from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import canonical_text
 
 # of an atom: a str, a bool, None, a number's key; of an array: a tuple of nodes; of an object: a dict of nodes
@@ -26,54 +27,11 @@ Content: TypeAlias = Any
 Node: TypeAlias = tuple[str, Content]  # (JSON type, content)
 Rival: TypeAlias = tuple[Node, Any]  # a container of an earlier value, and the rival that it is a part of
 
-_DIGITS = 4000  # that Python converts at once, to and from text; more it may refuse
 WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None),
          "True": ("boolean", True), "False": ("boolean", False), "None": ("null", None)}
 _OPENING = {ord("{"): "object", ord("["): "array", ord("("): "array"}
 _CLOSING = frozenset(b"}])")
 _MODULUS = 1 << 128
-
-
-def number_key(text: str) -> tuple[bool, str, int]:
-    """Return what two texts of one number have in common: (negative, digits without zeros at either end, exponent).
-
-    No text is too long: digits stay text, and only the exponent is computed with.
-
-    >>> number_key("-1.50e3") == number_key("-1500")
-    True
-    """
-    mantissa, _, exponent = text.lower().replace("_", "").partition("e")
-    whole, _, fraction = mantissa.removeprefix("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
-    bare = digits.rstrip("0")
-    if not bare:
-        return False, "", 0
-    return text.startswith("-"), bare, whole_number(exponent or "0") - len(fraction) + len(digits) - len(bare)
-
-
-def number_text(key: tuple[bool, str, int]) -> str:
-    """Return one text of the numbers with a key, however long its exponent is.
-
-    >>> number_text(number_key("-1500"))
-    '-15e2'
-    """
-    negative, digits, exponent = key
-    pieces, rest, base = [], abs(exponent), 10**_DIGITS
-    while rest >= base:
-        rest, piece = divmod(rest, base)
-        pieces.append(f"{piece:0{_DIGITS}d}")
-    written = "".join([str(rest), *reversed(pieces)])
-    return f"{'-' if negative else ''}{digits or '0'}e{'-' if exponent < 0 else ''}{written}"
-
-
-def whole_number(text: str) -> int:
-    """Return the value of digits with or without a sign, however many they are."""
-    digits = text.lstrip("+-")
-    value = 0
-    for at in range(0, len(digits), _DIGITS):
-        piece = digits[at : at + _DIGITS]
-        value = value * 10 ** len(piece) + int(piece)
-    return -value if text.startswith("-") else value
 
 
 def _digest(*parts: bytes) -> int:
@@ -90,7 +48,7 @@ def _digest_of_atom(node: Node) -> int:
         return _digest(b"s", content.encode("utf-8", "surrogatepass"))
     if kind == "number":
         negative, digits, exponent = content
-        return _digest(b"-" if negative else b"+", digits.encode(), hex(exponent).encode())
+        return _digest(b"-" if negative else b"+", digits.encode(), str(exponent).encode())
     return _digest(b"w", repr(content).encode())
 
 

@@ -24,7 +24,7 @@ from constrained.regex import NEVER, Expr, matches
 from constrained.schema.drafts.constants import of_conj
 from constrained.schema.machines.clauses import bits
 from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, ObjectPosition
-from constrained.schema.machines.recorded_values import number_key
+from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import canonical_text, number_language
 from constrained.schema.numeric.ranges import constant, exact
 from constrained.schema.reading.places import located
