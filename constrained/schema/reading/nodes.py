@@ -99,6 +99,7 @@ class Document:
         self.unlock()
         unlocked_at_fork(self)
         self._nodes: dict[tuple[int, Scope], Node] = {}
+        self._followed: dict[Node, Conj] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
 
@@ -117,9 +118,13 @@ class Document:
         return found
 
     def follow(self, node: Node) -> Conj:
-        """Return the node, or what it refers to if it is nothing but a reference."""
-        seen: set[Node] = set()
+        """Return the node, or what it refers to if it is nothing but a reference; each of a chain is followed once."""
+        seen: dict[Node, None] = {}
+        found: Conj | None = None
         while "$ref" in node.schema:
+            found = self._followed.get(node)
+            if found is not None:
+                break
             dialect = node.resource.dialect
             if not dialect.reference_stands_alone and any(
                 keyword in dialect.rules and keyword != "$ref" for keyword in node.schema
@@ -131,13 +136,18 @@ class Document:
                 raise SchemaError(
                     "reference leads back to itself", where=node.pointer, because="no value decides whether it is valid"
                 )
-            seen.add(node)
+            seen[node] = None
             spend(1)
             target = node._target("$ref")
             if isinstance(target.schema, bool) or not target.schema:
-                return NOTHING if target.schema is False else ALWAYS
+                found = NOTHING if target.schema is False else ALWAYS
+                break
             node = self.node(target.schema, target.resource, node.scope, target.where)
-        return node.conj
+        if found is None:
+            found = node.conj
+        for reference in seen:
+            self._followed[reference] = found
+        return found
 
     def constant(self, value: Any, where: Where) -> Conj:
         """Return the conjunction that allows only this value."""
