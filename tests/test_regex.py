@@ -21,9 +21,10 @@ import pytest
 
 from constrained import regex
 from constrained.errors import GrammarError
-from constrained.regex import charset, parse_ecma, parse_python
+from constrained.regex import ANY_TEXT, char_class, charset, concat, parse_ecma, parse_python
 from constrained.regex.boolean import complement, intersect
-from constrained.regex.guarded import _split
+from constrained.regex.guarded import ESCAPED, Guarded, _split
+from constrained.regex.markers import markers_of
 from constrained.regex.saturate import has_length
 from constrained.regex.syntax import properties
 from tests.oracles import reachable
@@ -442,3 +443,16 @@ def test_case_is_ignored_as_re_ignores_it(number):
             if not 0xD800 <= point <= 0xDFFF
         ]
         assert found == expected, pattern
+
+
+@pytest.mark.parametrize("state", range(8))
+def test_guarded_edges_of_a_range_are_those_of_all_that_lie_in_it(state):
+    """As they stand and escaped, for each state of some markers, where some characters have to be escaped anyway."""
+    markers, raw = markers_of(["<|end|>", "é|"]), ((0x20, 0x21), (0x23, 0x7C), (0x7E, 0xFF), (0x400, 0xFFFF))
+    language = Guarded(concat(char_class(((0x20, 0x7E), (0xE0, 0x500))), ANY_TEXT), markers, raw, state)
+    edges = language.edges()
+    for low in (0x20, 0x22, 0x3C, 0x60, 0x7C, 0xE9, 0x3FF):
+        for high in (low, low + 1, low + 0x40, low + 0x500):
+            for first, last in ((low, high), (low + ESCAPED, high + ESCAPED)):
+                cut = [(max(a, first), min(b, last), after) for a, b, after in edges if a <= last and b >= first]
+                assert list(language.between(first, last)) == cut

@@ -13,8 +13,11 @@ one spelling.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import TypeAlias
 
 from ..caches import cached
 from ..machine import Language, LiteralSet
@@ -26,6 +29,7 @@ from .markers import Markers
 ESCAPED = 0x110000
 
 Ranges = tuple[tuple[int, int], ...]
+Edges: TypeAlias = "list[tuple[int, int, Guarded]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,27 @@ class Guarded:
         return found
 
     def edges(self) -> tuple[tuple[int, int, Guarded], ...]:
-        stands: list[tuple[int, int, Guarded]] = []
-        escaped: list[tuple[int, int, Guarded]] = []
+        stands, escaped = self._spelled(0, ESCAPED - 1)
+        return (*stands, *escaped)
+
+    def between(self, low: int, high: int) -> Edges:
+        """Return the edges of a range of characters, all as they stand or all escaped, cut to it.
+
+        PERF: a surface that escapes what cannot be printed has 1,400 edges; whoever asks about one character does not
+        need them.
+        """
+        return self._spelled(low - ESCAPED, high - ESCAPED)[1] if low >= ESCAPED else self._spelled(low, high)[0]
+
+    def _spelled(self, least: int, most: int) -> tuple[Edges, Edges]:
+        """Return the edges of characters from `least` to `most`: as they stand, and escaped."""
+        stands: Edges = []
+        escaped: Edges = []
         special = sorted(self.markers.steps(self.state).items())
         for low, high, target in self.language.edges():
+            if low > most or high < least:
+                continue
             after = Guarded(target, self.markers, self.raw)
-            for first, last, inside in _split(self.raw, low, high):
+            for first, last, inside in _split(self.raw, max(low, least), min(high, most)):
                 if not inside:
                     escaped.append((first + ESCAPED, last + ESCAPED, after))
                     continue
@@ -86,7 +105,8 @@ class Guarded:
                         first = point + 1
                 if first <= last:
                     stands.append((first, last, after))
-        return (*stands, *sorted(escaped, key=lambda edge: edge[0]))
+        escaped.sort(key=itemgetter(0))
+        return stands, escaped
 
     def mask_key(self, horizon: int) -> Hashable:
         key = self.language.mask_key(horizon)
@@ -174,9 +194,8 @@ def endless(characters: Expr | Endless) -> Language:
 
 def _split(ranges: Ranges, low: int, high: int) -> Iterator[tuple[int, int, bool]]:
     """Yield the parts of [low, high] inside and outside of some ranges."""
-    for first, last in ranges:
-        if last < low:
-            continue
+    for at in range(bisect_left(ranges, low, key=itemgetter(1)), len(ranges)):
+        first, last = ranges[at]
         if first > high:
             break
         if low < first:

@@ -25,7 +25,7 @@ from constrained.engine.tokens.byte_classes import BITS, INSIDE, LEADS
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import Config, Frame, PlainKernel
 from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode
-from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt
+from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt, edges_between
 from constrained.machine import Dispatch, Language, State, Text
 
 SOME = "\uffff some text"  # stands for a text that was forgotten
@@ -193,7 +193,8 @@ def _only_target(at: TextAt) -> Language | None:
     if at.value == 0 or len(points) != 1 or points[0][1] - points[0][0] + 1 != 1 << 6 * at.left:
         return None
     (low, high), = points
-    return next((target for first, last, target in at.language.edges() if first <= low and high <= last), None)
+    found = edges_between(at.language, low, high)
+    return next((target for first, last, target in found if first == low and last == high), None)
 
 
 def _looping(spelling: Spelling, language: Language) -> int:

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from itertools import chain, count, islice
 
 from constrained.engine.twin.spelling import Ranges, Spelling, clip, decode, variants
-from constrained.engine.twin.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt, successor
+from constrained.engine.twin.text import BODY, DONE, ESCAPE, HEX, PAIR, PAIR_U, UTF8, TextAt, edges_between, successor
 from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, Language, LiteralSet, MarkerSafe, State, Surface, Text
 from constrained.regex.guarded import ESCAPED, Guarded
@@ -312,11 +312,10 @@ def _raw_characters(at: TextAt) -> list[tuple[Way, TextAt]]:
     found: dict[Language, int] = {}
     spend(8)
     pending = at.pending()
-    for first, last, target in at.language.edges():
-        if pending and first <= pending[-1][1] and last >= pending[0][0]:
-            for low, high in clip(pending, first, last):
-                point = max(low, least)
-                if point <= high and point < found.get(target, point + 1):
-                    found[target] = point
+    for first, last, target in edges_between(at.language, pending[0][0], pending[-1][1]) if pending else ():
+        for low, high in clip(pending, first, last):
+            point = max(low, least)
+            if point <= high and point < found.get(target, point + 1):
+                found[target] = point
     chosen = sorted(found.items(), key=lambda entry: entry[1])[:_AT_ONCE]
     return [(symbols(chr(point).encode()[-at.left :]), TextAt(at.spelling, target)) for target, point in chosen]

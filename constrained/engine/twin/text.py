@@ -11,7 +11,7 @@ entered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from constrained.engine.twin.spelling import SCALARS, HexForm, Ranges, Spelling, clip
@@ -21,17 +21,25 @@ from constrained.regex.guarded import ESCAPED, Guarded
 BODY, UTF8, ESCAPE, HEX, PAIR, PAIR_U, OCTAL, DONE = range(8)
 
 
+def edges_between(language: Language, low: int, high: int) -> Sequence[tuple[int, int, Language]]:
+    """Return the edges of a language that have code points of a range, cut to it."""
+    if isinstance(language, Guarded):
+        return language.between(low, high)
+    return [
+        (max(first, low), min(last, high), target)
+        for first, last, target in language.edges()
+        if first <= high and last >= low
+    ]
+
+
 def successor(language: Language, point: int) -> Language | None:
     """Return the language after one code point."""
-    for low, high, target in language.edges():
-        if low <= point <= high:
-            return target
-    return None
+    return next((target for _, _, target in edges_between(language, point, point)), None)
 
 
 def reaches(language: Language, ranges: Ranges) -> bool:
     """Say whether some code point of the ranges continues the language."""
-    return any(clip(ranges, low, high) for low, high, _ in language.edges())
+    return any(edges_between(language, low, high) for low, high in ranges)
 
 
 @dataclass(frozen=True, slots=True)
