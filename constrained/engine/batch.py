@@ -8,14 +8,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.bitmask import as_array
 from constrained.errors import ConstrainedError, LimitExceeded, shown
-
-_KERNEL, _ENTRY = attrgetter("_kernel"), attrgetter("_kernel", "_path", "_budget")  # of a matcher
 
 
 def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
@@ -37,8 +34,8 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     array = as_array(bitmask)
     batch, failed = _compiled_batch(), dict[int, LimitExceeded]()
     todo: Sequence[int] = range(len(listed))
-    if batch is not None and set(map(type, map(_KERNEL, listed))) <= {batch.KIND}:
-        todo = batch.fill_rows(list(map(_ENTRY, listed)), array)
+    if batch is not None:
+        todo = batch.fill_rows(listed, array)
         if kinds != {Matcher}:  # with a budget
             todo = [row for row, matcher in enumerate(listed) if row in todo or type(matcher) is not Matcher]
     for row in todo:

@@ -17,43 +17,42 @@ from constrained.errors import LimitExceeded
 from constrained.work import Preempted
 
 
-KIND = Kernel  # that `fill_rows` takes
 
-
-def fill_rows(list entries, object bitmask):
-    """Write entry i = (kernel, path, budget) of a matcher into row i of a bitmask: new masks one by one, then all
-    copies without the GIL.
+def fill_rows(list matchers, object bitmask):
+    """Write the mask of matcher i into row i of a bitmask: new masks one by one, then all copies without the GIL.
 
     Returns the rows whose masks took too much work, or kept others waiting, or whose kernel is full; these allow
-    nothing.
+    nothing.  Where one of the kernels is not compiled, all rows, and what they allow means nothing.
     """
-    cdef int i, count = len(entries), words
-    cdef int state
+    cdef int i, state, words = -1, count = len(matchers)
     cdef list path
     cdef Kernel kernel
-    cdef Mask** sources
-    cdef int32_t** rows
+    cdef Mask** sources = <Mask**>cleared(2 * <size_t>count + 1, sizeof(void*))
+    cdef int32_t** rows = <int32_t**>(sources + count)
     failed, pinned = [], []
-    if not count:
-        return failed
-    words = (<Kernel>entries[0][0]).trie.words
-    sources = <Mask**>cleared(2 * <size_t>count, sizeof(void*))
-    rows = <int32_t**>(sources + count)
     try:
         for i in range(count):
-            kernel, path, budget = <tuple>entries[i]
+            matcher = matchers[i]
+            own = matcher._kernel
+            if type(own) is not Kernel:
+                return [*range(count)]
+            kernel, path = <Kernel>own, matcher._path
             state = path[len(path) - 1]
             kernel.pins += 1
             pinned.append(kernel)
+            if words < 0:
+                words = kernel.trie.words
             if kernel.trie.words != words:
                 raise misfit(bitmask, i, kernel.trie.words)
             if kernel.full():
                 failed.append(i)
             elif state >= 0:
-                try:
-                    sources[i] = kernel.mask_of(state, budget)
-                except (LimitExceeded, Preempted):
-                    failed.append(i)
+                sources[i] = kernel.known_mask(state)
+                if sources[i] == NULL:
+                    try:
+                        sources[i] = kernel.mask_of(state, matcher._budget)
+                    except (LimitExceeded, Preempted):
+                        failed.append(i)
         for i in range(count):
             rows[i] = bitmask_row(bitmask, words, i)
         with nogil:

@@ -246,15 +246,18 @@ cdef class Kernel:
 
     # -- masks ---------------------------------------------------------------------------------------------------------
 
+    cdef Mask* known_mask(self, int state) noexcept:
+        """Return the mask of a state, NULL where it is not known."""
+        self.used = True
+        return NULL if self.gone else self.automaton.states[state].mask
+
     cdef Mask* mask_of(self, int state, object budget) except NULL:
         """Return the mask of a state, computed once."""
-        cdef Mask* mask
-        self.used = True
-        if self.gone:
-            raise Preempted
-        mask = self.automaton.states[state].mask
+        cdef Mask* mask = self.known_mask(state)
         if mask != NULL:
             return mask
+        if self.gone:
+            raise Preempted
         self.enter(budget)
         try:
             self.check(state)       # what was waited for may have been emptied
