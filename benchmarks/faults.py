@@ -1,7 +1,7 @@
 """Does a matcher survive that memory runs out, or that somebody presses Ctrl-C, anywhere?
 
-A walk compiles a grammar, warms it and goes through a text: masks, single and in batches, advances, refusals,
-rollbacks, copies, forced bytes.  It is done once in peace and then again and again, each time with one fault more
+A walk builds a vocabulary, compiles a grammar, warms it and goes through a text: masks, single and in batches,
+advances, refusals, rollbacks, copies, forced bytes.  It is done once in peace and then again and again, each time with one fault more
 towards its end:
 
     memory      the n-th allocation of the kernel is refused
@@ -101,6 +101,7 @@ class Walk:
 
     def run(self) -> Walk:
         """Go through the text."""
+        self.seen.append(self._again(None, vocabulary) == self.vocabulary)
         made: Constraint = self._again(None, lambda: compile(self.grammar(), self.vocabulary, spell_missing=True))
         self._again(None, partial(made.warm, states=8))
         matcher: Matcher = self._again(None, made.matcher)

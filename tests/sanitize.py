@@ -21,13 +21,21 @@ ROOT = Path(__file__).resolve().parent.parent
 FLAGS = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-sanitize=alignment"
 SCRIPT = """
 import sys
+import tempfile
+from pathlib import Path
 from constrained.benchmarks import faults
 from constrained.engine.kernel import _kernel
-assert {folder!r} in _kernel.__file__, _kernel.__file__
+from constrained.engine.tokens import _assembly
+assert {folder!r} in _kernel.__file__ and {folder!r} in _assembly.__file__, _kernel.__file__
 for case in faults.CASES:
     print("faults", case, faults.check(case, "memory", every=3), faults.check(case, "interrupt", every=211), flush=True)
 sys.path.insert(0, {tests!r})
 from fuzz.operations import Operations
+from fuzz.vocabularies import Files
+with tempfile.TemporaryDirectory() as folder:
+    files = Files(Path(folder), 5)
+    files.run({count} // 50)
+    print("damaged vocabularies", dict(files.found), flush=True)
 operations = Operations(5)
 operations.run({count})
 print("operations", operations.done, flush=True)
