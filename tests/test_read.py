@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from constrained import ChatFormat, Grammar, GrammarError, LimitExceeded
+from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, LimitExceeded
+from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.ahead import Ahead
@@ -36,6 +37,9 @@ GRAMMARS = {
     "counted": 'start: ("a" "b"?)~2..4 ">"',
 }
 ALPHABET = "ab<t> "
+TOOL = {
+    "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "number"}}},
+}  # fmt: skip
 
 
 def _machine(text, *, slowly=False, marked=()):
@@ -85,11 +89,13 @@ def test_known_steps_are_the_slow_ones(name):
     rules = alternatives_of(Grammar.from_lark(GRAMMARS[name]).rules)
     network = build(rules, "start", (), rules, {})
     for word in map("".join, itertools.product(ALPHABET, repeat=4)):
-        fast, slow = Machine(network), Machine(network, slowly=True)
+        fast, slow, whole = Machine(network), Machine(network, slowly=True), Machine(network)
         for char in word:
             fast.feed(char)
             slow.feed(char)
             assert _situation(fast) == _situation(slow), word
+        whole.feed(word)
+        assert _situation(whole) == _situation(slow), word
 
 
 @pytest.mark.parametrize("name", ChatFormat.names())
@@ -103,6 +109,29 @@ def test_turns_are_read_by_known_steps_as_slowly(name):
             for machine in (fast, slow):
                 (machine.feed_token if is_token else machine.feed)(piece)
             assert _situation(fast) == _situation(slow), piece
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_what_comes_again_is_read_as_slowly(name):
+    """Where texts and tokens come again they are one step, see `threads.Repeats`."""
+    chat = ChatFormat.load(name)
+    tools = chat.definition.payload and [TOOL]
+    call = ToolCall("f", {"a": "x y", "b": 1}) if tools else ToolCall("brave_search", {"query": "x"})
+    talk = [Message("Hi", role="user"), Message("Hello!"), Message("Well?", role="user"), Message("", [call])]
+    try:
+        text, kind = chat.render_text(talk * 2, tools) + chat.render_text(talk, tools), "conversation"
+    except ConstrainedError:
+        text, kind = chat.write(Message("Hello!"), tools) * 2, "assistant_turn"
+    network = ask(chat.generic, chat.definition, kind, {}).network
+    pieces = list(split_text(text, chat.definition).pieces())
+    for _ in range(3):
+        Machine(network).read(pieces)
+    slow = Machine(network, slowly=True)
+    for count, piece in enumerate(pieces, 1):
+        slow.read([piece])
+        fast = Machine(network)
+        fast.read(pieces[:count])
+        assert _situation(fast) == _situation(slow), piece
 
 
 def test_what_is_nested_deeply_is_read_by_known_steps_as_slowly():

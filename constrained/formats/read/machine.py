@@ -23,11 +23,13 @@ from typing import Any, cast
 
 from ...work import spend
 from ..payload.ahead import Ahead, Outcomes, outcomes_at
+from .inputs import Piece
 from .network import Kind, Mark, Network, Node
 from .patterns import has
-from .threads import MOST_STEPS, Beyond, Failure, Frame, Set, Step, Thread, known_of, numbered, step_of
-from .trails import VALUE, Trail, agreed
+from .threads import MOST_STEPS, Beyond, Failure, Set, Step, Thread, known_of, numbered, step_of
+from .trails import VALUE, Frame, Trail, agreed
 
+_MOST_PIECES = 8  # of a hop
 TOKEN = "<token>"  # the mark of a special token that was read
 
 
@@ -105,7 +107,7 @@ class Machine:
                 at = stop
             elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
                 if current.free:
-                    start.has_read(text, since, at)
+                    start.texts.note(start, text, since, at)
                     start, since = current, found.end()
                 at = found.end()
             if at == end:
@@ -113,7 +115,7 @@ class Machine:
             if current.readers:
                 outcomes = outcomes_at(readers, origin + at)
             key: Any = (text[at], outcomes) if outcomes else text[at]
-            leap = current.leap(text, at, end) if current.leaps else None
+            leap = current.leap(text, at, end) if current.texts.known else None
             step = current.steps.get(key) if leap is None else leap[1]
             if leap is not None:
                 length = len(leap[0])
@@ -132,9 +134,9 @@ class Machine:
             if outcomes or length > 1 or current.deep:
                 start, since, outcomes = current, at, ()
             elif current.readers:
-                start.has_read(text, since, at)
+                start.texts.note(start, text, since, at)
         else:
-            start.has_read(text, since, at)
+            start.texts.note(start, text, since, at)
         self._set, self._trails, self._readers, self.place = current, trails, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
         return at, outcomes
@@ -174,13 +176,26 @@ class Machine:
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
-    def read(self, pieces: Iterable[tuple[str, bool]]) -> None:
-        """Read texts and special tokens, as (text or name, whether it is a token)."""
-        for piece, is_token in pieces:
+    def read(self, pieces: Iterable[Piece]) -> None:
+        """Read texts and special tokens."""
+        listed, at = [*pieces], 0
+        start, since = self._set, 0  # where pieces began that may become a hop
+        while at < len(listed) and self.failure is None:
+            hop = self._set.hop(listed, at) if self._set.pieces.known else None
+            if hop is not None:
+                self._follow(hop[1], sum([len(piece) for piece, _ in hop[0]]))
+                at += len(hop[0])
+                start, since = self._set, at
+                continue
+            piece, is_token = listed[at]
             if is_token:
                 self.feed_token(piece)
             else:
                 self.feed(piece)
+            at += 1
+            if self._set.free or self._set.readers or at - since == _MOST_PIECES:
+                start.pieces.note(start, listed, since, at if is_token else at - 1)
+                start, since = self._set, at
 
     def feed_token(self, name: str) -> None:
         """Read a special token."""
@@ -190,13 +205,17 @@ class Machine:
         if step is None:
             before = self.threads
             self._advance(self._stepped_by_token(before, name), before, name, is_token=True)
-            return
+        else:
+            self._follow(step, len(name))
+
+    def _follow(self, step: Step, size: int) -> None:
+        """Go on with a step of so many characters."""
         trails, readers = step.marked(self._trails, self._readers, self.place), step.passed(self._readers)
         self._set, self._trails, self._readers = step.then, trails, readers
         if step.then.deep:
             self._cut(step.then, trails, readers)
-        self.place += len(name)
-        spend(2)
+        self.place += size
+        spend(1 + size)
 
     def _token_step(self, name: str) -> Step | None:
         """Return what a token does to the set, if that can be learned."""

@@ -20,15 +20,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ...errors import LimitExceeded
 from ...work import spend
 from ..payload import Fault
 from ..payload.ahead import Ahead
+from .inputs import Piece
 from .network import Kind, Mark, Network, Node
 from .patterns import Patterns, Ranges, without
-from .trails import Link, Trail, joined
+from .trails import Frame, Link, Trail, joined
 
 _DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so many are left
 MOST_SETS = 5_000  # that machines over one network keep
@@ -36,27 +37,6 @@ _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
 _MOST_LEAPS = 6  # that it keeps for a character
 _LONGEST_LEAP = 64
-
-
-class Frame:
-    """Where a call returns to; `parent` is the frame of the caller.  Frames are unique for their content, so that `is`
-    compares stacks.
-    """
-
-    __slots__ = ("node", "parent", "called", "depth")
-
-    def __init__(self, node: Node, parent: Frame | None) -> None:
-        self.node, self.parent = node, parent
-        self.called: dict[Node, Frame] = {}
-        self.depth: int = parent.depth + 1 if parent is not None else 0
-
-    def above(self, depth: int) -> Frame:
-        """Return the frame of a depth that is this one or a caller of it."""
-        frame = self
-        while frame.depth > depth:
-            assert frame.parent is not None
-            frame = frame.parent
-        return frame
 
 
 class Beyond(Exception):
@@ -83,6 +63,8 @@ class Failure:
     fault: Fault | None
     token: str | None  # the special token that could not be read
 
+
+Read = TypeVar("Read", str, list[Piece])
 
 # A thread of a set: its reader and its marks are numbers, equal for what threads share.
 Shape = tuple[Node, Any, Frame | None, int]
@@ -148,11 +130,11 @@ class Set:
     """Threads without their marks, see `Shape`.
 
     `run`: finds characters that change nothing, native readers aside; `free`: they are text, not a name.  `readers`:
-    how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.  `leaps`:
-    the steps of texts that have come again, by their first character.
+    how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.  `texts`,
+    `pieces`: what has come again behind it.
     """
 
-    __slots__ = ("shapes", "run", "free", "readers", "alone", "deep", "steps", "tokens", "leaps", "_latest")
+    __slots__ = ("shapes", "run", "free", "readers", "alone", "deep", "steps", "tokens", "texts", "pieces")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
@@ -164,29 +146,46 @@ class Set:
         # by character, and what became of the readers where there are any; None: to be done slowly
         self.steps: dict[Any, Step | None] = {}
         self.tokens: dict[str, Step | None] = {}  # by special token
-        self.leaps: dict[str, tuple[tuple[str, Step], ...]] = {}
-        self._latest = ""
+        self.texts, self.pieces = Repeats(""), Repeats(list[Piece]())
 
     def leap(self, text: str, at: int, end: int) -> tuple[str, Step] | None:
-        """Return a leap, and its text, that goes on at a place."""
-        for known in self.leaps.get(text[at], ()):
+        """Return a text that comes again at a place, and its step."""
+        for known in self.texts.known.get(text[at], ()):
             if text.startswith(known[0], at, end):
                 return known
         return None
 
-    def has_read(self, whole: str, at: int, end: int) -> None:
-        """Take note of a text that was read step by step; what it has in common with the one before becomes a leap."""
+    def hop(self, pieces: list[Piece], at: int) -> tuple[list[Piece], Step] | None:
+        """Return pieces that come again, and their step."""
+        for known in self.pieces.known.get(pieces[at], ()):
+            if pieces[at : at + len(known[0])] == known[0]:
+                return known
+        return None
+
+
+class Repeats(Generic[Read]):
+    """Steps of what has come again behind a set: texts, or pieces; by their first character or piece."""
+
+    __slots__ = ("known", "_latest")
+    known: dict[Any, tuple[tuple[Read, Step], ...]]
+
+    def __init__(self, nothing: Read) -> None:
+        self.known = {}
+        self._latest: Read = nothing
+
+    def note(self, start: Set, whole: Read, at: int, end: int) -> None:
+        """Take note of what was read step by step; what it has in common with what came before becomes one step."""
         if end - at < 2:
             return
-        text = whole[at:end]
-        size = next((at for at, (one, other) in enumerate(zip(text, self._latest, strict=False)) if one != other), None)
-        common = text[: min(len(text), len(self._latest), _LONGEST_LEAP) if size is None else size]
-        known = self.leaps.get(text[0], ())
-        self._latest = text
-        if len(common) > 1 and len(known) < _MOST_LEAPS and all(common != leap for leap, _ in known):
-            step = leap_of(self, common)
+        read = whole[at:end]
+        before, self._latest = self._latest, read
+        size = next((at for at, pair in enumerate(zip(read, before, strict=False)) if pair[0] != pair[1]), len(before))
+        common = read[: min(size, _LONGEST_LEAP)]
+        known = self.known.get(read[0], ())
+        if len(common) > 1 and len(known) < _MOST_LEAPS and all(common != other for other, _ in known):
+            step = leap_of(start, [(common, False)] if isinstance(common, str) else common)
             if step is not None:
-                self.leaps[text[0]] = (*known, (common, step))
+                self.known[read[0]] = (*known, (common, step))
 
 
 class Known:
@@ -362,27 +361,29 @@ def _step(sources: int, then: Set, made: list[Link], taken: tuple[int, ...], rea
     return Step(then, links, None if not links and taken == tuple(range(sources)) else taken, readers)
 
 
-def leap_of(start: Set, text: str) -> Step | None:
-    """Return what a text does to a set without native readers, put together of what its characters do, which is known;
-    None: it is not, or stacks are to be cut on the way.
+def leap_of(start: Set, pieces: list[Piece]) -> Step | None:
+    """Return what texts and tokens do to a set without native readers, put together of what each character and token
+    does, which is known; None: it is not, or stacks are to be cut on the way.
     """
     sources = 1 + max(trail for *_, trail in start.shapes)
-    current, made, taken, readers = start, list[Link](), tuple(range(sources)), None
-    for offset, char in enumerate(text):
-        if current.readers or current.deep:
-            return None
-        if current.run is not None and current.run.match(char):
-            continue
-        one = current.steps.get(char)
-        if one is None:
-            return None
-        if one.taken is not None:
-            numbers = [*taken]
-            for parent, marks, behind, _ in one.made:
-                numbers.append(sources + len(made))
-                made.append((numbers[parent], marks, behind + offset, None))
-            taken = tuple(numbers[number] for number in one.taken)
-        current, readers = one.then, one.readers
+    current, place, made, taken, readers = start, 0, list[Link](), tuple(range(sources)), None
+    for piece, is_token in pieces:
+        for part in (piece,) if is_token else piece:
+            if current.readers or current.deep:
+                return None
+            place += len(part)
+            if not is_token and current.run is not None and current.run.match(part):
+                continue
+            one = current.tokens.get(part) if is_token else current.steps.get(part)
+            if one is None:
+                return None
+            if one.taken is not None:
+                numbers = [*taken]
+                for parent, marks, behind, _ in one.made:
+                    numbers.append(sources + len(made))
+                    made.append((numbers[parent], marks, place - len(part) + behind, None))
+                taken = tuple([numbers[number] for number in one.taken])
+            current, readers = one.then, one.readers
     return _step(sources, current, made, taken, readers)
 
 

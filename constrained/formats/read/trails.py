@@ -1,4 +1,4 @@
-"""The marks that a thread of the reading machine sets, and how those of a step are kept.
+"""What a thread of the reading machine has behind it: where its calls return to, and the marks that it has set.
 
 A mark says that a rule begins or ends at a place.  A thread has a *trail* of them, which it shares with the threads
 that it came apart from.  Marks that are always had together are one link of it, so that a call costs a few objects and
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .network import Mark
+from .network import Mark, Node
 
 VALUE = object()  # stands for the value of a native rule that has ended
 Made = tuple[Mark, int, Any]  # the mark, how far behind something it stands, its data
@@ -18,6 +18,27 @@ Marked = tuple[bool, str, int, Any]  # whether it begins, the rule that it marks
 # Whose marks they follow: a number of what came, or as many more as links were made earlier; the marks; how far behind
 # a place the first stands; the number of the reader whose value they have, if any.
 Link = tuple[int, tuple[Made, ...], int, int | None]
+
+
+class Frame:
+    """Where a call returns to; `parent` is the frame of the caller.  Frames are unique for their content, so that `is`
+    compares stacks.
+    """
+
+    __slots__ = ("node", "parent", "called", "depth")
+
+    def __init__(self, node: Node, parent: Frame | None) -> None:
+        self.node, self.parent = node, parent
+        self.called: dict[Node, Frame] = {}
+        self.depth: int = parent.depth + 1 if parent is not None else 0
+
+    def above(self, depth: int) -> Frame:
+        """Return the frame of a depth that is this one or a caller of it."""
+        frame = self
+        while frame.depth > depth:
+            assert frame.parent is not None
+            frame = frame.parent
+        return frame
 
 
 class Trail:
