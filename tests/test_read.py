@@ -5,6 +5,7 @@ character.
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import json
 import tomllib
@@ -117,13 +118,17 @@ def test_what_comes_again_is_read_as_slowly(name):
     chat = ChatFormat.load(name)
     tools = chat.definition.payload and [TOOL]
     call = ToolCall("f", {"a": "x y", "b": 1}) if tools else ToolCall("brave_search", {"query": "x"})
-    talk = [Message("Hi", role="user"), Message("Hello!"), Message("Well?", role="user"), Message("", [call])]
-    try:
-        text, kind = chat.render_text(talk * 2, tools) + chat.render_text(talk, tools), "conversation"
-    except ConstrainedError:
-        text, kind = chat.write(Message("Hello!"), tools) * 2, "assistant_turn"
-    network = ask(chat.generic, chat.definition, kind, {}).network
-    pieces = list(split_text(text, chat.definition).pieces())
+    many = 4 if chat.definition.repeat else 1
+    texts = [(chat.write(Message("", [call] * many), tools), "assistant_turn")]
+    with contextlib.suppress(ConstrainedError):
+        talk = [Message("Hi", role="user"), Message("Hello!"), Message("Well?", role="user"), Message("x = <y>")]
+        texts.append((chat.render_text(talk * 3), "conversation"))
+    for text, kind in texts:
+        network = ask(chat.generic, chat.definition, kind, {}).network
+        _assert_read_as_slowly(network, list(split_text(text, chat.definition).pieces()))
+
+
+def _assert_read_as_slowly(network, pieces):
     for _ in range(3):
         Machine(network).read(pieces)
     slow = Machine(network, slowly=True)

@@ -7,8 +7,8 @@ middle of a whole text.
 
 Which of several readings counts is decided by order: branches as the grammar lists them, and a pattern ends as early as
 it can.  What follows a pattern is only tried where its first character comes, so that free text is read in runs.  What
-a character does to a set of threads is kept (`threads.Step`), so that nearly all of a text is read by looking up; the
-slow step is the definition.
+a character does to a set of threads is kept (`threads.Step`), and what a text or tokens do that come again
+(`threads.Repeats`), so that nearly all of a text is read by looking up; the slow step is the definition.
 
 Invariants: threads are alive: each of them can read the next character or token of some text; better ones come first.
 Cost: 0.5 µs per character that may begin something, about 10 ns per character of free text; a set that is met first,
@@ -26,10 +26,10 @@ from ..payload.ahead import Ahead, Outcomes, outcomes_at
 from .inputs import Piece
 from .network import Kind, Mark, Network, Node
 from .patterns import has
-from .threads import MOST_STEPS, Beyond, Failure, Set, Step, Thread, known_of, numbered, step_of
+from .threads import LONGEST_REPEAT, MOST_STEPS, Beyond, Failure, Set, Step, Thread, known_of, numbered, step_of
 from .trails import VALUE, Frame, Trail, agreed
 
-_MOST_PIECES = 8  # of a hop
+_MOST_PIECES = 8  # that become one step
 TOKEN = "<token>"  # the mark of a special token that was read
 
 
@@ -99,7 +99,7 @@ class Machine:
         """
         current, trails, readers, origin, begun = self._set, self._trails, self._readers, self.place - at, at
         moves, outcomes = 0, cast(Outcomes, ())
-        start, since = current, at  # where steps began that may become a leap
+        start, since = current, at  # where steps began that may become one
         while at < end:
             length = 1
             stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
@@ -115,10 +115,10 @@ class Machine:
             if current.readers:
                 outcomes = outcomes_at(readers, origin + at)
             key: Any = (text[at], outcomes) if outcomes else text[at]
-            leap = current.leap(text, at, end) if current.texts.known else None
-            step = current.steps.get(key) if leap is None else leap[1]
-            if leap is not None:
-                length = len(leap[0])
+            again = current.text_again(text, at, end) if current.texts.known else None
+            step = current.steps.get(key) if again is None else again[1]
+            if again is not None:
+                length = len(again[0])
             elif step is None and key not in current.steps:
                 step = self._learn(current, text[at], outcomes)
                 moves += 100
@@ -179,12 +179,12 @@ class Machine:
     def read(self, pieces: Iterable[Piece]) -> None:
         """Read texts and special tokens."""
         listed, at = [*pieces], 0
-        start, since = self._set, 0  # where pieces began that may become a hop
+        start, since = self._set, 0  # where pieces began that may become one step
         while at < len(listed) and self.failure is None:
-            hop = self._set.hop(listed, at) if self._set.pieces.known else None
-            if hop is not None:
-                self._follow(hop[1], sum([len(piece) for piece, _ in hop[0]]))
-                at += len(hop[0])
+            again = self._set.pieces_again(listed, at) if self._set.pieces.known else None
+            if again is not None:
+                self._follow(again[1], sum([len(piece) for piece, _ in again[0]]))
+                at += len(again[0])
                 start, since = self._set, at
                 continue
             piece, is_token = listed[at]
@@ -193,7 +193,7 @@ class Machine:
             else:
                 self.feed(piece)
             at += 1
-            if self._set.free or self._set.readers or at - since == _MOST_PIECES:
+            if self._set.free or self._set.readers or len(piece) > LONGEST_REPEAT or at - since == _MOST_PIECES:
                 start.pieces.note(start, listed, since, at if is_token else at - 1)
                 start, since = self._set, at
 

@@ -35,8 +35,8 @@ _DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so 
 MOST_SETS = 5_000  # that machines over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
-_MOST_LEAPS = 6  # that it keeps for a character
-_LONGEST_LEAP = 64
+_MOST_ALIKE = 6  # repeats with the same beginning that it keeps
+LONGEST_REPEAT = 64  # characters of a text, or pieces and characters of each
 
 
 class Beyond(Exception):
@@ -148,14 +148,14 @@ class Set:
         self.tokens: dict[str, Step | None] = {}  # by special token
         self.texts, self.pieces = Repeats(""), Repeats(list[Piece]())
 
-    def leap(self, text: str, at: int, end: int) -> tuple[str, Step] | None:
+    def text_again(self, text: str, at: int, end: int) -> tuple[str, Step] | None:
         """Return a text that comes again at a place, and its step."""
         for known in self.texts.known.get(text[at], ()):
             if text.startswith(known[0], at, end):
                 return known
         return None
 
-    def hop(self, pieces: list[Piece], at: int) -> tuple[list[Piece], Step] | None:
+    def pieces_again(self, pieces: list[Piece], at: int) -> tuple[list[Piece], Step] | None:
         """Return pieces that come again, and their step."""
         for known in self.pieces.known.get(pieces[at], ()):
             if pieces[at : at + len(known[0])] == known[0]:
@@ -167,25 +167,24 @@ class Repeats(Generic[Read]):
     """Steps of what has come again behind a set: texts, or pieces; by their first character or piece."""
 
     __slots__ = ("known", "_latest")
-    known: dict[Any, tuple[tuple[Read, Step], ...]]
 
     def __init__(self, nothing: Read) -> None:
-        self.known = {}
+        self.known: dict[Any, list[tuple[Read, Step]]] = {}
         self._latest: Read = nothing
 
     def note(self, start: Set, whole: Read, at: int, end: int) -> None:
         """Take note of what was read step by step; what it has in common with what came before becomes one step."""
         if end - at < 2:
             return
-        read = whole[at:end]
+        read = whole[at : min(end, at + LONGEST_REPEAT)]
         before, self._latest = self._latest, read
         size = next((at for at, pair in enumerate(zip(read, before, strict=False)) if pair[0] != pair[1]), len(before))
-        common = read[: min(size, _LONGEST_LEAP)]
-        known = self.known.get(read[0], ())
-        if len(common) > 1 and len(known) < _MOST_LEAPS and all(common != other for other, _ in known):
-            step = leap_of(start, [(common, False)] if isinstance(common, str) else common)
+        common, others = read[:size], self.known.get(read[0], [])
+        room = len(others) < _MOST_ALIKE and len(self.known) < MOST_STEPS
+        if len(common) > 1 and room and all(common != other for other, _ in others):
+            step = combined(start, [(common, False)] if isinstance(common, str) else common)
             if step is not None:
-                self.known[read[0]] = (*known, (common, step))
+                self.known.setdefault(read[0], []).append((common, step))
 
 
 class Known:
@@ -361,7 +360,7 @@ def _step(sources: int, then: Set, made: list[Link], taken: tuple[int, ...], rea
     return Step(then, links, None if not links and taken == tuple(range(sources)) else taken, readers)
 
 
-def leap_of(start: Set, pieces: list[Piece]) -> Step | None:
+def combined(start: Set, pieces: list[Piece]) -> Step | None:
     """Return what texts and tokens do to a set without native readers, put together of what each character and token
     does, which is known; None: it is not, or stacks are to be cut on the way.
     """
