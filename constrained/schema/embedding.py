@@ -254,7 +254,7 @@ class EmbeddedSchema:
             raise conflict(self._conj)
         if self._outer is not None:
             _CHECKS[options.surface](self._conj)
-            self._outer(options, self._values, self._conj)
+            self.state()
         if options.tags is not None:
             for part, because in Members(self._values, options.tags).left_out(self._conj):
                 self.narrowed += (Widened(pointer_of(part) if part else "#/additionalProperties", "type", because),)

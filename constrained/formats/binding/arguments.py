@@ -10,6 +10,7 @@ Tested: no plain schema is refused when its time comes (`test_plain_schemas_comp
 
 from __future__ import annotations
 
+import copy
 import keyword
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -61,8 +62,15 @@ class Arguments:
         return frozenset() if quote is None else frozenset({quote})
 
     def with_specials(self, names: Collection[str]) -> Arguments | EmbeddedSchema:
-        """Return the same arguments with some of the `markers` as special tokens."""
-        return self.machine.with_specials(names)
+        """Return the same arguments with some of the `markers` as special tokens; what waits goes on waiting."""
+        tags, specials = self._options.get("tags"), tuple(sorted(self.markers & set(names)))
+        if self._made is not None:
+            return self._made.with_specials(names)
+        if tags is None or specials == tags.specials:
+            return self
+        marked = copy.copy(self)
+        marked._options = {**self._options, "tags": tags._replace(specials=specials)}
+        return marked
 
     @property
     def widened(self) -> tuple[Any, ...]:

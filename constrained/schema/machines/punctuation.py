@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from constrained.errors import SchemaError, shown
@@ -197,15 +198,17 @@ def spelled(text: str, specials: Collection[str], then: State) -> State:
     """Return the state that reads a text in which the names of special tokens are those tokens, and then another
     state.
     """
-    pieces = (
-        re.split("(" + "|".join(map(re.escape, sorted(specials, key=len, reverse=True))) + ")", text)
-        if specials
-        else [text]
-    )
+    pieces = _any_of(tuple(specials)).split(text) if specials else [text]
     for index in range(len(pieces) - 1, -1, -1):
         if pieces[index]:
             then = Token(pieces[index], then) if index % 2 else Bytes(pieces[index].encode(), then)
     return then
+
+
+@lru_cache(maxsize=64)
+def _any_of(texts: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of one of some texts, the longest that stands there."""
+    return re.compile("(" + "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) + ")")
 
 
 def check_spelling(spelling: str, avoid: tuple[str, ...]) -> None:
