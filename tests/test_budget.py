@@ -135,12 +135,13 @@ def _closed(**properties):
     _closed(a={"type": "string"}, b={"type": "string"}),
     _closed(a={"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 2}),
     {"type": "object", "additionalProperties": {"type": "null"}, "minProperties": 1, "maxProperties": 1},
-], ids=["two languages", "one", "lists", "keys"])
+    {"type": "object", "additionalProperties": {"type": "null"}, "minProperties": 2},
+], ids=["two languages", "one", "lists", "keys", "several keys"])
 def test_items_that_must_differ_end_within_their_budget(item):
     """A text may only be forgotten where every item has the same texts in its place (`Distinct.alike`)."""
     schema = {"type": "array", "items": item, "uniqueItems": True, "minItems": 2, "maxItems": 3}
     vocabulary = separating_vocabulary()
-    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary, max_work=10_000_000)
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary)
     for extra in (0, 1, 3):
         ids = always_finished.walk(constraint, constraint.min_tokens + extra, random.Random(extra), eager=True)
         written = [token for token in ids if token not in vocabulary.stop]

@@ -112,17 +112,27 @@ class Item:
         return found
 
     def expand(self) -> Edges:
+        return self._edges(hurried=False)
+
+    def way_out(self) -> Edges:
+        """Return the edges of `State.way_out`: no blanks, and of an object or array that may end here only its end."""
+        return self._edges(hurried=True)
+
+    def _edges(self, *, hurried: bool) -> Edges:
         spend(_UNITS)
         ranges: dict[int, State] = {}
         calls: list[tuple[State, State | Dispatch]] = []
         here, gap = self.edges(), self.home.gap
         for byte, target, returns in here.bytes:
             following = self.at(target, returns, self.built.byte(byte))
+            if following is not None and hurried and byte in CLOSING:
+                return Edges(ranges=((byte, byte, following),))
             if following is not None and ranges.setdefault(byte, following) != following:
                 calls.append((Bytes(bytes((byte,)), END), following))
         for callee, after, returns in here.texts:
             if callee == gap:
-                calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
+                if not hurried:
+                    calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
             else:
                 calls += self._recorded(callee, after, returns)
         return Edges(
