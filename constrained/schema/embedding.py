@@ -249,7 +249,8 @@ class EmbeddedSchema:
         self._conj = surveyed(enforced)
         self._enter_formats()
         if self._conj and self._conj != NOTHING:
-            self.notes = notes_of(next(iter(self._conj)).node.document.library.unknown)
+            library = next(iter(self._conj)).node.document.library
+            self.notes, library.unknown = notes_of(library.unknown), []  # nobody else asks
         if is_never(self._conj):
             raise conflict(self._conj)
         if self._outer is not None:

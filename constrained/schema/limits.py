@@ -102,23 +102,20 @@ def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
 
     Cost: 0.1 µs for each schema of the document, and 1 µs for each that is found.
     """
-    schema_at = {id(where): schema for schema, where in library.places.items()}
-    further: dict[int, list[Any]] = {}
-    for schema, where in library.further_places:
-        further.setdefault(schema, []).append(where)
+    outer = library.outer
+    further: dict[int, list[int]] = {}
+    for schema, holder in library.further_outer:
+        further.setdefault(schema, []).append(holder)
     for (referring, _), target in library.targets.items():
         further.setdefault(id(target.schema), []).append(referring)
-    spend(1 + (len(schema_at) >> 3) + (len(library.targets) >> 2))
+    spend(1 + (len(outer) >> 3) + (len(library.targets) >> 2))
     found: set[int] = set()
-    rising: list[Any] = [id(schema) for schema in schemas]  # ids of schemas, and places
+    rising = [id(schema) for schema in schemas]
     while rising:
         at = rising.pop()
-        if type(at) is tuple:
-            outer = schema_at.get(id(at[0]))
-            rising.append(at[0] if outer is None else outer)
-        elif type(at) is int and at not in found:
+        if at and at not in found:
             found.add(at)
-            rising.append(library.places.get(at))
+            rising.append(outer.get(at, 0))
             rising.extend(further.get(at, ()))
     spend(len(found))
     return found

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
 
-@dataclass(slots=True, eq=False)  # PERF: made twice a node; a frozen one takes three times as long to make
+@dataclass(slots=True, eq=False)  # PERF: made with every node; a frozen one takes three times as long to make
 class SignedNode:
-    """A subschema or its negation; never changed.  Interned: a node owns its two literals, and equality is identity."""
+    """A subschema or its negation; never changed.  Interned: a node has two literals, and equality is identity."""
 
     node: Node
     positive: bool  # True: valid against the node; False: not valid against it

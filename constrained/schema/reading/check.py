@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
@@ -54,6 +54,8 @@ MOST_COUNTED = (1 << 31) - 1  # characters, items or keys: more than any text ha
 MOST_DIGITS = 4_000  # of a number; Python itself refuses to write somewhat longer ones
 MOST_BITS = 13_000
 
+_Below: TypeAlias = tuple[Any, Resource, Where, int]  # a schema, its resource and place, the id of the one it stands in
+
 
 def check(library: Library, resource: Resource) -> None:
     """Check a document and everything that it refers to; afterwards `library.targets` holds every reference.
@@ -69,7 +71,7 @@ def check(library: Library, resource: Resource) -> None:
         library.targets[id(reference.schema), reference.keyword] = target
         if target.dynamic is not None:
             library.dynamic = True
-        if id(target.schema) not in library.places:
+        if id(target.schema) not in library.outer:
             _survey(library, target.schema, target.resource, target.where)
     if library.risky:
         library.negating = [schema for schema in library.risky if not NEGATING.isdisjoint(schema)]
@@ -81,18 +83,18 @@ def check(library: Library, resource: Resource) -> None:
 
 def _survey(library: Library, root: Schema, resource: Resource, where: Where) -> None:
     """Check the schemas below `root` that no survey has seen yet; collect identifiers and references."""
-    places, work = library.places, 0
-    todo: list[tuple[Any, Resource, Where]] = [(root, resource, where)]
+    outer, work = library.outer, 0
+    todo: list[_Below] = [(root, resource, where, 0)]
     while todo:
-        schema, resource, where = todo.pop()
+        schema, resource, where, holder = todo.pop()
         if type(schema) is not dict:
             if schema is True or schema is False:
                 continue
             raise SchemaError("not a schema", where=pointer(where), because="a schema is an object, true or false")
-        if id(schema) in places:
-            library.further_places.append((id(schema), where))
+        if id(schema) in outer:
+            library.further_outer.append((id(schema), holder))
             continue
-        places[id(schema)] = where
+        outer[id(schema)] = holder
         work += 5
         if work > _PORTION:
             spend(work)
@@ -110,7 +112,7 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
             if not rule.fits(value):
                 raise _misfit(keyword, value, rule, where)
             if rule.holds:
-                todo.extend(_below(keyword, value, rule.holds, resource, where))
+                todo.extend(_below(keyword, value, rule.holds, resource, where, id(schema)))
             if keyword in _LOOKED_AT:
                 _check_value(library, schema, keyword, where, resource.dialect)
     spend(work)
@@ -164,17 +166,15 @@ def _allows_lists(schema: dict[str, Any]) -> bool:
     return kind == "array" or type(kind) is list and "array" in kind
 
 
-def _below(
-    keyword: str, value: Any, holds: Holds, resource: Resource, where: Where
-) -> list[tuple[Any, Resource, Where]]:
+def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where, holder: int) -> list[_Below]:
     here: Where = (where, keyword)
     if holds == Holds.SCHEMA or holds == Holds.SCHEMA_OR_LIST and type(value) is not list:
-        return [(value, resource, here)]
+        return [(value, resource, here, holder)]
     if holds == Holds.MAP:
-        return [(schema, resource, (here, name)) for name, schema in value.items()]
+        return [(schema, resource, (here, name), holder) for name, schema in value.items()]
     if holds == Holds.SCHEMA_OR_STRINGS_MAP:
-        return [(schema, resource, (here, name)) for name, schema in value.items() if type(schema) is not list]
-    return [(schema, resource, (here, index)) for index, schema in enumerate(value)]
+        return [(schema, resource, (here, name), holder) for name, schema in value.items() if type(schema) is not list]
+    return [(schema, resource, (here, index), holder) for index, schema in enumerate(value)]
 
 
 def _misfit(keyword: str, value: object, rule: Keyword, where: Where) -> SchemaError:

@@ -34,15 +34,21 @@ _serials = count()
 class Node:
     """A subschema in its place.  Equality is identity; `Document.node` interns."""
 
-    __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "negative", "conj", "plan", "serial")
+    __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "conj", "plan", "serial")
 
     def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
         self.document, self.resource, self.scope, self.where = document, resource, scope, where
         self.schema: Any = schema
-        self.positive, self.negative = SignedNode(self, True), SignedNode(self, False)
+        self.positive = SignedNode(self, True)
         self.conj: Conj = frozenset((self.positive,))
         self.plan: Any = None  # set by `keywords.by_type`, which sorts the keywords on first use
         self.serial = next(_serials)  # orders conjunctions, so that results do not depend on hashes
+
+    @property
+    def negative(self) -> SignedNode:
+        """What is not valid against the node; most nodes are never asked for it."""
+        denied = self.document.denied
+        return denied.get(self) or denied.setdefault(self, SignedNode(self, False))
 
     @property
     def pointer(self) -> str:
@@ -96,6 +102,7 @@ class Document:
         self.asserted_formats = asserted_formats  # "assert" all that are known, those of the "dialect", or "annotate"
         self.memo: dict[Any, Any] = {}  # answers of `alternatives` and `normalise`
         self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
+        self.denied: dict[Node, SignedNode] = {}  # `Node.negative`; threads agree on the first one
         self.unlock()
         unlocked_at_fork(self)
         self._nodes: dict[tuple[int, Scope], Node] = {}
@@ -188,7 +195,8 @@ def both(left: Conj, right: Conj) -> Conj:
     if joined >= NOTHING:
         return NOTHING
     for literal in right:
-        if (literal.node.negative if literal.positive else literal.node.positive) in joined:
+        node = literal.node
+        if (node.document.denied.get(node) if literal.positive else node.positive) in joined:
             return NOTHING
     return joined
 

@@ -113,8 +113,10 @@ class Library:
     resources: dict[str, Resource] = field(default_factory=dict)  # by absolute URI
     embedded: dict[int, Resource] = field(default_factory=dict)  # by id of the resource's root
     targets: dict[tuple[int, str], Target] = field(default_factory=dict)  # by id of the schema, keyword
-    places: dict[int, Where] = field(default_factory=dict)  # of the schemas that the check has seen, by id
-    further_places: list[tuple[int, Where]] = field(default_factory=list)  # of those that stand in several
+    # the schemas that the check has seen: in which one each stands, by id; 0: in none.
+    # PERF: numbers, which the garbage collector need not look at; places as tuples were a quarter of a document
+    outer: dict[int, int] = field(default_factory=dict)
+    further_outer: list[tuple[int, int]] = field(default_factory=list)  # the same of those that stand in several
     references: list[Reference] = field(default_factory=list)  # found and not yet resolved
     # schemas that may be out of reach, see `schema.limits`
     doubtful: list[dict[str, Any]] = field(default_factory=list)
