@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 
 import pytest
@@ -57,3 +58,17 @@ def test_notes_of_tools(tiny_vocabulary):
     with pytest.warns(UserWarning, match="'minlength' at #/properties/a/minlength is no keyword; 'minLength' is one"):
         grammar = c.ChatFormat.load("hermes").grammar([tool])
     assert [note.word for note in c.compile(grammar, tiny_vocabulary).notes] == ["minlength"]
+
+
+def test_letters_are_only_a_shortcut():
+    keywords = notes._keywords()
+    words = {word for keyword in keywords for word in _misspelt(keyword)}
+    for word in sorted(words):
+        near = difflib.get_close_matches(word.lower(), keywords, n=1, cutoff=notes._LIKE)
+        assert notes._nearest(word) == (keywords[near[0]] if near else None), word
+
+
+def _misspelt(word: str) -> list[str]:
+    """Return a word with a letter left out, put in or changed for the next one at every place, and beginnings of it."""
+    cuts = [(word[:at], word[at:]) for at in range(len(word))]
+    return [made for a, b in cuts for made in (a + b[1:], a + "q" + b, a + b[1:2] + b[:1] + b[2:], a, a.upper() + b)]
