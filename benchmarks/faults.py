@@ -1,8 +1,8 @@
 """Does a matcher survive that memory runs out, or that somebody presses Ctrl-C, anywhere?
 
 A walk builds a vocabulary, compiles a grammar, warms it and goes through a text: masks, single and in batches,
-advances, refusals, rollbacks, copies, forced bytes.  It is done once in peace and then again and again, each time with one fault more
-towards its end:
+advances, refusals, rollbacks, copies, forced bytes.  It is done once in peace and then again and again, each time with
+one fault more towards its end:
 
     memory      the n-th allocation of the kernel is refused
     interrupt   the n-th call of a Python function raises KeyboardInterrupt, be it of the matcher or of what the kernel
