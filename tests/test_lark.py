@@ -183,7 +183,10 @@ def _random_pattern(chance: random.Random, depth: int) -> str:
 
 # What follows a counted repeat begins as its body does: how many rounds are left decides whether one more can be
 # followed.
-COUNTED = ["(?:b?a){1,2}(?:aab|b)a?|b", "(?:a|b){1,3}(?:aab|b)(?:a|ab)", "(?:a|ab){1}b?", "(?:a|ab){2}b?", "(?:a|ab){0}b?"]
+COUNTED = [
+    "(?:b?a){1,2}(?:aab|b)a?|b", "(?:a|b){1,3}(?:aab|b)(?:a|ab)", "(?:a|ab){1}b?", "(?:a|ab){2}b?", "(?:a|ab){0}b?",
+    "(?:b|a{2}){0,60}", "(?:a{2}b?){1,60}a?", "(?:(?:a|ab){2}b?){1,9}", "(?:a*){2}b", "(?:a+?){2}b?",
+]
 
 
 def test_preferred_texts_are_those_that_match_finds():

@@ -200,17 +200,19 @@ class Guarding:
 
     def _repeat(self, part: _Repeat, flags: int, rest: Ways) -> Node:
         """Return the rounds of a repeat, with a choice before each that need not be: to stop or, if lazy, to go on is
-        the second way.
+        the second way.  So many rounds and no others are no choice.
         """
         body, before = self._ways(part.items, flags), self.guards
         again = body.loop(0, None if part.most is None else max(part.most - 1, 0)).before(rest)
         round_ = self._sequence(part.items, flags, again)
         differ = self.guards > before  # then what guards see depends on how many rounds are left
         onward = body.nonempty().before(again)
-        guard = self._not(rest, onward) if part.lazy else self._not(onward, rest)
+        guard: Node = EMPTY
+        if part.least != part.most:
+            guard = self._not(rest, onward) if part.lazy else self._not(onward, rest)
         if self.guards > before:
             self._check_rounds(part.items, body)
-        if not differ and (guard is EMPTY or part.most == part.least):
+        if not differ and guard is EMPTY:
             return loop(round_, part.least, part.most)
         if part.most is None or part.most == 1 > part.least:
             least = part.least
