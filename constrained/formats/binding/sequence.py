@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from constrained.formats.binding.rules import Sequence
 from constrained.grammar import Literal, Pattern, Ref, Special
 from constrained.grammar.symbols import Machine
-from constrained.machine import Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
+from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
 from constrained.schema.machines.punctuation import Token
 from constrained.schema.printing.lark_rules import Rules
 
@@ -152,6 +152,8 @@ class Place(NamedTuple):
         name = symbol.text if isinstance(symbol, Literal) else symbol.name
         if isinstance(symbol, Special) or name in self.calls.specials:
             return Token(name, self._next).expand()
+        if self.number is not None:  # PERF: one text for 1,000 numbers, where the first call may have any
+            return Edges(calls=((Bytes(name.encode(), END), self._next),))
         return Bytes(name.encode(), self._next).expand()
 
     def _end(self) -> Edges:
