@@ -129,16 +129,16 @@ class Closure(NamedTuple):
 class Set:
     """Threads without their marks, see `Shape`.
 
-    `run`: finds characters that change nothing, native readers aside; `free`: they are text, not a name.  `readers`:
-    how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.  `texts`,
-    `pieces`: what has come again behind it.
+    `run`: finds characters that change nothing, native readers aside; `free`: they are text, no name or space.
+    `readers`: how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.
+    `texts`, `pieces`: what has come again behind it.
     """
 
     __slots__ = ("shapes", "run", "free", "readers", "alone", "deep", "steps", "tokens", "texts", "pieces")
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
-        self.free = run is not None and run.match(" ") is not None
+        self.free = run is not None and all(map(run.match, "a "))
         native = [state for node, state, _, _ in shapes if node.kind is Kind.NATIVE]
         self.readers = len(set(native))
         self.alone = self.readers == 1 and len(native) == len(shapes)
@@ -146,7 +146,7 @@ class Set:
         # by character, and what became of the readers where there are any; None: to be done slowly
         self.steps: dict[Any, Step | None] = {}
         self.tokens: dict[str, Step | None] = {}  # by special token
-        self.texts, self.pieces = Repeats(""), Repeats(list[Piece]())
+        self.texts, self.pieces = Repeats[str](), Repeats[list[Piece]]()
 
     def text_again(self, text: str, at: int, end: int) -> tuple[str, Step] | None:
         """Return a text that comes again at a place, and its step."""
@@ -168,20 +168,21 @@ class Repeats(Generic[Read]):
 
     __slots__ = ("known", "_latest")
 
-    def __init__(self, nothing: Read) -> None:
+    def __init__(self) -> None:
         self.known: dict[Any, list[tuple[Read, Step]]] = {}
-        self._latest: Read = nothing
+        self._latest: dict[Any, Read] = {}
 
     def note(self, start: Set, whole: Read, at: int, end: int) -> None:
         """Take note of what was read step by step; what it has in common with what came before becomes one step."""
         if end - at < 2:
             return
         read = whole[at : min(end, at + LONGEST_REPEAT)]
-        before, self._latest = self._latest, read
+        before = self._latest.get(read[0], read[:0])
+        if len(self._latest) < MOST_STEPS:
+            self._latest[read[0]] = read
         size = next((at for at, pair in enumerate(zip(read, before, strict=False)) if pair[0] != pair[1]), len(before))
         common, others = read[:size], self.known.get(read[0], [])
-        room = len(others) < _MOST_ALIKE and len(self.known) < MOST_STEPS
-        if len(common) > 1 and room and all(common != other for other, _ in others):
+        if len(common) > 1 and len(others) < _MOST_ALIKE and all(common != other for other, _ in others):
             step = combined(start, [(common, False)] if isinstance(common, str) else common)
             if step is not None:
                 self.known.setdefault(read[0], []).append((common, step))
