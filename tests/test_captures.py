@@ -110,6 +110,18 @@ def test_schemas_and_special_tokens(tiny_vocabulary):
     assert "<td>answer<td>" in found._repr_html_() and "{&quot;n&quot;: -12" in found._repr_html_()
 
 
+def test_rules_keep_their_names_where_grammars_are_put_together(hard):
+    thought = c.Grammar.from_lark('start: "<" _part thought ">"\nthought: /[a-z ]*/\n_part: "-"*\nmore: "m"')
+    answer = c.Grammar.from_lark('start: answer more?\nanswer: /[0-9]/\nmore: "!" part0_start?\npart0_start: "?"')
+    for grammar in (thought + answer, (thought + answer).optional(), c.Grammar.choice(["x"]) | (thought + answer)):
+        found = _texts(captures(c.compile(grammar, hard), "<--hm>7!?"))
+        assert (found["thought"], found["answer"], found["part0_start"]) == (["hm"], ["7"], ["?"])
+        assert found["start"] == ["<--hm>7!?"] and not any(rule.startswith("_") for rule in found)
+    twice = _texts(captures(c.compile(answer + answer, hard), "12"))
+    assert (twice["part0_answer"], twice["part1_answer"]) == (["1"], ["2"])
+    assert _texts(captures(c.compile(answer.repeat(1, 3), hard), "12!3"))["answer"] == ["1", "2", "3"]
+
+
 def test_what_is_no_word_yet(hard):
     constraint = c.compile(c.Grammar.from_lark(THINK), hard)
     for text in ("", "<think>", "<think></think>no", "<think></think>yes!"):

@@ -10,8 +10,8 @@ nothing special.  Patterns and embedded schemas say where they may end; nothing 
 derivations the first counts: alternatives in the order of the grammar, each part as long as it can be.
 
 Rules whose names begin with "_" are not captured, as in Lark, nor are terminals: they are part of the rules that use
-them.  Rules of grammars that were put together by `+` or `|` have a prefix ("part0_answer"), those of `define` keep
-their name.
+them.  Rules of grammars that were put together keep their names; where two have the same, those of each get a prefix
+("part0_answer").
 
 Cost: about 20 µs for each item; a text of n characters in a grammar without ambiguity makes O(n) of them.
 Tests: tests/test_captures.py.  Source: J. Earley, An efficient context-free parsing algorithm, 1970, by an agenda.

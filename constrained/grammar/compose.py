@@ -1,7 +1,7 @@
 """Grammars out of grammars: sequence, choice, repetition, and the small ones that are needed most beside them.
 
-Each function returns a new grammar whose rules are those of its parts, renamed so that they cannot meet, and a start
-rule of its own. Words are sequences of bytes and special tokens, so parts may come from Lark, a schema, a regular
+Each function returns a new grammar whose rules are those of its parts, renamed where they would meet, and a start rule
+of its own. Words are sequences of bytes and special tokens, so parts may come from Lark, a schema, a regular
 expression or a chat format.
 
 Tested against the definitions, word by word (`tests/test_compose.py`).
@@ -12,6 +12,7 @@ Source of `substring_of`: suffix automata, A. Blumer et al., "The smallest autom
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +25,7 @@ from .ir import Grammar
 from .symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
 
 MOST_REPEATS = 10_000
+_OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
 _Alternative = tuple[Symbol, ...]
 
 
@@ -59,13 +61,13 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
     rules, (one,) = renamed((grammar,))
     # item_k derives up to k further words
     if most is None:
-        rules["more"] = Rule("more", ((), (one, Ref("more"))))
-        last = "more"
+        rules["_more"] = Rule("_more", ((), (one, Ref("_more"))))
+        last = "_more"
     else:
         for count in range(most - least + 1):
             spend(1)
-            rules[f"more_{count}"] = Rule(f"more_{count}", ((), (one, Ref(f"more_{count - 1}"))) if count else ((),))
-        last = f"more_{most - least}"
+            rules[f"_more_{count}"] = Rule(f"_more_{count}", ((), (one, Ref(f"_more_{count - 1}"))) if count else ((),))
+        last = f"_more_{most - least}"
     rules["start"] = Rule("start", (((one,) * least + (Ref(last),)),))
     return _grammar(rules, (grammar,), (0,) if most == 1 else ())
 
@@ -173,15 +175,26 @@ def as_text(rules: Mapping[str, Rule], specials: Collection[str]) -> dict[str, R
     }
 
 
-def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str, Rule], list[Ref]]:
-    """Return the rules of all grammars under names of their own, and where each begins."""
+def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dict[str, Rule], list[Ref]]:
+    """Return the rules of all grammars under names of their own, and where each begins.
+
+    prefix: of all names; None: a name that one grammar has alone stays, so that captures are found under it.
+    """
     rules: dict[str, Rule] = {}
     starts = []
     with metered():
-        for number, grammar in enumerate(grammars):
+        for grammar in grammars:
             if not isinstance(grammar, Grammar):
-                raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead="Grammar.choice([…]) for texts")
-            names = {name: f"{prefix}{number}_{name}" for name in grammar.rules}
+                instead = "Grammar.choice([…]) for texts, Grammar.from_json_schema(…) for types and schemas"
+                raise GrammarError(f"not a grammar: {type(grammar).__name__}", instead=instead)
+        met = Counter(name for grammar in grammars for name in grammar.rules)
+        kept = {name for name, count in met.items() if count == 1 and prefix is None and not _OWN.fullmatch(name)}
+        taken = set(kept)
+        for number, grammar in enumerate(grammars):
+            names = {}
+            for name in grammar.rules:
+                names[name] = name if name in kept else _free(name, f"{prefix or 'part'}{number}_", taken)
+                taken.add(names[name])
             refs: dict[Symbol, Symbol] = {Ref(old): Ref(new) for old, new in names.items()}
             for old, rule in grammar.rules.items():
                 spend(1 + len(rule.alternatives))
@@ -193,6 +206,15 @@ def renamed(grammars: Sequence[Grammar], prefix: str = "part") -> tuple[dict[str
     return rules, starts
 
 
+def _free(name: str, prefix: str, taken: Collection[str]) -> str:
+    """Return a name with a prefix that nobody has; what is hidden from captures stays so."""
+    hidden = "_" if name.startswith("_") else ""
+    name = prefix + name.removeprefix("_")
+    while hidden + name in taken:
+        name = prefix + name
+    return hidden + name
+
+
 def _pattern(source: str) -> Pattern:
     from ..regex import parse_python
 
@@ -201,7 +223,7 @@ def _pattern(source: str) -> Pattern:
 
 def _check_text(value: object) -> None:
     if not isinstance(value, str):
-        raise GrammarError(f"not a text: {type(value).__name__}", instead="a str")
+        raise GrammarError(f"not a text: {type(value).__name__}", instead="a str; for grammars, g1 | g2")
     try:
         value.encode()
     except UnicodeEncodeError as error:
