@@ -127,6 +127,19 @@ def test_a_definition_anywhere_extends_one_of_the_package(tmp_path):
         assert (chat.stop[0], chat.parse(turn + stop, strict=True).tool_calls) == (stop, [ToolCall("f", {})])
 
 
+def test_a_text_that_may_stand_at_two_places_is_written_once(tmp_path):
+    (tmp_path / "mine.toml").write_text('extends = "hermes"\ntitle = "mine"\ngrammar = "mine.lark"\n')
+    (tmp_path / "mine.lark").write_text(
+        (FOLDER / "hermes.lark").read_text()
+        .replace("more_calls IM_END", r'more_calls ("\n" content)? IM_END')
+        .replace("SPACE_OR_LINE? IM_END", "(SPACE_OR_LINE content)? SPACE_OR_LINE? IM_END")
+    )
+    chat, call = ChatFormat.load(tmp_path / "mine.toml"), ToolCall("f", {})
+    text = chat.render_text([Message("Hi", role="user"), Message("Wait.", [call], stop="<|im_end|>")])
+    assert text.count("Wait.") == 1
+    assert chat.parse(text, kind="conversation")[-1] == Message("Wait.", [call], stop="<|im_end|>")
+
+
 def test_the_four_steps_of_the_readme_make_a_format(tmp_path, capsys, monkeypatch):
     section = (FOLDER / "README.md").read_text().partition("## Add a format in four steps")[2]
     blocks = {

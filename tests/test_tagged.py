@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from constrained import ChatFormat, ConstrainedError, Rejected, SchemaError
 from constrained.errors import UnsupportedSchema
 from constrained.formats.payload import Fault
+from constrained.formats.payload.allowed import ANYTHING
+from constrained.formats.payload.elements import Elements, read_elements
 from constrained.formats.payload.quoted import read_quoted, write_quoted
 from constrained.formats.payload.raw import arguments_of
 from constrained.schema import embed
@@ -300,3 +302,50 @@ def test_wrong_elements_are_rejected(name, body, layer, says):
     with pytest.raises(Rejected, match=says) as told:
         ChatFormat.load(name).parse(_nested_turn(name, body), NESTED)
     assert told.value.layer == layer
+
+
+_INNER = {
+    "type": "object",
+    "properties": {
+        "x": {"type": "number"},
+        "tags": {"type": "array", "items": {"type": "string", "maxLength": 3}},
+        "q": {"type": "object", "properties": {"k": {"enum": ["a", "b"]}}, "required": ["k"]},
+    },
+}  # fmt: skip
+
+
+def _shape_of(value):
+    """A schema of values of the same shape that asks for nothing else."""
+    if isinstance(value, dict):
+        return {"type": "object", "properties": {key: _shape_of(member) for key, member in value.items()}}
+    if isinstance(value, list):
+        return {"type": "array", "items": _shape_of(value[0])}
+    return {"type": "string" if isinstance(value, str) else "number"}
+
+
+@pytest.mark.parametrize("name", ["cohere-xml", "minimax-m3"])
+@pytest.mark.parametrize(("value", "pointer", "found"), [
+    ({"x": "seven"}, "/p/x", "seven"),
+    ({"tags": ["abc", "abcd"]}, "/p/tags/1", "abcd"),
+    ({"q": {"k": "c"}}, "/p/q/k", "c"),
+    ({"x": 1, "q": {"k": "a", "w": 1}}, "/p/q/w", "w"),
+    ({"zzz": 1}, "/p/zzz", "zzz"),
+])  # fmt: skip
+def test_a_misfit_inside_of_elements_has_its_own_place(name, value, pointer, found):
+    chat = ChatFormat.load(name)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"p": _INNER}}}
+    text = chat.write_call("f", {"p": value}, [{**tool, "parameters": _shape_of({"p": value})}])
+    with pytest.raises(Rejected) as error:
+        chat.parse(text, [tool])
+    assert error.value.pointer == pointer
+    assert text[error.value.position :].startswith(found)
+    assert text[error.value.position - 1] in '>"<'
+
+
+@pytest.mark.parametrize(("text", "at", "pointer"), [
+    ("<a><b>1</b><b>2</b></a>", 3, "/a"), ("<a><b>1</c></a>", 7, "/a/b"), ("<a><b>1", 7, "/a/b"),
+])  # fmt: skip
+def test_a_fault_inside_of_elements_has_its_pointer(text, at, pointer):
+    with pytest.raises(Fault) as fault:
+        read_elements(text, Elements("<(?P<name>[a-z]+)>", "</(?P<name>[a-z]+)>"), None, ANYTHING)
+    assert (fault.value.at, fault.value.pointer) == (at, pointer)

@@ -41,19 +41,28 @@ class Elements:
 
 @dataclass(slots=True)
 class _Open:
-    """An element that is open, what its tag says that it is, what it may be, and where its text begins; the outermost
-    has no name.
+    """An element that is open, what its tag says that it is, what it may be, where its text begins, and the pointer of
+    its value; the outermost has no name.
     """
 
     name: str | None
     said: str | None
     allowed: Allowed
     at: int
+    pointer: str = ""
     children: list[tuple[str | None, Any]] = field(default_factory=list)
 
 
-def read_elements(text: str, elements: Elements, kind: str | None, allowed: Allowed) -> Any:
+def read_elements(
+    text: str,
+    elements: Elements,
+    kind: str | None,
+    allowed: Allowed,
+    places: dict[str, tuple[int, int]] | None = None,
+) -> Any:
     """Return the value that elements mean: an object or array, if `kind` says which, of those that are allowed.
+
+    places: takes where names and values inside begin, by their JSON pointers.
 
     Raises: Fault: they are not closed in their order, or an object has one name twice.
 
@@ -70,7 +79,10 @@ def read_elements(text: str, elements: Elements, kind: str | None, allowed: Allo
             name, said = groups.get("name"), groups.get("type")
             item = name is None or name == elements.item and "array" in outer.allowed.kinds
             may = outer.allowed.item(len(outer.children)) if item else outer.allowed.member(name or "")
-            openings.append(_Open(name, _KINDS.get(said or "", said), may, match.end()))
+            part = str(len(outer.children)) if item else (name or "").replace("~", "~0").replace("/", "~1")
+            openings.append(_Open(name, _KINDS.get(said or "", said), may, match.end(), f"{outer.pointer}/{part}"))
+            if places is not None:
+                places[openings[-1].pointer] = match.start("name" if name is not None else 0), match.end()
             continue
         closed = openings.pop()
         if not openings:
@@ -80,14 +92,13 @@ def read_elements(text: str, elements: Elements, kind: str | None, allowed: Allo
                 match.start(),
                 f"the element {closed.name!r} is closed by {match['closed']!r}",
                 f"the end of {closed.name!r}",
-                "",
+                closed.pointer,
             )
         value = _value(closed, text[closed.at : match.start()], elements)
         openings[-1].children.append((closed.name, value))
     if len(openings) > 1:
-        raise Fault(
-            len(text), f"the element {openings[-1].name!r} is not closed", f"the end of {openings[-1].name!r}", ""
-        )
+        last = openings[-1]
+        raise Fault(len(text), f"the element {last.name!r} is not closed", f"the end of {last.name!r}", last.pointer)
     return _container(openings[0], elements)
 
 
@@ -99,7 +110,8 @@ def _value(element: _Open, text: str, elements: Elements) -> Any:
     try:
         return value_of(text, _RULES[element.said], element.allowed.kinds)
     except Fault as fault:
-        raise Fault(element.at + fault.at, fault.because, fault.expected, "") from None
+        pointer = element.pointer + fault.pointer
+        raise Fault(element.at + fault.at, fault.because, fault.expected, pointer) from None
 
 
 def _container(element: _Open, elements: Elements) -> Any:
@@ -116,7 +128,7 @@ def _container(element: _Open, elements: Elements) -> Any:
     if is_list and unnamed:
         return [value for _, value in element.children]
     if None in names or len(set(names)) < len(names):
-        raise Fault(element.at, "an object's elements have names, each another", "elements with names", "")
+        raise Fault(element.at, "an object's elements have names, each another", "elements with names", element.pointer)
     return dict(element.children)
 
 

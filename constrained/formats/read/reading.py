@@ -17,9 +17,10 @@ from ...work import spend
 from ..message import Message, ToolCall
 from ..payload import Fault, JsonReader, KeywordsReader
 from ..payload.ahead import Ahead
+from ..payload.allowed import allowed_by
 from ..payload.elements import read_elements
 from ..payload.quoted import read_quoted
-from ..payload.raw import arguments_of
+from ..payload.raw import ELEMENTS, arguments_of
 from ..tools import Tool
 from ..tools.judge import Judge, Misfit
 from .assemble import ReadCall, ReadMessage
@@ -218,32 +219,46 @@ def judged_call(
     found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
     if found is None:
         return None
-    place = _place_of(found, call, question, text)
+    place = _place_of(found, call, question, text, tool.parameters)
     details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
     return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
 
 
-def _place_of(found: Misfit, call: ReadCall, question: Question, text: str) -> int:
+def _place_of(found: Misfit, call: ReadCall, question: Question, text: str, schema: Mapping[str, Any]) -> int:
     """Return where arguments stand that do not fit: the value, the name of one that may not be there, or else the
     beginning of all.
     """
-    start = call.arguments_place or call.name_place or call.place
-    for key, _, _, place in call.pairs:
+    start, payload = call.arguments_place or call.name_place or call.place, question.definition.payload
+    for key, rule, written, place in call.pairs:
         first, _, inner = found.pointer[1:].partition("/")
         if first != key.replace("~", "~0").replace("/", "~1"):
             continue
         if inner:
-            return locate(text, place, "json", f"/{inner}", key=found.unknown)
+            places: dict[str, tuple[int, int]] = {}
+            if payload is not None and payload.elements is not None and len(written) < _LOCATED:
+                read_elements(written, payload.elements, ELEMENTS.get(rule), allowed_by(schema).member(key), places)
+            return _inside(text, place, f"/{inner}", places, key=found.unknown)
         return max(text.rfind(key, start, place), start) if found.unknown else place
-    payload = question.definition.payload
     if call.pairs or payload is None:
         return start
     if payload.quote is None:
         return locate(text, start, payload.surface, found.pointer, key=found.unknown)
-    places: dict[str, tuple[int, int]] = {}
+    places = {}
     if len(call.written) < _LOCATED:
         read_quoted(call.written, question.definition.tokens[payload.quote], places=places)
     return start + places.get(found.pointer, (0, 0))[not found.unknown]
+
+
+def _inside(text: str, place: int, pointer: str, places: Mapping[str, tuple[int, int]], *, key: bool) -> int:
+    """Return where the value at a pointer, or its name, begins in a value at a place, in which names and values have
+    these places; what is inside of them is JSON.
+    """
+    rest = ""
+    while pointer and pointer not in places:
+        pointer, _, last = pointer.rpartition("/")
+        rest = f"/{last}{rest}"
+    name, value = places.get(pointer, (0, 0))
+    return locate(text, place + value, "json", rest, key=key) if rest else place + (name if key else value)
 
 
 def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) -> Any:
