@@ -23,6 +23,7 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from ..engine.constraint import Constraint, compile
 from ..errors import ConstrainedError, LimitExceeded, shown
 from ..formats import ChatFormat
+from ..formats.tools.definitions import read_tools
 from ..grammar import Grammar
 from ..schema.pydantic_types import is_adapter
 from ..schema.python_types import is_python_type
@@ -71,7 +72,7 @@ def generate(
         check_vocabulary(given, tokenizer, size)
     vocabulary = given or vocabulary_of(tokenizer, size=size)
     constraint = found.grammar if isinstance(found.grammar, Constraint) else compile(found.grammar, vocabulary)
-    inputs = _encoded(tokenizer, prompt, tools if isinstance(wanted, ChatFormat) else None).to(model.device)
+    inputs = _encoded(tokenizer, prompt, _described(wanted, tools)).to(model.device)
     length = inputs["input_ids"].shape[1]
     told = constraint.generation_kwargs(max_new_tokens=max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}
     with torch.no_grad():
@@ -158,6 +159,13 @@ def _read_at_once(kind: Any, above: tuple[Any, ...]) -> Any:
         for name, hint in get_type_hints(kind).items()
     }
     return TypedDict(kind.__name__, fields)  # type: ignore[operator]
+
+
+def _described(wanted: Any, tools: Any) -> Any:
+    """Return tools in any known shape as chat templates take them; names of those that a format brings along stay."""
+    if tools is None or not isinstance(wanted, ChatFormat) or wanted.definition.payload is None:
+        return tools
+    return [tool.enveloped() for tool in read_tools(tools)]
 
 
 def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], tools: Any) -> Any:

@@ -159,3 +159,6 @@ def test_messages_need_a_template(tiny_model, tiny_tokenizer):
     )
     templated.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
     assert c.generate(tiny_model, templated, messages, bool) in (True, False)
+    templated.chat_template += "{% for tool in tools %}{{ tool.function.name }}{% endfor %}"
+    asked = {"tools": [TOOL], "tool_choice": "required", "max_new_tokens": 60}  # no template reads this shape
+    assert c.generate(tiny_model, templated, messages, c.ChatFormat.load("hermes"), **asked).tool_calls

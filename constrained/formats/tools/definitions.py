@@ -50,6 +50,11 @@ class Tool:
     description: str
     parameters: Schema
 
+    def enveloped(self) -> Schema:
+        """Return the definition as OpenAI's chat completions have it, and chat templates take it."""
+        described = {"name": self.name, "description": self.description or "", "parameters": self.parameters}
+        return {"type": "function", "function": described}
+
 
 def read_tools(definitions: object) -> tuple[Tool, ...]:
     """Return the tools that definitions in any known shape describe, in their order.

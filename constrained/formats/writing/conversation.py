@@ -115,16 +115,8 @@ def with_tools(messages: list[Message], tools: object, place: str | None) -> lis
         return messages
     users = [at for at, message in enumerate(messages) if message.role == "user"]
     at = 0 if place == "first" or not users else users[0] if "first" in place else users[-1]
-    listed = [tool if isinstance(tool, Mapping) and "function" in tool else _enveloped(tool) for tool in tools]
+    listed = [tool if isinstance(tool, Mapping) and "function" in tool else read_tools([tool])[0].enveloped() for tool in tools]
     return [*messages[:at], Message(write_json(listed), role="tools"), *messages[at:]]
-
-
-def _enveloped(tool: object) -> dict[str, Any]:
-    (read,) = read_tools([tool])
-    return {
-        "type": "function",
-        "function": {"name": read.name, "description": read.description or "", "parameters": read.parameters},
-    }
 
 
 def _no_such(definition: Definition, messages: Sequence[Message]) -> ConstrainedError:
