@@ -105,5 +105,5 @@ def test_the_table_of_nodes_is_bounded(monkeypatch):
     monkeypatch.setattr(caches, "MOST_BYTES", 100 * expr._NODE)
     language = parse_python("q{3,500}w")
     assert regex.matches(language, "q" * 400 + "w")
-    assert len(expr._table) + len(expr._old) <= 300
+    assert len(expr._nodes.recent) + len(expr._nodes._old) <= 300
     assert regex.repeat(regex.ANY) is regex.ANY_TEXT

@@ -19,6 +19,8 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the masks of a whole batch, matcher i into row i, as `Matcher.fill_mask` does.
 
     New masks are computed one by one; then all rows are copied without the GIL.
+    Cost: 256 known masks of 128,000 tokens: 0.2 ms, of which 20 µs under the GIL; the rest writes 4 MB at the speed of
+    one core's memory.  To hand half of such a batch to another thread, and to wait for it, takes what it saves.
     Raises: LimitExceeded: some masks take too much work; its `rows` names them.  All other rows are filled, these allow
     nothing.
     ConstrainedError: not a list of matchers.

@@ -252,10 +252,11 @@ def _unbounded(expr: Expr) -> Expr:
         factors = parts(expr)
         spend(len(factors))
         return concat(*map(_unbounded, factors))
-    if expr.kind == UNION:
-        return union(*map(_unbounded, expr.args))
-    if expr.kind == INTERSECT:
-        return intersect(*map(_unbounded, expr.args))
+    if expr.kind in (UNION, INTERSECT):
+        members = [*map(_unbounded, expr.args)]
+        if all(map(is_, members, expr.args)):
+            return expr
+        return union(*members) if expr.kind == UNION else intersect(*members)
     if expr.kind == STEP:
         step: Step = expr.args[0]
         return node(STEP, replace(step, expr=_unbounded(step.expr)))
