@@ -115,7 +115,10 @@ def with_tools(messages: list[Message], tools: object, place: str | None) -> lis
         return messages
     users = [at for at, message in enumerate(messages) if message.role == "user"]
     at = 0 if place == "first" or not users else users[0] if "first" in place else users[-1]
-    listed = [tool if isinstance(tool, Mapping) and "function" in tool else read_tools([tool])[0].enveloped() for tool in tools]
+    listed = [
+        tool if isinstance(tool, Mapping) and "function" in tool else read_tools([tool])[0].enveloped()
+        for tool in tools
+    ]
     return [*messages[:at], Message(write_json(listed), role="tools"), *messages[at:]]
 
 
