@@ -4,8 +4,8 @@
 twin and says so once.
 
 Refused: compiling the modules of Python as they are.  With all 84 of regex/, schema/ and grammar/ compiled by Cython
-(-O2, 4.6 minutes of a core, 18 MB of libraries) 250 schemas took 0.93 to 1.08 times as long, the median one 1.05 times:
-what costs is attributes and small objects, which the interpreter has specialised too, and calls between modules.
+(-O2, 4.6 minutes of a core, 18 MB of libraries) 250 schemas took 0.92 to 1.08 times as long, the median one 1.05 times;
+attributes, small objects and calls between modules seem to be what counts, and the interpreter specialises these too.
 """
 
 from pathlib import Path
