@@ -87,6 +87,23 @@ SCHEMAS = {
         "items": {"type": "object"},
         "minItems": 2,
     },
+    "one that is counted": distinct({"enum": [0, 1, "a", [1], {"a": 1}]}, contains={"const": 1}),
+    "counted of few": distinct(
+        {"enum": [0, 1, 2.5, "a", "b", None, True]},
+        allOf=[{"contains": {"type": "number"}, "minContains": 2, "maxContains": 2}, {"contains": {"const": "a"}}],
+        minItems=4,
+        maxItems=5,
+    ),
+    "counted inside of counted": distinct(
+        {"type": ["integer", "boolean", "array"], "minimum": 0, "maximum": 9, "items": BIT, "maxItems": 1},
+        allOf=[{"contains": {"type": "integer", "maximum": 4}, "maxContains": 2}, {"contains": {"const": 1}}],
+    ),
+    "counted objects": distinct(
+        {"type": "object", "additionalProperties": BIT, "maxProperties": 1, "propertyNames": {"maxLength": 1}},
+        contains={"minProperties": 1},
+        minContains=2,
+    ),
+    "counted texts": distinct({"type": "string", "maxLength": 2}, contains={"pattern": "^[ab0]"}, maxContains=2),
     "recursive": {"$defs": {"t": closed({"v": BIT, "c": distinct({"$ref": "#/$defs/t"})}, ["v"])}, "$ref": "#/$defs/t"},
     "clauses": distinct(
         {

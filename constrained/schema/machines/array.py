@@ -197,6 +197,14 @@ class ArrayMachine:
 
     def items(self, at: ArrayPosition, *, hurried: bool) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next item; hurried: see `Distinct.items`."""
+        if self._distinct is not None and self.shape.counts:
+            return [
+                call
+                for conj, counts in self._kinds_of_next(at)
+                for call in self._distinct.of_kind(
+                    conj, at.written, self._after(at, self._progress(at.progress, counts, 0)), hurried=hurried
+                )
+            ]
         if self._distinct is not None:
             after = self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses))
             if not self._may_grow(at.progress):
@@ -207,6 +215,8 @@ class ArrayMachine:
 
     def continues(self, at: ArrayPosition) -> bool:
         """Say whether one more item may come."""
+        if self._distinct is not None and self.shape.counts:
+            return next(self._kinds_of_next(at), None) is not None
         if self._distinct is not None:
             return self._may_grow(at.progress) and self._distinct.continues(
                 at.written,
@@ -216,6 +226,12 @@ class ArrayMachine:
         if not self.shape.counts and not at.progress.clauses:
             return self._may_grow(at.progress) and self.completable(at.progress)
         return bool(self._options(at.progress))
+
+    def _kinds_of_next(self, at: ArrayPosition) -> Iterator[tuple[Conj, tuple[int, ...]]]:
+        """Yield what the next item may be where items are distinct and some are counted; see `Distinct.counted`."""
+        assert self._distinct is not None
+        if self._may_grow(at.progress):
+            yield from self._distinct.counted(at.written, at.progress.counts, at.progress.length)
 
     def _may_grow(self, progress: Progress) -> bool:
         limit = self.shape.max if self._distinct else self.limit

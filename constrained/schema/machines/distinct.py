@@ -6,14 +6,15 @@ So 1, 1.0 and 10e-1 count as one value, and a string is refused in every spellin
 Arrays and objects as items are told apart where there are few of them (an enum, say): each value is a machine of its
 own.  Where there are many, the value is recorded while it is read, see `items`.
 
-Left out: "not uniqueItems", and items under further conditions (contains, some negations).  Both raise
-UnsupportedSchema.
+Where some items are counted (``contains``), they are read kind by kind, see `satisfiability.kinds`.
+
+Left out: "not uniqueItems", and items under further conditions (some negations).  Both raise UnsupportedSchema.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -29,6 +30,7 @@ from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
+from constrained.schema.satisfiability.kinds import Kinds
 from constrained.schema.values import ArrayShape, Conj
 from constrained.work import place, spend
 
@@ -165,18 +167,20 @@ class Distinct:
             raise UnsupportedSchema(
                 "cannot compile the complement of uniqueItems", because="two equal items can be any two",
                 instead='state which items are equal, or set unsupported="widen"')
-        if shape.clauses or shape.counts:
+        if shape.clauses or shape.counts and shape.prefix:
             raise UnsupportedSchema(
                 "cannot compile uniqueItems",
-                because="it stands beside other conditions on single items, such as contains or a negated schema",
+                because="it stands beside conditions on single items: a negated schema, or contains beside prefixItems",
                 instead='drop one of them, or set unsupported="widen"',
             )
         self._values, self._shape = values, shape
+        self._kinds = Kinds(shape, values.never, values.value) if shape.counts else None
         self.inlined: dict[Any, Any] = {}  # of `items`
         self._starts: dict[Conj, list[tuple[bytes, str, State]]] = {}
         # the values of positions with composite values: a few, each with its machine
         self._listed: dict[Conj, dict[Item, State]] = {}
-        for conj in dict.fromkeys((*shape.prefix, shape.rest)):
+        conjs = [kind.conj for kind in self._kinds.all] if self._kinds is not None else (*shape.prefix, shape.rest)
+        for conj in dict.fromkeys(conjs):
             value = values.value(conj)
             if value.arrays or value.objects:
                 few: frozenset[Any] | None = _few_composites(conj, values)
@@ -188,7 +192,7 @@ class Distinct:
         """Whether all items are read in one way: at a place inside of an item stands a text of one language, whichever
         item it is and whatever is written around it.  See `Dispatch.alike`.
         """
-        if self._shape.prefix:
+        if self._shape.prefix or self._shape.counts:
             return False
         seen, queue = {self._shape.rest}, [self._shape.rest]
         for conj in queue:
@@ -232,8 +236,36 @@ class Distinct:
         hurried: numbers that have been written are refused when they are complete, instead of left out of the
         language, which is then the same behind all items.
         """
+        reserved = self._reserved(written, index)
+        return self._read(self._conj(index), written, reserved, after, index=index, hurried=hurried)
+
+    def counted(
+        self, written: Written, counts: tuple[int, ...], length: int
+    ) -> Iterator[tuple[Conj, tuple[int, ...]]]:
+        """Yield what the next item may be where some are counted, each with how often the counts are met then."""
+        assert self._kinds is not None
+        many = len(written.scalars) + written.composites.count
+        for kind, met in self._kinds.options(many, lambda items: len(written.without(items)), counts, length):
+            yield kind.conj, met
+
+    def of_kind(
+        self, conj: Conj, written: Written, after: ArrayPosition, *, hurried: bool
+    ) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read an item that `counted` has yielded."""
+        return self._read(conj, written, frozenset(), after, index=None, hurried=hurried)
+
+    def _read(
+        self,
+        conj: Conj,
+        written: Written,
+        reserved: frozenset[Item],
+        after: ArrayPosition,
+        *,
+        index: int | None,
+        hurried: bool,
+    ) -> list[tuple[State, State | Dispatch]]:
+        """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
         spend(1 + len(written.scalars) + written.composites.count)
-        conj, reserved = self._conj(index), self._reserved(written, index)
         if conj in self._listed:
             listed = self._listed[conj]
             return [
@@ -250,20 +282,18 @@ class Distinct:
             (Bytes(word, END), after._replace(written=written.plus(item))) for word, item in words if item not in used]
         if value.numbers:
             left_out = () if hurried else used
+            tells = 1 if index is None else None
             language = number_language(
                 value.numbers, marks.numbers, frozenset(item for _, item in left_out if isinstance(item, Fraction))
             )
             if language.edges():
-                calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True)))
+                calls.append((Text(Surface.RAW, language), AfterText(after, used, number=True, tells_from=tells)))
         strings = without_dead_ends(value.strings, _texts(used)) if value.strings is not NEVER else None
         if strings is not None:
-            tells_from = self._tells_from(written, index + 1)
-            calls.append(
-                (
-                    self._values.string(strings),
-                    AfterText(after, used, number=False, tells_from=tells_from, alike=not self._shape.prefix),
-                )
-            )
+            tells_from = 1 if index is None else self._tells_from(written, index + 1)
+            alike = index is not None and not self._shape.prefix
+            follows = AfterText(after, used, number=False, tells_from=tells_from, alike=alike)
+            calls.append((self._values.string(strings), follows))
         return calls + self._composites(conj, written, reserved, after)
 
     def _composites(
