@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from constrained import ConstrainedError
+from constrained import ChatFormat, ConstrainedError
 from constrained.cli import run
 from constrained.formats.specifications import ACCEPTED, CANONICAL, REFUSED, examples, found_of, table
 
@@ -50,3 +51,28 @@ def test_a_format_without_examples_is_told():
     with pytest.raises(ConstrainedError, match="prints examples"):
         examples("gemma-4")
     assert run(["spec", "no such format"]) == 2
+
+
+GRAMMARS = [path for path in sorted(README.parent.glob("*.lark")) if path.with_suffix(".toml").exists()]
+
+
+@pytest.mark.parametrize("path", GRAMMARS, ids=lambda path: path.stem)
+def test_a_grammar_opens_with_its_source_and_a_sample_that_it_reads(path):
+    """Samples are a transcript, a turn, or one turn a line; where "⏎" stands for line breaks, others are none."""
+    head = re.match("(//.*\n)+?(?=//? --|[^/]|\n)", path.read_text("utf-8"))[0]
+    lines = re.findall("(?m)^// (?:  )+ ?(?! )(.*)", head)
+    assert "Source: " in head
+    whole = "".join(lines).replace("⏎", "\n") if "⏎" in head else "\n".join(lines)
+    chat = ChatFormat.load(path.stem)
+    assert _is_read(chat, whole) or all(_is_read(chat, re.sub(r"\s{2,}v\d+$", "", line)) for line in lines), whole
+
+
+def _is_read(chat, text):
+    openings = ("", "<|im_start|>assistant\n", "<|start_header_id|>assistant<|end_header_id|>\n\n")
+    for kind, opening in [("conversation", ""), *(("assistant_turn", opening) for opening in openings)]:
+        try:
+            chat.parse(text.removeprefix(opening), kind=kind, stop_optional=True)
+        except ConstrainedError:
+            continue
+        return bool(text)
+    return False
