@@ -101,7 +101,7 @@ class Walk:
 
     def run(self) -> Walk:
         """Go through the text."""
-        self.seen.append(self._again(None, vocabulary) == self.vocabulary)
+        self.seen.append(self._again(None, lambda: vocabulary() == self.vocabulary))
         made: Constraint = self._again(None, lambda: compile(self.grammar(), self.vocabulary, spell_missing=True))
         self._again(None, partial(made.warm, states=8))
         matcher: Matcher = self._again(None, made.matcher)
