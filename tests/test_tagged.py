@@ -349,3 +349,15 @@ def test_a_fault_inside_of_elements_has_its_pointer(text, at, pointer):
     with pytest.raises(Fault) as fault:
         read_elements(text, Elements("<(?P<name>[a-z]+)>", "</(?P<name>[a-z]+)>"), None, ANYTHING)
     assert (fault.value.at, fault.value.pointer) == (at, pointer)
+
+
+@pytest.mark.parametrize("name", ["cohere-xml", "glm-4.7", "minimax-m3"])
+def test_tools_wait_where_tags_are_tokens(name):
+    """Parts of the tags become special tokens: no schema is compiled for that, and then the same as of one compiled."""
+    tools = [{"name": name, "parameters": {"type": "object", "properties": {"s": {"type": "string"}}}} for name in "ab"]
+    for symbol in ChatFormat.load(name).grammar(tools, tool_choice="required").symbols():
+        machine = getattr(symbol, "machine", None)
+        for arguments in getattr(machine, "machines", [machine] if machine is not None else []):
+            marked = arguments.with_specials(arguments.markers)
+            assert marked is not arguments and marked.weight == arguments.weight == 0
+            assert marked.machine == arguments.machine.with_specials(arguments.markers)
