@@ -3,9 +3,9 @@
     python -m constrained.benchmarks.ahead [--tools 50] [--step 10] [--prefill 100] [--share 0.5]
 
 A request brings tools that nobody has seen, in each format; a model that computes elsewhere needs `prefill`
-milliseconds before the first token and `step` for each further one.  Timed is each mask, alone first and then with a
-warmer; on a busy machine in processor time of the thread, and what it waited for the interpreter and the processor
-beside it.
+milliseconds before the first token and `step` for each further one.  Timed is each mask: at first sight of the formats,
+which fills what belongs to the vocabulary, then alone, then with a warmer; on a busy machine in processor time of the
+thread, and what it waited for the interpreter and the processor beside it.
 """
 
 from __future__ import annotations
@@ -63,15 +63,19 @@ def main() -> None:
     engine = Ours(vocabulary)
     wanted = f", {arguments.tools} tool"
     cases = [case for case in format_cases() if wanted in case.name and arguments.formats in case.name]
-    for warmer in (None, Warmer(share=arguments.share)):
+    waits = arguments.prefill / 1e3, arguments.step / 1e3
+    helped = Warmer(share=arguments.share)
+    for way, warmer, (prefill, step) in (
+        ("at first sight", None, (0.0, 0.0)), ("alone", None, waits), ("warmed", helped, waits)
+    ):
         slowest: list[tuple[float, str]] = []
         times: list[tuple[float, float]] = []
         for case in cases:
             tokens = vocabularies.encode(vocabulary, text_of(case))[:-1]
-            found = timed(engine, case, tokens, warmer, arguments.prefill / 1e3, arguments.step / 1e3)
+            found = timed(engine, case, tokens, warmer, prefill, step)
             times += found
             slowest.append((max(own for own, _ in found), case.name))
-        print(f"{'alone' if warmer is None else 'warmed'}: {len(times)} masks, {shown(times)}")
+        print(f"{way}: {len(times)} masks, {shown(times)}")
         print("   slowest:", ", ".join(f"{name} {own / 1e3:.1f} ms" for own, name in sorted(slowest)[:-9:-1]))
 
 
