@@ -259,6 +259,28 @@ def test_generate_keeps_to_any_language(capsys, tmp_path, options, is_word):
     assert is_word(capsys.readouterr().out.strip())
 
 
+def test_schemas_and_tools_may_stand_in_the_argument(capsys):
+    assert run(["generate", "--schema", json.dumps(SCHEMA)]) == 0
+    assert json.loads(capsys.readouterr().out)[0] in ("a", "bc")
+    bare = json.dumps([TOOLS[0]["function"]])  # no chat template reads this shape
+    assert run(["generate", "--format", "hermes", "--tools", bare, "--prompt", "?", "--tool-choice", "required"]) == 0
+    assert "get_weather" in capsys.readouterr().out
+    assert run(["generate", "--schema", "{"]) == 2
+    assert "the argument is not JSON at line 1 column 2" in capsys.readouterr().err
+
+
+def test_warnings_are_lines_of_their_own():
+    command = [sys.executable, "-m", "constrained", "show", "--schema", '{"type": "string", "minlength": 3}']
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "warning: 'minlength' at #/minlength is no keyword; 'minLength' is one\n"
+
+
+def test_prompts_may_hold_any_line_separator(capsys, tmp_path):
+    prompts = _written(tmp_path / "prompts.jsonl", '{"prompt": "a\u2028b"}\n\n{"prompt": "c"}\n')
+    assert run(["generate", "--choice", "yes", "--jsonl", prompts, "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
 def test_mask_rejects_a_prefix_in_json_too(capsys, schema):
     assert run(["mask", "--schema", schema, "--prefix", "[x", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["error"]

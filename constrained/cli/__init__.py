@@ -9,8 +9,10 @@ typer and rich are the extra ``cli``; without it the command says what to instal
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import Any
 
 from ..errors import ConstrainedError, Rejected, compose
 
@@ -22,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8")  # in any locale: JSON and Lark files are UTF-8
+    warnings.formatwarning = _warned
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
@@ -44,6 +47,11 @@ def run(arguments: list[str]) -> int:
         sys.stderr.close()  # the reader of a pipe has seen enough
         return OK
     return OK
+
+
+def _warned(message: Warning | str, *_: Any, **__: Any) -> str:
+    """Return what a warning says, without the line of ours that gave it."""
+    return f"warning: {message}\n"
 
 
 def _complain(message: str, code: int = WRONG_USE) -> int:

@@ -12,6 +12,8 @@ import numpy as np
 
 from ..engine.constraint import Constraint
 from ..errors import ConstrainedError
+from ..formats import ChatFormat
+from ..integrations.typed import described
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
@@ -89,8 +91,9 @@ def prompt_text(tokenizer: Any, prompt: str, tools: list[Any] | None = None, for
     if not getattr(tokenizer, "chat_template", None):
         return prompt
     messages = [{"role": "user", "content": prompt}]
+    told = tools if format is None else described(ChatFormat.load(format), tools)
     text = tokenizer.apply_chat_template(
-        messages, tools=tools, format=format or "", add_generation_prompt=True, tokenize=False
+        messages, tools=told, format=format or "", add_generation_prompt=True, tokenize=False
     )
     if not isinstance(text, str):
         raise ConstrainedError("the chat template returned no text", because=f"it returned {type(text).__name__}")

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import sys
+from os import fsencode
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,9 +24,11 @@ FormatOption = Annotated[
     str | None, typer.Option("--format", "-f", help="Chat format: a name (see `formats`) or a .lark/.toml pair.")
 ]
 ToolsOption = Annotated[
-    str | None, typer.Option("--tools", "-t", help="JSON file with a list of tool definitions; - reads standard input.")
+    str | None, typer.Option("--tools", "-t", help="Tool definitions: a JSON file, JSON itself, or -: standard input.")
 ]
-SchemaOption = Annotated[str | None, typer.Option("--schema", "-s", help="JSON Schema file; - reads standard input.")]
+SchemaOption = Annotated[
+    str | None, typer.Option("--schema", "-s", help="JSON Schema: a file, JSON itself, or -: standard input.")
+]
 ChoiceOption = Annotated[str, typer.Option("--tool-choice", help="auto, required, none, or the name of a tool.")]
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", help="File (a saved vocabulary too), folder or hub id; default: embedded.")
@@ -39,9 +43,14 @@ OutOption = Annotated[
 
 
 def read_json(path: str) -> Any:
-    """Return the JSON value in a file; ``-`` is standard input."""
+    """Return the JSON value in a file, or in the argument itself where that is an object or a list; ``-`` is standard
+    input.
+    """
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        if path.lstrip().startswith(("{", "[")) and not isfile(path):
+            text, path = fsencode(path).decode(), "the argument"  # as UTF-8 in any locale
+        else:
+            text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConstrainedError(

@@ -72,7 +72,7 @@ def generate(
         check_vocabulary(given, tokenizer, size)
     vocabulary = given or vocabulary_of(tokenizer, size=size)
     constraint = found.grammar if isinstance(found.grammar, Constraint) else compile(found.grammar, vocabulary)
-    inputs = _encoded(tokenizer, prompt, _described(wanted, tools)).to(model.device)
+    inputs = _encoded(tokenizer, prompt, described(wanted, tools)).to(model.device)
     length = inputs["input_ids"].shape[1]
     told = constraint.generation_kwargs(max_new_tokens=max_new_tokens) | {"max_new_tokens": max_new_tokens + 1}
     with torch.no_grad():
@@ -161,7 +161,7 @@ def _read_at_once(kind: Any, above: tuple[Any, ...]) -> Any:
     return TypedDict(kind.__name__, fields)  # type: ignore[operator]
 
 
-def _described(wanted: Any, tools: Any) -> Any:
+def described(wanted: Any, tools: Any) -> Any:
     """Return tools in any known shape as chat templates take them; names of those that a format brings along stay."""
     if tools is None or not isinstance(wanted, ChatFormat) or wanted.definition.payload is None:
         return tools

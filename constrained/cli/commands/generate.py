@@ -103,7 +103,7 @@ def generate(
 def _prompts(path: str) -> list[dict[str, Any]]:
     """Return the rows of a file of prompts."""
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = Path(path).read_text("utf-8").split("\n")  # no other line ends: JSON texts may hold them
     except (OSError, ValueError) as error:
         raise ConstrainedError(
             f"cannot read {path}", because=str(error), instead="give the path of a UTF-8 file"
