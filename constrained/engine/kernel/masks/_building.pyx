@@ -254,8 +254,11 @@ cdef class Builder:
 
     cdef bint between(self, int state) noexcept:
         """Say whether a state is one position between two characters of a text."""
-        cdef int q = self.automaton.configurations.at[self.automaton.states[state].first]
-        return self.automaton.states[state].count == 2 and q & 1 and self.positions.at[q >> 1].place == BODY
+        cdef int q
+        if self.automaton.states[state].count != 2:
+            return False
+        q = self.automaton.configurations.at[self.automaton.states[state].first]
+        return q & 1 and self.positions.at[q >> 1].place == BODY
 
     cdef bint all_stay(self, int state, int node) except -1:
         """Say whether below a trie node are only bytes that lead from a state of a single position back to it."""
