@@ -166,7 +166,7 @@ def test_what_is_no_leaf(schema: Any) -> None:
 def test_messages_keep_their_places() -> None:
     impossible, doubtful = (
         {"type": "integer", "minimum": 2, "maximum": 1},
-        {"type": "array", "uniqueItems": True, "contains": {"const": 1}},
+        {"type": "array", "uniqueItems": True, "contains": {"const": 1}, "prefixItems": [{"type": "integer"}]},
     )
     for name in "ab":
         for part in (impossible, doubtful):

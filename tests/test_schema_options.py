@@ -77,13 +77,13 @@ def test_machines_are_compared_by_content() -> None:
 
 UNSUPPORTED = [
     (
-        {"properties": {"a": {"type": "array", "contains": {"const": 1}, "uniqueItems": True}}},
+        {"properties": {"a": {"type": "array", "contains": {"const": 1}, "prefixItems": [{"type": "integer"}], "uniqueItems": True}}},
         "#/properties/a",
         "#/properties/a/uniqueItems",
     ),
     ({"type": "array", "items": {"not": {"uniqueItems": True, "type": "array"}}}, "#/items", "#/items/not"),
     (
-        {"oneOf": [{"type": "array", "contains": {"const": 1}, "uniqueItems": True}, {"type": "string"}]},
+        {"oneOf": [{"type": "array", "contains": {"const": 1}, "prefixItems": [{"type": "integer"}], "uniqueItems": True}, {"type": "string"}]},
         "#/oneOf/0",
         "#/oneOf #/oneOf/0/uniqueItems",
     ),

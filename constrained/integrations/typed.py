@@ -23,7 +23,7 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from ..engine.constraint import Constraint, compile
 from ..errors import ConstrainedError, LimitExceeded, shown
 from ..formats import ChatFormat
-from ..formats.tools.definitions import read_tools
+from ..formats.tools.definitions import enveloped
 from ..grammar import Grammar
 from ..schema.pydantic_types import is_adapter
 from ..schema.python_types import is_python_type
@@ -165,7 +165,7 @@ def described(wanted: Any, tools: Any) -> Any:
     """Return tools in any known shape as chat templates take them; names of those that a format brings along stay."""
     if tools is None or not isinstance(wanted, ChatFormat) or wanted.definition.payload is None:
         return tools
-    return [tool.enveloped() for tool in read_tools(tools)]
+    return enveloped(tools)
 
 
 def _encoded(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]], tools: Any) -> Any:

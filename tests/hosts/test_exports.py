@@ -71,6 +71,7 @@ def test_structural_tags_of_formats(name):
     said, wrong = exports.tags_agree(grammar, 12, random.Random(1))
     assert not wrong, said
     tag = export(grammar, "xgrammar-tags")
+    assert export(grammar, "xgrammar-tags") == tag, "whatever has been computed before"
     assert not grammar.stops & {made["token"] for made in _formats(json.loads(tag)) if made.get("type") == "token"}
     assert any("server, which has to stop at" in note for note in tag.notes)
 

@@ -51,7 +51,7 @@ class Tool:
     parameters: Schema
 
     def enveloped(self) -> Schema:
-        """Return the definition as OpenAI's chat completions have it, and chat templates take it."""
+        """Return the definition as OpenAI's chat completions have it."""
         described = {"name": self.name, "description": self.description or "", "parameters": self.parameters}
         return {"type": "function", "function": described}
 
@@ -80,6 +80,15 @@ def read_tools(definitions: object) -> tuple[Tool, ...]:
             )
         seen.add(tool.name)
     return tools
+
+
+def enveloped(definitions: object) -> list[Any]:
+    """Return definitions as OpenAI's chat completions have them and chat templates take them; what has that shape stays
+    as it is.  Raises: SchemaError: see `read_tools`.
+    """
+    if isinstance(definitions, (list, tuple)) and all(isinstance(d, Mapping) and "function" in d for d in definitions):
+        return [*definitions]
+    return [tool.enveloped() for tool in read_tools(definitions)]
 
 
 def _listed(definitions: object, depth: int) -> list[object]:

@@ -26,7 +26,8 @@ from constrained.formats.defining.definition import Definition
 from constrained.formats.message import Message, Piece, ToolCall, Worded
 from constrained.formats.payload.values import write_json
 from constrained.formats.read.assemble import ACCEPTED, Slots
-from constrained.formats.tools import Tool, read_tools
+from constrained.formats.tools import Tool
+from constrained.formats.tools.definitions import enveloped
 from constrained.formats.writing.derivation import derive
 from constrained.formats.writing.turn import fits, fixed, write_call, written_id
 from constrained.grammar import Literal, Ref, Special, Symbol
@@ -115,11 +116,7 @@ def with_tools(messages: list[Message], tools: object, place: str | None) -> lis
         return messages
     users = [at for at, message in enumerate(messages) if message.role == "user"]
     at = 0 if place == "first" or not users else users[0] if "first" in place else users[-1]
-    listed = [
-        tool if isinstance(tool, Mapping) and "function" in tool else read_tools([tool])[0].enveloped()
-        for tool in tools
-    ]
-    return [*messages[:at], Message(write_json(listed), role="tools"), *messages[at:]]
+    return [*messages[:at], Message(write_json(enveloped(tools)), role="tools"), *messages[at:]]
 
 
 def _no_such(definition: Definition, messages: Sequence[Message]) -> ConstrainedError:

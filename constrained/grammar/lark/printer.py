@@ -28,6 +28,7 @@ from constrained.work import Budget, metered, spend, working_on
 
 _WIDTH = 120
 MAX_STATES = 1000  # of a pattern that is printed as rules
+_LINE = 40  # units for a line of a rule: whoever reads it needs more
 PATTERN_WORK = 300_000  # units for one pattern, after which what is kept out of its texts is left out
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 # Parts of a pattern: those that read a character are atoms.
@@ -191,9 +192,10 @@ class _Writer:
         names = {language: self._fresh("text")}
         work = [language]
         for state in work:
-            spend(20)
+            edges = state.edges()
+            spend(20 + _LINE * len(edges))
             alternatives = [[""]] if state.accepts else []
-            for low, high, target in state.edges():
+            for low, high, target in edges:
                 if target not in names:
                     names[target] = self._fresh("text")
                     work.append(target)
