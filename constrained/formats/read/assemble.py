@@ -300,7 +300,7 @@ def _ending(what: str, slots: Slots) -> Ending:
 
 
 def _nothing(assembler: Assembler, what: str, start: int, place: int, text: Sliced) -> None:
-    pass
+    """Where a message ends, all of its parts have ended before."""
 
 
 def _with_tokens(content: str, text: str, spoken: Iterable[tuple[int, int]]) -> Worded:

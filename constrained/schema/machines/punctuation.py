@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from constrained.caches import cached
 from constrained.errors import SchemaError, shown
 from constrained.machine import END, Bytes, Edges, MarkerSafe, State, Surface, Text
 from constrained.regex import EPSILON, Expr, char_class, concat, literal, repeat
@@ -205,7 +205,7 @@ def spelled(text: str, specials: Collection[str], then: State) -> State:
     return then
 
 
-@lru_cache(maxsize=64)
+@cached(64)
 def _any_of(texts: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of one of some texts, the longest that stands there."""
     return re.compile("(" + "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) + ")")
