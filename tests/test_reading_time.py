@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from constrained.benchmarks.reading import texts
 
-from constrained import ChatFormat
+from constrained import ChatFormat, Rejected
 from constrained.work import Budget, metered
 
 
@@ -23,3 +25,37 @@ def test_work_is_linear(name):
     for (shape, kind, text, tools), (_, _, longer, _) in zip(short, long, strict=True):
         chat.parse(text, tools, kind=kind)  # what is met first takes longer
         assert _work(chat, kind, longer, tools) <= 6 * _work(chat, kind, text, tools) + 5_000, shape
+
+
+def _calls(chat, text):
+    """Return how many functions validating calls, and what is wrong."""
+    called, wrong = 0, []
+
+    def count(frame, event, argument):
+        nonlocal called
+        called += event == "call"
+
+    sys.setprofile(count)
+    try:
+        chat.validate(text, kind="assistant_turn", all_errors=True)
+    except Rejected as error:
+        wrong = [error, *error.others]
+    finally:
+        sys.setprofile(None)
+    return called, wrong
+
+
+BROKEN = [("functionary-3.1", '<function=f>": ', '"'), ("hermes", '<tool_call>\n{"name": "f"]</tool_call>\n', "]")]
+
+
+@pytest.mark.parametrize(("name", "call", "wrong"), BROKEN)
+def test_diagnosis_is_linear(name, call, wrong):
+    chat = ChatFormat.load(name)
+    few, many = "I will.\n" + call * 100, "I will.\n" + call * 400
+    _calls(chat, few)  # what is met first takes longer
+    (before, some), (after, more) = _calls(chat, few), _calls(chat, many)
+    assert (len(some), len(more)) == (100, 400)
+    assert after <= 5 * before
+    assert [error.call for error in more] == [*range(1, 401)]
+    place = more[-1].position
+    assert (more[-1].line, place) == (1 + many[:place].count("\n"), many.rindex(call) + call.index(wrong))

@@ -109,7 +109,7 @@ class Asked:
         if partial and isinstance(text_or_ids, str):
             turn = certain(turn, self.chat.definition)
         with metered(self._budget(turn)):
-            reading = read(self.question, turn, self.terms, self.prompt, partial=partial)
+            reading = read(self.question, turn, self.terms, self.prompt, partial=partial, all_errors=all_errors)
             if strict and not partial and not reading.wrong:
                 self._check_strictly(turn, reading)
             self._check_choice(reading, partial=partial)
@@ -154,9 +154,9 @@ class Asked:
                 reading.wrong.append(Wrong(call.place, "tool", f"tool_choice is {allowed}", allowed))
 
     def _rejected(self, wrong: list[Wrong], text: str, *, all_errors: bool) -> Rejected:
-        first, *others = (rejected(entry, text, len(self.prompt.text), self.kind, self.chat.name) for entry in wrong)
-        if all_errors:
-            first.others = tuple(others)
+        listed = wrong if all_errors else wrong[:1]
+        first, *others = rejected(listed, text, len(self.prompt.text), self.kind, self.chat.name)
+        first.others = tuple(others)
         return first
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,10 +42,14 @@ class Turn:
 
     def part(self, begin: int, end: int) -> Turn:
         """Return the turn of the text between two places, which are in no token."""
-        marks = tuple(
-            (low - begin, high - begin, name) for low, high, name in self.marks if low >= begin and high <= end
-        )
+        first, last = bisect_left(self.marks, (begin,)), bisect_left(self.marks, (end,))
+        marks = tuple((low - begin, high - begin, name) for low, high, name in self.marks[first:last] if high <= end)
         return Turn(self.text[begin:end], marks)
+
+    def outside(self, place: int) -> int:
+        """Return a place, or the end of the token that it is in."""
+        before = bisect_left(self.marks, (place,)) - 1
+        return max(place, self.marks[before][1]) if before >= 0 else place
 
     def pieces(self) -> Iterable[Piece]:
         """Yield the text between special tokens, and the tokens."""

@@ -107,14 +107,23 @@ class Question:
             machine.read(turn.pieces())
         return machine
 
+    def assembler(self) -> Assembler:
+        """Return what makes messages of marks."""
+        return Assembler(self.slots, NATIVES, whole_conversation=self.kind == "conversation")
+
+    def take(self, assembler: Assembler, mark: Marked, text: str) -> None:
+        """Give an assembler the next mark of a text."""
+        begins, rule, place, data = mark
+        if rule in self._broken:
+            assembler.call.broken = True
+        else:
+            assembler.take(begins, rule, place, data, text)
+
     def assembled(self, marks: Iterable[Marked], text: str) -> Assembler:
         """Return what the marks of a text mean."""
-        assembler = Assembler(self.slots, NATIVES, whole_conversation=self.kind == "conversation")
-        for begins, rule, place, data in marks:
-            if rule in self._broken:
-                assembler.call.broken = True
-            else:
-                assembler.take(begins, rule, place, data, text)
+        assembler = self.assembler()
+        for mark in marks:
+            self.take(assembler, mark, text)
         return assembler
 
 

@@ -74,8 +74,12 @@ class Reading:
     wrong: list[Wrong] = field(default_factory=list)
 
 
-def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial: bool = False) -> Reading:
-    """Read a text behind a prompt; places count from the prompt's first character."""
+def read(
+    question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial: bool = False, all_errors: bool = True
+) -> Reading:
+    """Read a text behind a prompt; places count from the prompt's first character.  Unless all errors are asked for,
+    broken calls behind the first one are passed over.
+    """
     whole = turn.behind(prompt)
     machine = question.machine(whole)
     if partial and machine.failure is None:
@@ -83,7 +87,7 @@ def read(question: Question, turn: Turn, terms: Terms, prompt: Turn, *, partial:
     trail = ending(machine, question, terms)
     complete, wrong = True, list[Wrong]()
     if trail is False:
-        trail, complete, wrong = diagnosed(question, whole, partial=partial)
+        trail, complete, wrong = diagnosed(question, whole, partial=partial, all_errors=all_errors)
     read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
     reading = judged(read_of, question, terms, whole.text, complete=complete)
     reading.wrong += wrong

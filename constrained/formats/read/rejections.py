@@ -15,7 +15,9 @@ Tested by tests/test_rejections.py: the whole error of some 700 texts, in which 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from ...errors import Rejected
@@ -34,6 +36,7 @@ _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "
 # parts of a call in which a text that breaks off is a matter of syntax
 _PAYLOAD = frozenset({"arguments", "key", "value"})
 _SHOWN = 20  # characters of what cannot stand somewhere
+_FIRST_WINDOW = 1_000  # characters that are read before it is looked whether more is needed; the next ones are longer
 _WINDOW = 200  # characters in which the beginning of what is refused is looked for
 _SIGNS = frozenset("</|\"'{[( \n")  # with which literals begin that are no words
 
@@ -54,12 +57,44 @@ class Wrong:
     schema_pointer: str | None = None
 
 
-def rejected(wrong: Wrong, text: str, start: int, kind: str, format_name: str) -> Rejected:
-    """Return the error for a text that begins at `start` of what was read."""
-    place = max(wrong.place, start)
-    before = text[start:place]
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    position = len(before.encode())
+class Places:
+    """Places of a text as lines, columns and bytes, counted on from the place that was asked for before."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text, self._start = text, start
+        self._at, self._line, self._line_start, self._byte = start, 1, start, 0
+
+    def of(self, place: int) -> tuple[int, int, int]:
+        """Return line, column and byte of a place."""
+        text = self._text
+        if place < self._at:
+            self._at, self._line, self._line_start, self._byte = self._start, 1, self._start, 0
+        self._line += text.count("\n", self._at, place)
+        self._line_start = max(self._line_start, text.rfind("\n", self._at, place) + 1)
+        self._byte += len(text[self._at : place].encode())
+        self._at = place
+        return self._line, place - self._line_start + 1, self._byte
+
+    def shown(self, place: int) -> str:
+        """Return the line of a place, cut to what a person sees at once, and a caret below it."""
+        text, low = self._text, max(self._start, place - _LINE // 2)
+        low = max(text.rfind("\n", low, place) + 1, low)
+        high = text.find("\n", place, low + _LINE)
+        high = min(high if high >= 0 else len(text), low + _LINE)
+        line = "".join(char if char.isprintable() else "·" for char in text[low:high])
+        return f"{line}\n{' ' * (place - low)}^"
+
+
+def rejected(wrong: Iterable[Wrong], text: str, start: int, kind: str, format_name: str) -> Iterator[Rejected]:
+    """Yield the errors for a text that begins at `start` of what was read."""
+    places = Places(text, start)
+    for entry in wrong:
+        place = max(entry.place, start)
+        yield _rejected(entry, places.of(place), places.shown(place), kind, format_name)
+
+
+def _rejected(wrong: Wrong, place: tuple[int, int, int], shown: str, kind: str, format_name: str) -> Rejected:
+    line, column, position = place
     where = [f"line {line} column {column} (byte {position})"]
     where += [f"message {wrong.message}"] if wrong.message is not None and kind == "conversation" else []
     where += [f"call {wrong.call}"] if wrong.call is not None else []
@@ -76,7 +111,7 @@ def rejected(wrong: Wrong, text: str, start: int, kind: str, format_name: str) -
         instead=f"expected: {wrong.expected}" if wrong.expected else None,
         position=position,
         expected=wrong.expected,
-        shown=_shown(text, start, place),
+        shown=shown,
         layer=wrong.layer,
         line=line,
         column=column,
@@ -87,15 +122,6 @@ def rejected(wrong: Wrong, text: str, start: int, kind: str, format_name: str) -
         keyword=wrong.keyword,
         schema_pointer=wrong.schema_pointer,
     )
-
-
-def _shown(text: str, start: int, place: int) -> str:
-    """Return the line of a place, cut to what a person sees at once, and a caret below it."""
-    low = max(text.rfind("\n", start, place) + 1, start, place - _LINE // 2)
-    high = text.find("\n", place)
-    high = min(high if high >= 0 else len(text), low + _LINE)
-    line = "".join(char if char.isprintable() else "·" for char in text[low:high])
-    return f"{line}\n{' ' * (place - low)}^"
 
 
 # -- finding out -------------------------------------------------------------------------------------------------------
@@ -110,7 +136,11 @@ class Attempt:
 
     def _read(self, end: int) -> Machine:
         machine = Machine(self._network, at=self._start)
-        machine.read(self.whole.part(self._start, end).pieces())
+        at, size = self._start, _FIRST_WINDOW
+        while at < end and machine.failure is None:
+            to = min(self.whole.outside(at + size), end)
+            machine.read(self.whole.part(at, to).pieces())
+            at, size = to, size * 4
         return machine
 
     @property
@@ -124,7 +154,9 @@ class Attempt:
         return tuple(self._read(place).alive())
 
 
-def diagnosed(question: Question, whole: Turn, *, partial: bool) -> tuple[Trail | None, bool, list[Wrong]]:
+def diagnosed(
+    question: Question, whole: Turn, *, partial: bool, all_errors: bool
+) -> tuple[Trail | None, bool, list[Wrong]]:
     """Return the marks of what could be read, whether that is all, and what is wrong, the first first."""
     attempt = Attempt(question, question.network, whole)
     second = Attempt(question, question.lenient, whole) if question.kind != "tool_call" else attempt
@@ -134,9 +166,9 @@ def diagnosed(question: Question, whole: Turn, *, partial: bool) -> tuple[Trail 
         trail = second.threads[0].trail if second.threads else None
     layer = "syntax" if complete else _layer(attempt, partial=partial)
     first = wrong_of(attempt, layer)
-    marks = [*marks_of(trail)]
-    broken = (at for at, (begins, rule, _, _) in enumerate(marks) if begins and rule.startswith(BROKEN))
-    found = [wrong for at in broken if (wrong := _within(marks[: at + 1], question, whole)) is not None]
+    broken = _broken_calls(marks_of(trail), question, whole.text)
+    faults = (wrong for call in broken if (wrong := _within(call, question, whole)) is not None)
+    found = [*islice(faults, None if all_errors else 1)]
     if not found or found[0].place > first.place:
         found = [first, *found]
     elif layer == "structure" and found[0].place == first.place:
@@ -168,17 +200,41 @@ def _in_payload(thread: Thread, attempt: Attempt) -> bool:
     return any(part in _PAYLOAD or part.endswith("_value") for part in parts)
 
 
-def _within(marks: list[Marked], question: Question, whole: Turn) -> Wrong | None:
-    """Return what is wrong inside a broken call, which begins with the last of some marks; None where it can be
-    read.
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """A rule ``broken_x`` that was read: where it begins, and the numbers of the messages and of the message's complete
+    calls before it.
     """
-    _, rule, begin, _ = marks.pop()
-    attempt = Attempt(question, question.part(rule), whole, begin)
+
+    rule: str
+    begin: int
+    messages: int
+    calls: int
+
+
+def _broken_calls(marks: Iterable[Marked], question: Question, text: str) -> Iterator[BrokenCall]:
+    assembler = question.assembler()
+    counted, ended, complete = 0, 0, 0  # of that many messages the last one's calls that have ended, and are complete
+    for mark in marks:
+        begins, rule, place, _ = mark
+        if begins and rule.startswith(BROKEN):
+            messages = assembler.messages
+            calls = messages[-1].calls if messages else []
+            if counted != len(messages):
+                counted, ended, complete = len(messages), 0, 0
+            last = max(len(calls) - 1, 0)
+            complete += sum([call.complete for call in calls[ended:last]])
+            ended = last
+            yield BrokenCall(rule, place, len(messages), complete + sum([call.complete for call in calls[last:]]))
+        question.take(assembler, mark, text)
+
+
+def _within(broken: BrokenCall, question: Question, whole: Turn) -> Wrong | None:
+    """Return what is wrong inside a broken call; None where it can be read."""
+    attempt = Attempt(question, question.part(broken.rule), whole, broken.begin)
     if attempt.machine.failure is None or any(thread.node.kind is Kind.END for thread in attempt.threads):
         return None
-    before = question.assembled(marks, whole.text).messages
-    calls = sum(call.complete for call in before[-1].calls) if before else 0
-    return replace(wrong_of(attempt, "syntax"), message=max(len(before), 1), call=calls + 1)
+    return replace(wrong_of(attempt, "syntax"), message=max(broken.messages, 1), call=broken.calls + 1)
 
 
 def wrong_of(attempt: Attempt, layer: str) -> Wrong:
