@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from constrained import caches, regex
 from constrained.errors import LimitExceeded
 from constrained.regex import expr, parse_ecma, parse_python
-from constrained.regex.boolean import intersect
+from constrained.regex.algebra import union
+from constrained.regex.boolean import complement, intersect
 from constrained.work import Budget, metered, working_on
 from tests.oracles import reachable
 
@@ -78,6 +81,24 @@ def test_length_bounds_dissolve_in_patterns():
     assert bounded is parse_python("[a-z][a-z0-9-]{2,62}")
     assert intersect(parse_ecma("^x"), regex.repeat(regex.ANY, 0, 500)) is parse_python("x.{0,499}", "s")
     assert not regex.is_empty(intersect(parse_ecma("^(ab|c)*$"), regex.repeat(regex.ANY, 10_000, 10_001)))
+def test_what_holds_no_character_of_a_class_is_a_repeat():
+    letters, digits = parse_ecma(r"\p{L}"), parse_ecma("[0-9]")
+    neither = intersect(complement(union(letters, digits)), regex.repeat(regex.ANY, 0, 40))
+    assert neither is parse_ecma(r"^[^\p{L}0-9]{0,40}$")
+    assert complement(complement(letters)) is letters
+    assert complement(parse_ecma("^[a-z]*$")) is parse_ecma("[^a-z]")
+    for text in ("", "ab", "a1b", "a b", "1"):
+        among = complement(union(digits, parse_ecma("a.b")))
+        assert regex.matches(among, text) == (not re.search("[0-9]|a.b", text))
+
+
+def test_a_character_that_a_member_lacks_is_seen_at_once():
+    """A search would go through all states of both; python's strings are asked this in every state."""
+    address = parse_ecma(r"^([a-z]{1,60}\.){1,9}@([a-z0-9-]{1,60}\.){1,9}$")
+    with metered(Budget(300)):
+        assert regex.is_empty(intersect(address, parse_ecma('"'), parse_ecma("a.*b")))
+
+
 @pytest.mark.parametrize("parse", [parse_python, parse_ecma])
 @pytest.mark.parametrize("pattern", ["(" * 5000 + "a" + ")" * 5000, "a{1,99999999999999999999}"])
 def test_bombs_end_in_a_limit(parse, pattern):

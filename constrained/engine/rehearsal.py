@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
     from constrained.engine.tokens.trie import TokenTrie
 
-WALKS = 2
+WALKS = 5
 STEPS = 12
 ENOUGH = 3  # one part in so many of the budget, after which no other walk begins
 SOME, MUCH = 32, 16  # one part in so many of it: for some steps together, and for one; see `_is_even`
 _SOON = b"}])\"',:0123456789"  # what a walk prefers that is to end
+_OPENING = (b"'\"", b"[", b"{")  # what strings, arrays and objects begin with: as each walk behind the second does
 
 Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
 
@@ -92,17 +93,20 @@ def _is_even(costs: list[int], limit: int) -> bool:
 
 def _walk(constraint: Constraint, number: int) -> list[int]:
     """Fill the masks along a walk, and return what each step took, in units: the first walk is left to chance, the
-    others hurry to the end.
+    others hurry to the end, behind what each kind of value begins with.
     """
     costs: list[int] = []
     budget, limit = constraint.budget, constraint.options.max_work
     picks, matcher = random.Random(number), Matcher(constraint)
     bitmask = np.zeros((1, constraint.vocabulary.words), np.int32)
     soon = (*constraint.stop, *_single(constraint.vocabulary.trie, _SOON))
+    opening = _single(constraint.vocabulary.trie, _OPENING[number - 2]) if number > 1 else None
     for step in range(STEPS):
         left = budget.left
         matcher.fill_mask(bitmask)
         token = _soonest(bitmask[0], soon) if number > 0 and step > 0 else _drawn(bitmask[0], picks)
+        if opening is not None and step == 0:
+            token = next((token for token in opening if _is_allowed(bitmask[0], token)), None)
         if token is None:
             break
         matcher.advance(token)
@@ -122,9 +126,13 @@ def _single(trie: TokenTrie, data: bytes) -> list[int]:
     return [int(trie.ids[trie.first[node]]) for node in nodes if node >= 0 and trie.first[node] < trie.first[node + 1]]
 
 
+def _is_allowed(row: Row, token: int) -> bool:
+    return bool(row[token >> 5] >> (token & 31) & 1)
+
+
 def _soonest(row: Row, soon: tuple[int, ...]) -> int | None:
     """Return the first of some tokens that is allowed, or the first of all; None: none is."""
-    found = next((token for token in soon if row[token >> 5] >> (token & 31) & 1), None)
+    found = next((token for token in soon if _is_allowed(row, token)), None)
     words = np.flatnonzero(row)[:1].tolist() if found is None else ()
     return found if not words else 32 * words[0] + _bits(row[words[0]])[0]
 

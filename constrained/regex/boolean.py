@@ -196,6 +196,19 @@ def complement(expr: Expr) -> Expr:
         return NEVER
     if expr is EPSILON:
         return repeat(ANY, 1)
+    if expr.kind in (CONCAT, REPEAT):
+        held, over = _held(expr), _over(expr)
+        if held is not None:
+            return repeat(of_ranges(charset.negate(held)))
+        if over is not None:
+            return concat(ANY_TEXT, of_ranges(charset.negate(over)), ANY_TEXT)
+    if expr.kind == UNION and not expr.looks:
+        held = charset.union(*(_held(part) or () for part in expr.args))
+        if held:
+            return intersect(
+                repeat(of_ranges(charset.negate(held))),
+                complement(union(*(part for part in expr.args if _held(part) is None))),
+            )
     if expr.kind == REPEAT and expr.args[0] is ANY:
         _, least, most = expr.args
         below = repeat(ANY, 0, least - 1) if least else NEVER
@@ -209,6 +222,18 @@ def complement(expr: Expr) -> Expr:
     ):
         return intersect(*(complement(part) for part in expr.args))
     return node(COMPLEMENT, expr)
+
+
+def _held(expr: Expr) -> charset.Ranges | None:
+    """Return the class C of ANY*·C·ANY*, the texts that hold one of its characters; None for any other expression."""
+    factors = expr.args if expr.kind == CONCAT and expr.args[0] is ANY_TEXT else ()
+    rest = factors[1].args if factors and factors[1].kind == CONCAT else ()
+    return single(rest[0]) if rest and rest[1] is ANY_TEXT else None
+
+
+def _over(expr: Expr) -> charset.Ranges | None:
+    """Return the class C of C*, the texts that hold no other character; None for any other expression."""
+    return single(expr.args[0]) if expr.kind == REPEAT and expr.args[1:] == (0, INFINITE) else None
 
 
 def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:

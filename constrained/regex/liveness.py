@@ -17,6 +17,7 @@ from ..machine import LiteralSet
 from ..work import current, metered, place, spend
 from .algebra import concat, repeat, union
 from .boolean import intersect
+from .charset import ALL_WITNESSES, witnesses_in_text
 from .derive import joined, raw_edges
 from .expr import (
     ANY_TEXT,
@@ -141,7 +142,7 @@ def is_empty(expr: Expr) -> bool:
     if expr.kind == INTERSECT and lasting(expr) is not None:
         expr._live = True
         return False
-    if _unbounded(expr)._live is False:
+    if expr.kind == INTERSECT and _lacks(expr) or _unbounded(expr)._live is False:
         expr._live = False
         return True
     endless = _without_least(expr)
@@ -159,6 +160,27 @@ def is_empty(expr: Expr) -> bool:
         raise _placed(error, expr) from None
     expr._live = bool(found)
     return not found
+
+
+def _lacks(expr: Expr) -> bool:
+    """Return True if a member asks for a character of `charset.WITNESSES` that another has in no text."""
+    asked, used = 0, ALL_WITNESSES
+    for member in expr.args:
+        asked |= _asked(member)
+        used &= member._uses
+    return asked & ~used != 0
+
+
+@cached(4096)
+def _asked(expr: Expr) -> int:
+    """Return which of the witnesses stand in every text because a factor of the expression is one, as bits."""
+    found = 0
+    factors = parts(expr)
+    spend(1 + (len(factors) >> 3))
+    for factor in factors:
+        if factor.kind == LITERAL:
+            found |= witnesses_in_text(factor.args[0])
+    return found
 
 
 def _guessed(expr: Expr) -> bool:
