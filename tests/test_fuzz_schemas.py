@@ -11,7 +11,7 @@ import pytest
 from fuzz import logic, schemas
 
 from benchmarks import vocabularies
-from constrained import Grammar, LimitExceeded, UnsupportedSchema, compile
+from constrained import Grammar, LimitExceeded, UnsupportedSchema, caches, compile
 from constrained.engine import rehearsal
 from constrained.work import Budget, metered
 
@@ -120,6 +120,15 @@ def test_a_walk_that_ends_soon_is_begun_anew():
     constraint = compile(Grammar.from_json_schema({"enum": [True, False]}, whitespace="compact"), WORDS)
     assert len(rehearsal._walk(constraint, 0)) == rehearsal.STEPS
     assert len(rehearsal._walk(constraint, 1)) < rehearsal.STEPS
+
+
+@pytest.mark.parametrize("name", ["idn-hostname", "regex"])
+def test_what_a_format_alone_costs(name):
+    """Little enough that nobody need try it beforehand, see `schema.heavy`."""
+    caches.clear()
+    constraint = compile(Grammar.from_json_schema({"format": name}), vocabularies.embedded(), max_work=100_000)
+    for number in range(8):
+        rehearsal._walk(constraint, number)
 
 
 def test_the_rest_of_a_format_is_within_what_was_tried():

@@ -4,6 +4,7 @@ compiled.
 
 import pytest
 
+from constrained.schema.embedding import embed
 from constrained.schema.reading.nodes import load
 
 PATTERNS = [{"type": "string", "pattern": f"^{letter}"} for letter in "abcdefghijklmnop"]
@@ -21,8 +22,13 @@ SAME = [TAGGED[0], TAGGED[0], *TAGGED[:6]]
       "$defs": {str(number): part for number, part in enumerate(TAGGED)}}, False),
     ({"oneOf": SAME}, False),  # two of eight meet
     ({"oneOf": [*TAGGED[:8], *OPEN[8:]]}, True),  # eight of them meet all
-    ({"oneOf": PATTERNS}, True),
-    ({"type": "string", "oneOf": PATTERNS}, False),  # one pattern, however it is combined
+    ({"oneOf": PATTERNS}, False),  # one pattern, however it is combined
+    ({"type": "string", "oneOf": PATTERNS}, False),
+    ({"oneOf": [{"type": ["string", "null"]}, {"oneOf": OPEN}]}, True),  # for `OPEN` itself
+    ({"oneOf": [{"type": ["string", "null"]}, {"oneOf": TAGGED[:7]}]}, False),  # what denies these is about objects
+    ({"oneOf": [{"type": "number", "minimum": 1}, {"oneOf": TAGGED[:7]}]}, True),  # numbers may be many ranges
+    ({"oneOf": [*TAGGED, {"properties": {"kind": {"pattern": r"^\+"}}}]}, False),  # no constant has the pattern
+    ({"oneOf": [*TAGGED, {"properties": {"kind": {"pattern": "^1"}}}]}, True),  # some have
     ({"type": "object", "oneOf": OPEN}, True),
     ({"oneOf": [{"const": number, **part} for number, part in enumerate(OPEN * 5)]}, True),  # too many to compare
     ({"oneOf": [{**part, "properties": {"kind": {"const": str(number)}}} for number, part in enumerate(OPEN * 5)]},
@@ -49,3 +55,14 @@ def test_what_has_many_alternatives(schema, risky):
 def test_what_may_be_out_of_reach(schema, doubtful):
     (literal,) = load(schema)
     assert bool(literal.node.document.library.doubtful) == doubtful
+
+
+@pytest.mark.parametrize(("schema", "tried"), [
+    ({"format": "regex", "minLength": 3}, True),
+    ({"allOf": [{"format": "regex"}, {"format": "idn-hostname"}]}, True),
+    ({"not": {"format": "regex"}}, True),
+    ({"format": "regex", "type": "string", "description": "alone"}, False),  # tests/test_fuzz_schemas.py knows its cost
+])
+def test_what_is_tried_beforehand(schema, tried):
+    machine = embed({"properties": {"a": schema}}, unsupported="widen")
+    assert bool(list(machine.heavy_parts())) == tried

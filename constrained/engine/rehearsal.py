@@ -87,8 +87,8 @@ def _alone(constraint: Constraint, symbol: Symbol, place: str | None) -> Constra
 
 
 def _is_even(costs: list[int], limit: int) -> bool:
-    """Say whether the steps of a walk take some work, each about as little as the others: more would show no more."""
-    return len(costs) > 1 and SOME * sum(costs) > limit > MUCH * max(costs)
+    """Say whether the steps of a walk take some work, and none of them much: more would show no more."""
+    return SOME * sum(costs) > limit > MUCH * max(costs)
 
 
 def _walk(constraint: Constraint, number: int) -> list[int]:

@@ -30,6 +30,7 @@ _IN_PLACE = frozenset(
         *applying(Applies.AS_CONDITION, holds=Holds.SCHEMA),
     )
 )
+_FORMAT_ALONE = frozenset({"type", "format"})
 _MOST_SEEN = 400  # conjunctions
 _MOST_FOUND = 8
 _FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 1  # shapes of a value, conditions on one of them, sets of numbers
@@ -61,7 +62,8 @@ def heavy_parts(conj: Conj, values: Values) -> Iterator[Conj]:
         except UnsupportedSchema:  # is said where it matters
             continue
         schemas = _in_place(current, library)
-        if current is not conj and (schemas & always or schemas & perhaps and not _is_plain(value)):
+        is_large = schemas & always or schemas & perhaps and not _is_plain(value)
+        if current is not conj and is_large and not _is_format(current):
             yield current
             found += 1
         if found == _MOST_FOUND:
@@ -70,6 +72,15 @@ def heavy_parts(conj: Conj, values: Values) -> Iterator[Conj]:
             if child and child != NOTHING and child not in seen and leads(child) and len(seen) < _MOST_SEEN:
                 seen.add(child)
                 queue.append(child)
+
+
+def _is_format(conj: Conj) -> bool:
+    """Say whether nothing but a named format is asked for: what each of them costs is known."""
+    if len(conj) > 1:
+        return False
+    (literal,) = conj
+    schema, rules = literal.node.schema, literal.node.resource.dialect.rules
+    return literal.positive and _FORMAT_ALONE.issuperset([keyword for keyword in schema if keyword in rules])
 
 
 def _in_place(conj: Conj, library: Library) -> set[int]:

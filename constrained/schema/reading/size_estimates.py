@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from constrained.errors import GrammarError
-from constrained.regex import Expr
+from constrained.regex import Expr, matches
 from constrained.regex.size import LARGE_PATTERN, size
 from constrained.schema.reading.cycles import REFERRING
 from constrained.schema.reading.resources import Library
@@ -40,6 +40,7 @@ _TEXTUAL = _IN_PLACE | {"then", "else", "pattern", "format", "multipleOf"}
 _COMBINING = _IN_PLACE | {
     "dependentSchemas", "dependencies", "contains", "unevaluatedProperties", "unevaluatedItems",
 }
+_ONE_SET = frozenset({"string", "boolean", "null"})  # types whose values are one alternative, whatever is combined
 _ASSERTING = (
     "properties",
     "patternProperties",
@@ -169,13 +170,14 @@ class _Count:
             return sum(ways)
         if len(members) > _MOST_COMPARED:  # PERF: what follows is quadratic
             return sum(ways) if self._are_apart(members) else MANY
-        met = self._met(members)
+        types = [self._types(part) for part in members]
+        met = self._met(members, types)
         if not any(met):
             return sum(ways)
         denied = [self.of(part, False, depth) if others else 1 for part, others in zip(members, met, strict=True)]
         total = 3 * sum(map(len, met))
-        for count, others in zip(ways, met, strict=True):
-            for other in others:
+        for count, others, kinds in zip(ways, met, types, strict=True):
+            for other in () if kinds and kinds <= _ONE_SET else others:
                 count = min(count * denied[other], MANY)
             total += count
         return min(total, MANY)
@@ -212,16 +214,20 @@ class _Count:
             for key in tags[0]
         )
 
-    def _met(self, members: list[Any]) -> list[list[int]]:
-        """Return, for each member of a oneOf, the others that neither types nor constants of a key tell from it."""
-        types = [self._types(part) for part in members]
+    def _met(self, members: list[Any], types: list[set[str]]) -> list[list[int]]:
+        """Return, for each member of a oneOf, the others that neither types nor constants of a key tell from it, nor a
+        pattern that the constants lack.
+        """
         tags = [self._tags(part, 0) for part in members]
+        patterns = [_patterns(part) for part in members]
         found: list[list[int]] = [[] for _ in members]
         spend(len(members) ** 2 >> 2)
         for index, (kinds, named) in enumerate(zip(types, tags, strict=True)):
             for other in range(index):
                 apart = kinds and types[other] and kinds.isdisjoint(types[other])
-                if not apart and all(named[key] & tags[other][key] for key in named.keys() & tags[other].keys()):
+                apart = apart or not all(named[key] & tags[other][key] for key in named.keys() & tags[other].keys())
+                apart = apart or _is_outside(named, patterns[other]) or _is_outside(tags[other], patterns[index])
+                if not apart:
                     found[index].append(other)
                     found[other].append(index)
         return found
@@ -257,14 +263,36 @@ class _Count:
         return found
 
 
+def _patterns(schema: Any) -> dict[str, str]:
+    """Return the keys whose values a schema itself says to match a pattern, and which."""
+    found = _object(schema, "properties").items() if type(schema) is dict else ()
+    return {key: value["pattern"] for key, value in found if type(value) is dict and type(value.get("pattern")) is str}
+
+
+def _is_outside(tags: dict[str, set[str]], patterns: dict[str, str]) -> bool:
+    """Say whether no constant of some key has the pattern that another schema asks of it."""
+    return any(key in tags and not any(_fits(patterns[key], text) for text in tags[key]) for key in patterns)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    try:
+        return matches(of_pattern(pattern), text)
+    except GrammarError:  # as in `_size`
+        return True
+
+
 def _listed(schema: dict[str, Any], keyword: str) -> list[Any]:
     value = schema.get(keyword)
     return value if type(value) is list else []
 
 
 def _mapped(schema: dict[str, Any], keyword: str) -> list[Any]:
+    return list(_object(schema, keyword).values())
+
+
+def _object(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
     value = schema.get(keyword)
-    return list(value.values()) if type(value) is dict else []
+    return value if type(value) is dict else {}
 
 
 def _count(schema: dict[str, Any], keyword: str) -> int:
