@@ -319,10 +319,7 @@ def _texts(values: Any) -> list[str]:
 
 def _is_place(value: Any, at: int) -> bool:
     """Say whether something is the place of that number, as it was written down."""
-    return (
-        isinstance(value, (list, tuple))
-        and len(value) == 2
-        and type(value[0]) is int
-        and -1 <= value[0] < at
-        and number(value[1]) >= 0
-    )
+    if type(value) is not list and type(value) is not tuple or len(value) != 2:
+        return False
+    before, token = value
+    return type(before) is int and -1 <= before < at and (token >= 0 if type(token) is int else number(token) >= 0)

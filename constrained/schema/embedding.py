@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json as json_module
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -365,7 +365,8 @@ class EmbeddedSchema:
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal machines, in any process."""
         schema, documents = self.source
-        text = json_module.dumps([schema, asdict(self.options), dict(documents or {})], default=repr)
+        options = {name: getattr(self.options, name) for name in Options.__slots__}
+        text = json_module.dumps([schema, options, dict(documents or {})], default=repr)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
