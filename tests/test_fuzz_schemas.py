@@ -127,7 +127,7 @@ def test_what_a_format_alone_costs(name):
     """Little enough that nobody need try it beforehand, see `schema.heavy`."""
     caches.clear()
     constraint = compile(Grammar.from_json_schema({"format": name}), vocabularies.embedded(), max_work=100_000)
-    for number in range(8):
+    for number in range(rehearsal.WALKS):
         rehearsal._walk(constraint, number)
 
 
