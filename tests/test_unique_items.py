@@ -411,3 +411,49 @@ def test_what_only_conditions_on_one_part_make_together_is_refused_before_genera
 
 def test_conditions_that_never_meet_refuse_nothing():
     Grammar.from_json_schema({"items": {"type": "integer"}, "contains": {"uniqueItems": True}, "maxContains": 1})
+
+
+FLAGS = {"a": BIT, "b": {"enum": [1, 2, 3]}}
+CONDITIONS = {  # items under conditions, and how many there are
+    "one key asks for another": (closed({"a": BIT, "b": BIT}, dependentRequired={"a": ["b"]}), 7),
+    "if a is true, b": (closed(FLAGS, **{"if": {"properties": {"a": {"const": True}}, "required": ["a"]},
+                                         "then": {"required": ["b"]}}), 11),
+    "not both": (closed(FLAGS, **{"not": {"required": ["a", "b"]}}), 6),
+    "a one among bits": ({"type": "array", "items": {"enum": [0, 1]}, "contains": {"const": 1}, "maxItems": 3}, 11),
+    "two ones": ({"type": "array", "items": {"enum": [0, 1]}, "contains": {"const": 1}, "minContains": 2,
+                  "maxItems": 3}, 5),
+    "not only a one": ({"type": "array", "items": {"enum": [0, 1]}, "maxItems": 2, "not": {"items": {"const": 1}}}, 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_values_under_conditions_are_counted(name):
+    items, number = CONDITIONS[name]
+    found = {
+        json.dumps(value, sort_keys=True)
+        for value in itertools.chain(
+            ({k: v for k, v in zip("ab", pair, strict=True) if v is not None}
+             for pair in itertools.product((None, True, False, 1, 2, 3), repeat=2)),
+            (list(bits) for length in range(4) for bits in itertools.product((0, 1), repeat=length)),
+        )
+        if jsonschema.Draft202012Validator(items).is_valid(value)
+    }
+    assert len(found) == number
+    matcher_of(distinct(items, minItems=number))
+    with pytest.raises(SchemaError, match="allows no value"):
+        matcher_of(distinct(items, minItems=number + 1))
+
+
+@pytest.mark.parametrize(("items", "reason"), [
+    ({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, None),
+    ({"type": "array", "contains": {"const": 1}}, None),
+    ({"type": "array", "items": {"enum": [1]}, "contains": {"const": 1}, "maxContains": 1}, "conditions on its items"),
+    ({"$ref": "#/$defs/t"}, "nest more than 64 levels"),
+])
+def test_what_is_not_counted_says_why(items, reason):
+    schema = distinct(items, minItems=70, **{"$defs": {"t": {"type": "array", "maxItems": 1, "items": {"$ref": "#/$defs/t"}}}})
+    if reason is None:
+        matcher_of(schema)
+    else:
+        with pytest.raises(UnsupportedSchema, match=reason):
+            matcher_of(schema)

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import count, product
+from itertools import combinations, count, product
 from math import ceil, floor
 from typing import TypeAlias
 
 from constrained.errors import UnsupportedSchema
 from constrained.schema.numeric.ranges import contains
-from constrained.schema.reading.nodes import NOTHING, ordered
+from constrained.schema.reading.nodes import NOTHING, both, ordered
 from constrained.schema.strings.sets import listed
-from constrained.schema.values import ArrayShape, Conj, NumberRange, ObjectShape, Value
+from constrained.schema.values import (
+    ALWAYS,
+    Absent,
+    ArrayShape,
+    Conj,
+    HasNamed,
+    HasOther,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    NumberRange,
+    ObjectShape,
+    Obligation,
+    Present,
+    Value,
+)
 from constrained.work import spend, working_on
 
 # tagged with their type, because 1 and true differ; None: at least as many as asked
 FewValues: TypeAlias = "frozenset[object] | None"
 
-_DEEPEST = 8  # levels of arrays and objects that are spelled out
+_DEEPEST = 64  # levels of arrays and objects that are spelled out
+_NEAR = 8  # items of an array, all of whose positions a condition on some item may mean
 
 
 def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> FewValues:
@@ -32,12 +50,17 @@ def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> F
         for depth in range(_DEEPEST):
             listing = _Listing(limit, value_of)
             found = listing.of(conj, depth)
-            if found is None or not listing.cut:
+            if found is None or not (listing.cut or listing.conditions):
                 return found
+            if not listing.cut:
+                break
+    conditions = f"conditions on its items are not counted out, and {limit} different values are not seen without them"
+    nesting = f"its items nest more than {_DEEPEST} levels without offering {limit} different values"
     raise UnsupportedSchema(
-        "cannot compile uniqueItems", where=ordered(conj)[0].node.pointer,
-        because=f"its items nest more than {_DEEPEST} levels without offering {limit} different values",
-        instead='drop "minItems" or "uniqueItems"',
+        "cannot compile uniqueItems",
+        where=ordered(conj)[0].node.pointer,
+        because=conditions if listing.conditions else nesting,
+        instead='drop "minItems" or "uniqueItems"' + (", or the conditions" if listing.conditions else ""),
     )
 
 
@@ -83,17 +106,25 @@ def _augment(start: int, domains: Sequence[Collection[object]], chosen: dict[obj
 
 
 class _Listing:
-    """The values down to some depth; `cut` tells whether deeper ones were left out."""
+    """The values down to some depth; `cut` tells whether deeper ones were left out, `conditions` whether some that
+    conditions make.
+    """
 
     def __init__(self, limit: int, value_of: Callable[[Conj], Value]) -> None:
-        self.limit, self.value_of, self.cut = limit, value_of, False
+        self.limit, self.value_of, self.cut, self.conditions = limit, value_of, False, False
+        self._known: dict[tuple[Conj, int], FewValues] = {}
 
     def of(self, conj: Conj, depth: int) -> FewValues:
         if not conj:
             return None
         if conj == NOTHING:
             return frozenset()
-        value = self.value_of(conj)
+        if (conj, depth) not in self._known:
+            spend(2)
+            self._known[conj, depth] = self._of(self.value_of(conj), depth)
+        return self._known[conj, depth]
+
+    def _of(self, value: Value, depth: int) -> FewValues:
         found: set[object] = {("boolean", boolean) for boolean in value.booleans}
         if value.null:
             found.add(("null", None))
@@ -108,18 +139,20 @@ class _Listing:
         if texts is None:
             return None
         found.update(("string", text) for text in texts)
-        if value.arrays or value.objects:
-            if depth == 0:
-                self.cut = True
-                return None if len(found) >= self.limit else frozenset(found)
-            parts = [self._arrays(shape, depth - 1) for shape in value.arrays] + [
-                self._objects(shape, depth - 1) for shape in value.objects
-            ]
-            for part in parts:
-                if part is None:
-                    return None
-                found.update(part)
+        if depth == 0 and (value.arrays or value.objects):
+            self.cut = True
+            return None if len(found) >= self.limit else frozenset(found)
+        shapes: list[ArrayShape | ObjectShape] = [*value.arrays, *value.objects]
+        for shape in sorted(shapes, key=_conditions):  # what is easily seen comes first
+            of_shape = self._arrays if isinstance(shape, ArrayShape) else self._objects
+            if not self._add(found, of_shape(shape, depth - 1)):  # type: ignore[arg-type]
+                return None
         return None if len(found) >= self.limit else frozenset(found)
+
+    def _add(self, found: set[object], more: FewValues) -> bool:
+        """Add values, and say whether there are fewer than asked."""
+        found.update(more or ())
+        return more is not None and len(found) < self.limit
 
     def _first(self, values: Iterator[object]) -> FewValues:
         found: set[object] = set()
@@ -132,8 +165,9 @@ class _Listing:
 
     def _objects(self, shape: ObjectShape, depth: int) -> FewValues:
         if shape.clauses:
-            self.cut = True
-            return frozenset()
+            found: set[object] = set()
+            alike = (self._objects(choice, depth) for choice in self._object_choices(shape))
+            return frozenset(found) if all(self._add(found, values) for values in alike) else None
         named = {key: self.of(conj, depth) for key, conj in shape.named}
         if not all(named[key] is None or named[key] for key in shape.required):
             return frozenset()
@@ -146,6 +180,59 @@ class _Listing:
             return None
         return self._first(self._spelled_objects(shape, named, optional))
 
+    def _object_choices(self, shape: ObjectShape) -> Iterator[ObjectShape]:
+        """Yield the shapes without clauses whose union is a shape: of each clause, one obligation holds."""
+        todo = [shape]
+        while todo:
+            shape = todo.pop()
+            if not shape.clauses:
+                yield shape
+                continue
+            spend(2 + len(shape.named) * len(shape.clauses[0]) // 4)
+            named, rest = dict(shape.named), shape.clauses[1:]
+            for part in sorted(shape.clauses[0], key=_order):
+                if isinstance(part, (Present, HasNamed)):
+                    value = both(named[part.key], part.value) if isinstance(part, HasNamed) else named[part.key]
+                    grown = tuple({**named, part.key: value}.items())
+                    todo.append(replace(shape, named=grown, required=shape.required | {part.key}, clauses=rest))
+                elif isinstance(part, Absent) and part.key not in shape.required:
+                    todo.append(replace(shape, named=tuple({**named, part.key: NOTHING}.items()), clauses=rest))
+                self.conditions |= isinstance(part, HasOther)
+
+    def _array_choices(self, shape: ArrayShape) -> Iterator[ArrayShape]:
+        """Yield shapes without clauses whose union is within a shape; `conditions` tells whether it is less."""
+        todo = [shape]
+        while todo:
+            shape = todo.pop()
+            if shape.counts:
+                first, *counts = shape.counts
+                rest, last = replace(shape, counts=tuple(counts)), self._last(shape, first.min - 1)
+                todo += [_with_items(rest, chosen, first.item) for chosen in combinations(range(last + 1), first.min)]
+                continue
+            if not shape.clauses:
+                yield shape
+                continue
+            rest = replace(shape, clauses=shape.clauses[1:])
+            for part in sorted(shape.clauses[0], key=_order):
+                if isinstance(part, LengthBelow):
+                    shorter = part.length - 1 if shape.max is None else min(shape.max, part.length - 1)
+                    if shape.min <= shorter:
+                        todo.append(replace(rest, max=shorter, prefix=shape.prefix[:shorter]))
+                elif isinstance(part, LengthAtLeast):
+                    if shape.max is None or part.length <= shape.max:
+                        todo.append(replace(rest, min=max(shape.min, part.length)))
+                elif isinstance(part, (ItemAt, ItemFrom)):
+                    last = part.index if isinstance(part, ItemAt) else self._last(shape, part.index)
+                    places = range(part.index, (last if shape.max is None else min(last, shape.max - 1)) + 1)
+                    todo += [_with_items(rest, (index,), part.item) for index in places]
+
+    def _last(self, shape: ArrayShape, first: int) -> int:
+        """Return up to which position, `first` or a later one, an item is looked for: the last one, if that is near."""
+        if shape.max is not None and shape.max <= max(first, _NEAR):
+            return shape.max - 1
+        self.conditions = True
+        return max(first, len(shape.prefix), shape.min)
+
     def _spelled_objects(
         self, shape: ObjectShape, named: dict[str, FewValues], optional: list[str]
     ) -> Iterator[object]:
@@ -157,9 +244,13 @@ class _Listing:
                     yield "object", frozenset(zip(keys, values, strict=True))
 
     def _arrays(self, shape: ArrayShape, depth: int) -> FewValues:
-        if shape.clauses or shape.counts or shape.unique is False:
-            self.cut = True
+        if shape.unique is False or any(count.max is not None for count in shape.counts):
+            self.conditions = True
             return frozenset()
+        if shape.clauses or shape.counts:
+            found: set[object] = set()
+            alike = (self._arrays(choice, depth) for choice in self._array_choices(shape))
+            return frozenset(found) if all(self._add(found, values) for values in alike) else None
         known = [self.of(conj, depth) for conj in (*shape.prefix, shape.rest)]
         return self._first(self._spelled_arrays(shape, known)) if not self._is_infinite(shape, known) else None
 
@@ -179,11 +270,34 @@ class _Listing:
             columns = [known[min(index, len(known) - 1)] or () for index in range(length)]
             empty = True
             for items in product(*columns):
+                spend(1)
                 if not shape.unique or len(set(items)) == length:
                     empty = False
                     yield "array", items
             if empty and length >= len(known):
                 return
+
+
+def _conditions(shape: ArrayShape | ObjectShape) -> int:
+    return len(shape.clauses) + (len(shape.counts) if isinstance(shape, ArrayShape) else 0)
+
+
+def _with_items(shape: ArrayShape, places: Sequence[int], item: Conj) -> ArrayShape:
+    """Return the arrays of a shape with an item at some positions."""
+    if not places:
+        return shape
+    spend(2 + places[-1])
+    prefix = [*shape.prefix, *[shape.rest] * (places[-1] + 1 - len(shape.prefix))]
+    for index in places:
+        prefix[index] = both(prefix[index], item)
+    return replace(shape, prefix=tuple(prefix), min=max(shape.min, places[-1] + 1))
+
+
+def _order(part: Obligation) -> tuple[object, ...]:
+    """Return what orders obligations, so that work does not depend on hashes."""
+    conj = part.value if isinstance(part, (HasNamed, HasOther)) else getattr(part, "item", ALWAYS)
+    place = getattr(part, "index", getattr(part, "length", 0))
+    return type(part).__name__, getattr(part, "key", ""), place, [literal.node.serial for literal in ordered(conj)]
 
 
 def _members(numbers: NumberRange, limit: int) -> list[Fraction] | None:
