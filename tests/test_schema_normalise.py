@@ -2,10 +2,8 @@
 force.
 
 Exhaustion over a small world of schemas finds most mistakes; Hypothesis nests deeper; the JSON-Schema-Test-Suite and
-real schemas with
-labelled instances are read where `CONSTRAINED_SHARED` names the folder that has them.  The complement has no oracle but
-itself:
-a value belongs to a schema or to its negation, never to both.
+real schemas with labelled instances are read where `CONSTRAINED_SHARED` names the folder that has them.  The complement
+has no oracle but itself: a value belongs to a schema or to its negation, never to both.
 """
 
 from __future__ import annotations
@@ -29,6 +27,7 @@ from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.schema.normal.normalise import normalise
 from constrained.schema.printing.describe import describe
 from constrained.schema.reading import dialects
+from constrained.schema.reading.keywords import named
 from constrained.schema.reading.nodes import load
 from constrained.schema.values import negation
 
@@ -76,6 +75,15 @@ def disagreements(schema: Any, instances: list[Any]) -> list[Any]:
 
 
 ALL_FORMS = [form for one in ATOMS for other in ATOMS for form in forms(one, other)]
+
+
+def test_atoms_that_refuse_an_empty_value_are_demanding():
+    """All other keywords leave "", [], {} and every number, which is what `satisfiability.quick` says yes by."""
+    demanding = named(lambda keyword: keyword.demanding)
+    for atom in ATOMS:
+        if isinstance(atom, dict) and demanding.isdisjoint(atom):
+            validator = Draft202012Validator({key: value for key, value in atom.items() if key != "type"})
+            assert all(map(validator.is_valid, ("", [], {}, 0, -1.5, 10**9))), atom
 
 
 def test_small_world():
@@ -270,8 +278,7 @@ def test_too_many_alternatives_are_refused_by_name():
         normalise(load({"type": "object", "allOf": parts}))
 
 
-# -- data of others
-# ---------------------------------------------------------------------------------------------------------
+# -- data of others ----------------------------------------------------------------------------------------------------
 
 SHARED = os.environ.get("CONSTRAINED_SHARED")
 DATA = Path(SHARED or ".") / "data"

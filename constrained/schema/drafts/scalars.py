@@ -1,8 +1,7 @@
 """Sets of null, booleans, numbers and strings: the part of a value that is closed under every boolean operation.
 
-Also the bits that name the types, and the keywords of these types, one function each.  A keyword function narrows a
-`ScalarDraft`; what several keywords say together (a length and a pattern, a minimum and a multiple) becomes one
-expression or one range at the end.
+Also the bits that name the types.  Keywords (`keywords.scalars`) narrow a `ScalarDraft`; what several of them say
+together (a length and a pattern, a minimum and a multiple) becomes one expression or one range at the end.
 """
 
 from __future__ import annotations
@@ -10,18 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from constrained.schema.numeric import ranges
 from constrained.schema.numeric.ranges import ALL_NUMBERS, FRACTIONAL, WHOLE, Numbers, exact
 from constrained.schema.strings import sets as texts
-from constrained.schema.strings.formats import format_expr, format_hull
 from constrained.schema.strings.sets import ALL_TEXTS, NO_TEXT, Texts
 from constrained.schema.values import NumberRange
-from constrained.work import spend
-
-if TYPE_CHECKING:
-    from constrained.schema.reading.nodes import Node
 
 NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << bit for bit in range(7))
 NUMBER = INTEGER | FRACTION
@@ -132,78 +126,3 @@ class ScalarDraft:
                 strings = strings & language
         found = Scalars(found.null, found.booleans, numbers, strings)
         return found if self.listed is ALL_SCALARS else found & self.listed
-
-
-def minimum(draft: ScalarDraft, value: Any, node: Node) -> None:
-    """SPEC: "valid only if the instance is greater than or exactly equal to"; in draft 4 a boolean sibling makes it
-    exclusive.
-    """
-    _raise_low(draft, exact(value), node.schema.get("exclusiveMinimum") is True)
-
-
-def exclusive_minimum(draft: ScalarDraft, value: Any, node: Node) -> None:
-    if type(value) is not bool:
-        _raise_low(draft, exact(value), True)
-
-
-def maximum(draft: ScalarDraft, value: Any, node: Node) -> None:
-    _lower_high(draft, exact(value), node.schema.get("exclusiveMaximum") is True)
-
-
-def exclusive_maximum(draft: ScalarDraft, value: Any, node: Node) -> None:
-    if type(value) is not bool:
-        _lower_high(draft, exact(value), True)
-
-
-def _raise_low(draft: ScalarDraft, low: Fraction, open_: bool) -> None:
-    if draft.low is None or (low, open_) > (draft.low, draft.low_open):
-        draft.low, draft.low_open = low, open_
-
-
-def _lower_high(draft: ScalarDraft, high: Fraction, open_: bool) -> None:
-    if draft.high is None or (high, not open_) < (draft.high, not draft.high_open):
-        draft.high, draft.high_open = high, open_
-
-
-def multiple_of(draft: ScalarDraft, value: Any, node: Node) -> None:
-    draft.multiples.append(exact(value))
-
-
-def min_length(draft: ScalarDraft, value: Any, node: Node) -> None:
-    draft.least = int(value)
-
-
-def max_length(draft: ScalarDraft, value: Any, node: Node) -> None:
-    draft.most = int(value)
-
-
-def pattern(draft: ScalarDraft, value: str, node: Node) -> None:
-    draft.languages.append(texts.of_language(texts.of_pattern(value)))
-
-
-def format_(draft: ScalarDraft, value: str, node: Node) -> None:
-    """SPEC: a format that the dialect does not define is an annotation.
-
-    Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later draft, so that is what
-    "assert" reads.
-    """
-    dialect, asserted = node.resource.dialect, node.document.asserted_formats
-    if asserted == "assert" or value in dialect.formats and (asserted == "dialect" or dialect.asserts_formats):
-        language = format_expr(value)
-        if language is not None:
-            draft.languages.append(Texts(None, language, hull=format_hull(value)))
-
-
-def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:
-    """Keep the scalars among the values; arrays and objects are a union of constants, see `keywords.logic`."""
-    spend(len(values) // 8 + 24 * sum(map(_is_number, values)))
-    found = Scalars(
-        None in values, frozenset(value for value in values if type(value) is bool),
-        tuple(map(ranges.constant, dict.fromkeys(exact(value) for value in values if _is_number(value)))),
-        texts.finite(value for value in values if type(value) is str),
-    )
-    draft.listed = found if draft.listed is ALL_SCALARS else draft.listed & found
-
-
-def _is_number(value: object) -> bool:
-    return type(value) not in _BITS_OF_KIND or type(value) is int

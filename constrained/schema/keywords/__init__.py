@@ -1,1 +1,1 @@
-"""What each keyword says, sorted by the types it speaks about; a function per keyword."""
+"""The meaning of keywords: one function each, sorted by the types that they are about."""

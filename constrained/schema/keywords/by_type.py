@@ -1,4 +1,4 @@
-"""Which keyword says what about which types: the keywords of a node sorted for the normalisation.
+"""The dispatch table of keywords: keyword → function, and the keywords of a schema sorted by the types they are about.
 
 `_KEYWORDS` is the dispatch table, one function per keyword.  `rules` of the dialect decide which entries count for a
 schema, so there is one table per dialect, cut from this one.  Keywords of one type narrow a draft; keywords that apply
@@ -12,14 +12,24 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.drafts import scalars
 from constrained.schema.drafts.arrays import FULL as FULL_ARRAY
 from constrained.schema.drafts.arrays import ArrayDraft
 from constrained.schema.drafts.objects import FULL as FULL_OBJECT
 from constrained.schema.drafts.objects import ObjectDraft
 from constrained.schema.drafts.operations import Operation
-from constrained.schema.drafts.scalars import ARRAY, EVERY_TYPE, NULL, OBJECT, SCALAR, TYPE_BITS, ScalarDraft, Scalars
-from constrained.schema.keywords import arrays, logic, objects
+from constrained.schema.drafts.scalars import (
+    ARRAY,
+    EVERY_TYPE,
+    NULL,
+    OBJECT,
+    SCALAR,
+    TYPE_BITS,
+    ScalarDraft,
+    Scalars,
+    of_types,
+    types_of,
+)
+from constrained.schema.keywords import arrays, logic, objects, scalars
 from constrained.schema.reading.dialects import Dialect
 from constrained.schema.strings.sets import ALL_TEXTS, Texts
 from constrained.schema.values import ALWAYS, Conj
@@ -161,7 +171,7 @@ def _sort(node: Node) -> SortedKeywords:
             unevaluated[ARRAY if keyword == "unevaluatedItems" else OBJECT] = node.below(value, keyword)
         else:
             values = value if keyword == "enum" else [value]
-            types &= scalars.types_of(values)
+            types &= types_of(values)
             scalars_.append((scalars.enum, values))
             if keyword == "const" and len(schema) == 1:
                 _constant(value, arrays_, objects_)
@@ -193,7 +203,7 @@ def own_scalars(node: Node, plan: SortedKeywords) -> Scalars:
     """Return the scalars that the keywords of the schema itself allow."""
     bits = plan.types & SCALAR
     if not bits or not plan.scalars:
-        return scalars.of_types(bits)
+        return of_types(bits)
     draft = ScalarDraft()
     for function, value in plan.scalars:
         function(draft, value, node)

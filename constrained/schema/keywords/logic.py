@@ -46,7 +46,7 @@ def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
 
 def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[Operation]:
     """Return one conditional per key; the lists of names in draft 7's "dependencies" are
-    `keywords_object.dependent_required`.
+    `keywords.objects.dependent_required`.
     """
     return [
         Operation(Kind.WHEN, (node.below(schema, keyword, key),), keyword, OBJECT, key)

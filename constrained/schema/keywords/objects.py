@@ -77,7 +77,7 @@ def required(draft: ObjectDraft, value: list[str], node: Node) -> None:
 
 
 def dependent_required(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
-    """Draft 7's "dependencies" may have schemas among its values, see `keywords_logic.dependent_schemas`."""
+    """Draft 7's "dependencies" may have schemas among its values, see `keywords.logic.dependent_schemas`."""
     draft.clauses += tuple(
         frozenset((Absent(key), Present(name)))
         for key, names in value.items() if type(names) is list for name in dict.fromkeys(names) if name != key
