@@ -1,10 +1,10 @@
-"""The pages about the architecture name what is there: every folder stands in the map, every place they point to
-exists.
-"""
+"""What the pages about the architecture and the docstrings of the package name exists, and every folder is in the map."""
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,12 @@ import constrained
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PACKAGE = Path(constrained.__file__).parent
+SOURCES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path.read_text("utf-8")
+    for path in sorted(PACKAGE.rglob("*.py*"))
+    if path.suffix in (".py", ".pyx")
+}
+PROSE = re.compile(r'"""(.*?)"""|#([^\n]*)', re.DOTALL)
 
 
 @pytest.mark.parametrize(("page", "link"), sorted(
@@ -49,3 +55,34 @@ def test_named_modules_are_in_their_folder(line):
 def test_answers_are_found_in_the_files_they_name(row):
     for path, name in re.findall(r"\((\.\./[\w/.]+)\) `(\w+)`", row):
         assert re.search(rf"\b{name}\b", (ROOT / "docs" / path).read_text(encoding="utf-8"))
+
+
+def _defined(name: str) -> list[str]:
+    """Return the sources of the modules that a dotted name ends, or of those with a class of that name."""
+    modules = [text for module, text in SOURCES.items() if f".{module}".endswith(f".{name}")]
+    return modules or [text for text in SOURCES.values() if re.search(rf"^(?:cdef )?class {name}\b", text, re.MULTILINE)]
+
+
+def _is_stale(reference: str, code: str) -> bool:
+    """Say whether a dotted name in prose leads nowhere: neither to a module or class here, nor to the standard library,
+    nor to a variable of the code beside it.
+    """
+    head, _, rest = reference.partition(".")
+    if head in sys.stdlib_module_names:
+        return not hasattr(importlib.import_module(head), rest.partition(".")[0]) and not _defined(head)
+    for at in [place.start() for place in re.finditer(r"\.|$", reference)][::-1]:
+        if sources := _defined(reference[:at]):
+            following = reference[at + 1 :].partition(".")[0]
+            return not any(re.search(rf"\b{following}\b", text) for text in sources)
+    return not re.search(rf"\b{head}\b", code)
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_names_in_docstrings_and_comments_exist(module):
+    text = SOURCES[module]
+    prose = [first or second for first, second in PROSE.findall(text)]
+    named = {name for part in prose for name in re.findall(r"(?<!`)`([A-Za-z_]\w*(?:\.\w+)+)`(?!`)", part)}
+    files = {name for name in named if name.rpartition(".")[2] in ("json", "py", "toml", "txt")}
+    elsewhere = {"Tekkenizer.from_file", "GenerationMixin._sample"}  # of mistral-common and transformers
+    code = PROSE.sub("", text)
+    assert [name for name in sorted(named - files - elsewhere) if _is_stale(name, code)] == []
