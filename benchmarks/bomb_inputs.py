@@ -4,10 +4,12 @@ A row is a line of JSON in ``tests/corpus/bombs/*.jsonl``; each file is written 
 
     id        its name, "subject/what"
     kind      what the input is: schema, pattern (of Python), lark, tools, format (what `ChatFormat.load` is given),
-    text (a turn to parse) input     literally, or built: see `build`
-    options   further arguments of the constructor; "format" (tools and text), "tools" (text), "then": "to_lark"
-    (printed as well) outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error,
-    nothing-allowed or rejected where     what the error's place contains; absent: it has none, or there is no error
+              text (a turn to parse)
+    input     literally, or built: see `build`
+    options   further arguments of the constructor; "format" (tools and text), "tools" (text),
+              "then": "to_lark" (printed as well)
+    outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error, nothing-allowed or rejected
+    where     what the error's place contains; absent: it has none, or there is no error
     work      units of work spent when the row was last recorded (`bombs --update`); a figure to read, not a law
 
 `build` knows these forms, marked by a key that starts with "!", because a bomb of 10,000 lines is no data that people

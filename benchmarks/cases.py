@@ -1,5 +1,4 @@
-"""What is measured: schemas from flat to recursive, the ones that make engines stumble, and every format with 1, 5 and
-50 tools.
+"""The cases of the benchmarks: schemas from flat to recursive and odd, every format with 1, 5 and 50 tools.
 
 A case has a text of its language; all engines read the same tokens of it.  Cases with a `base` answer one more
 question: what does a bound cost next to the same schema without it?

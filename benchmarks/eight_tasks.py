@@ -1,5 +1,4 @@
-"""Eight common tasks beside Outlines, XGrammar and llguidance: lines of code, time to the first mask, and what a
-feature nobody should pass over does.
+"""Eight common tasks beside Outlines, XGrammar and llguidance: lines of code and time to the first mask.
 
     python -m constrained.benchmarks.eight_tasks
 

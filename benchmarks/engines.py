@@ -1,5 +1,4 @@
-"""The engines under one interface: compile, start, mask, advance.  Ours, and the peers as their own documentation
-drives them.
+"""One interface for all engines (compile, start, mask, advance); peers are driven as their documentation does.
 
 Every engine fills the same kind of bitmask; `Engine.mask` and `Engine.advance` are what is timed, so they hold nothing
 else. llguidance reads schemas with its default options (flexible whitespace), XGrammar with its strict ones, which are

@@ -5,8 +5,7 @@ advances, refusals, rollbacks, copies, forced bytes.  It is done once in peace a
 one fault more towards its end:
 
     memory      the n-th allocation of the kernel is refused
-    interrupt   the n-th call of a Python function raises KeyboardInterrupt, be it of the matcher or of what the kernel
-    asks
+    interrupt   the n-th call of a Python function raises KeyboardInterrupt, in the matcher or in what the kernel asks
 
 The call that met the fault must raise MemoryError or KeyboardInterrupt, leave the matcher as it was, and do its work
 when it is called again; and all masks of the walk must be those of the walk in peace.

@@ -1,5 +1,4 @@
-"""What a constraint costs in each host: the space of an installation, the import, and a step of its processor, by
-length of the sequence and rows of the batch.
+"""What does a constraint cost in each host?  Space, import, and a step, by length of the sequence and rows.
 
     python -m constrained.benchmarks.hosts [--vocabulary llama3]
 

@@ -1,7 +1,7 @@
 """How much of the JSON-Schema-Test-Suite is right, refused by name, or wrong?
 
-    CONSTRAINED_SHARED=FOLDER python -m constrained.benchmarks.json_schema_suite [--refused] [--drafts
-    draft7,draft2020-12] [--vocabulary llama3]
+    CONSTRAINED_SHARED=FOLDER python -m constrained.benchmarks.json_schema_suite
+        [--refused] [--drafts draft7,draft2020-12] [--vocabulary llama3]
 
 FOLDER/data/json_schema_test_suite is a checkout of https://github.com/json-schema-org/JSON-Schema-Test-Suite.  Every
 schema goes the whole way of a generation: schema → machines → constraint over a vocabulary of the 256 bytes; every

@@ -1,5 +1,4 @@
-"""What do the engines make of each JSON Schema keyword?  One valid and one invalid instance for each, and what every
-installed engine says.
+"""Which JSON Schema keywords does each installed engine enforce?  One valid and one invalid instance for each.
 
     python -m constrained.benchmarks.keywords [--markdown]
 

@@ -3,15 +3,14 @@
 For every chat format, three sets of tools and two real vocabularies, tokens are drawn from the masks along random
 walks.  At every position, for *all* ids of the vocabulary:
 
-    mask bit = Matcher.accepts(id) = mask bit of the plain twin, which steps every token's bytes through the machine one
-    by one
+    mask bit = Matcher.accepts(id) = mask bit of the plain twin, which steps every token byte by byte
 
 and a special id is allowed only where the grammar names it or a stop token may end the text.  So that walks see the
 whole grammar and not only its free text, half of them follow a valid call until they leave it by chance, and half of
 the draws prefer tokens that close something.
 
-    python -m constrained.benchmarks.laws [--positions 100] [--formats hermes,chatglm3] [--vocabularies
-    llama3,mistral,embedded]
+    python -m constrained.benchmarks.laws
+        [--positions 100] [--formats hermes,chatglm3] [--vocabularies llama3,mistral,embedded]
 
 Cost: about 60 ms a position on the Llama 3 vocabulary; 100 positions of everything take five minutes.
 """

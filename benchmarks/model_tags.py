@@ -1,5 +1,4 @@
-"""Our canonical calls next to XGrammar's structural tags: for each of its model keys, which calls both accept and
-refuse.
+"""Our canonical calls next to XGrammar's structural tags: for each of its model keys, the calls that both accept.
 
     python -m constrained.benchmarks.model_tags [KEY…] [--calls 60] [--seed 0]
 

@@ -1,6 +1,4 @@
-"""What does an object still need before it may end?  Keys that a schema requires, and texts that its patterns match:
-the walks of `benchmarks.walks` write them where they fit.
-"""
+"""The keys and texts that an object still needs before it may end, by its schema: `benchmarks.walks` writes them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""How each chat format looks to the peers: as one Lark file for llguidance and XGrammar, which read the same dialect,
-and as the pieces of a sequence for glrmask, which adds grammars up.
+"""Chat formats for the peers: a Lark file for llguidance and XGrammar, a sequence of grammars for glrmask.
 
 The dialect knows JSON Schemas inside a grammar (``%json``) and special tokens by id (``<[128009]>``).  No peer has
 Python literals, so the formats whose arguments are Python stay without one.  Free text before a call is in the peers'

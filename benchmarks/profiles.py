@@ -1,5 +1,4 @@
-"""Does pydantic read whatever is written under the practical profile, and how long is it beside what the exact profile
-writes?
+"""Does pydantic read all that the practical profile writes, and how much shorter is that than the exact profile's?
 
 Random walks along the masks of seventeen models: of the allowed tokens any one, and after forty the shortest way to the
 end.

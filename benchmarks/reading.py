@@ -1,5 +1,4 @@
-"""How long do readers take for a megabyte?  One row a format: seconds of the processor for `parse` of long texts of
-several shapes.
+"""How long do readers take for a megabyte?  Seconds of the processor for `parse`, by format and shape of the text.
 
     python -m constrained.benchmarks.reading [--size 1000000] [--formats hermes,qwen3] [--shapes answer,calls]
 

@@ -1,5 +1,4 @@
-"""Labelled texts of chat formats, cut at every place → where a stream or a partial reading says something else than the
-whole.
+"""Where does a stream or a partial reading say something else than the whole text?  Labelled texts, cut everywhere.
 
     python -m constrained.benchmarks.streams FILE…  [--step N]  [--formats hermes,qwen3]
 

@@ -1,6 +1,4 @@
-"""Three sets of tools for every format, each with a call: one tool, every kind of argument, many tools.  The laws hold
-for each.
-"""
+"""Three sets of tools for every format, each with a call: one tool, every kind of argument, many tools."""
 
 from __future__ import annotations
 

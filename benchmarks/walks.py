@@ -1,7 +1,7 @@
 """Does every walk along the masks reach an end?
 
-    python -m constrained.benchmarks.walks SCHEMAS.jsonl[.gz] [--walks 3] [--tokens 60] [--vocabulary
-    llama3|embedded|bytes]
+    python -m constrained.benchmarks.walks SCHEMAS.jsonl[.gz]
+        [--walks 3] [--tokens 60] [--vocabulary llama3|embedded|bytes]
 
 Each line holds {"id": …, "schema": …}.  A walk draws tokens from the masks, a first byte and then a token, so that rare
 ways are taken as often as common ones; half of the draws inside strings are left to chance.  After a number of tokens

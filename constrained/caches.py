@@ -1,5 +1,4 @@
-"""The caches of the process: what was computed from inputs and can be computed again, in one registry with one bound
-and one `clear`.
+"""The caches of the process, in one registry with one bound and one `clear`: results that can be computed again.
 
 Vocabularies bound what belongs to them (`engine.memory.registry`).  What belongs to nobody, such as parsed patterns,
 nodes of expressions and machines of small schemas, is kept here: whoever keeps something says how many bytes it takes

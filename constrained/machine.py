@@ -137,9 +137,11 @@ class Dispatch:
     ``records`` set, behind any other language, it calls `after_text(text)` with the decoded text, or with None for
     "some text outside `special`".
 
-    Invariants: for every text t outside `special`, what after_text(t) reads is a part of what after_text(None) reads;
-    and a token can only tell them apart if it reads `tells_from` bytes behind the text, one of them in `told_by` unless
-    that is empty; or the whole of a second such text.
+    Invariants: for every text t outside `special`, each word of after_text(t) is a word of after_text(None).  Behind a
+    key "a" that no schema names, for instance, both read a colon, a value and a further key; after_text("a") refuses a
+    second "a", after_text(None) takes it.  So masks ask after_text(None) once, for all such texts.  A token can only
+    tell the two apart if it reads `tells_from` bytes behind the text, one of them in `told_by` unless that is empty, or
+    the whole of a second such text; then a mask looks at the token by itself.
     `alike` (with ``records``): texts outside `special` matter only in that what follows may refuse the same text again,
     where it reads a text of the same language as here, or of one that has none of its texts.
     None as result: the text is refused.
@@ -148,7 +150,7 @@ class Dispatch:
     records: bool = False
     refuses: bool = True  # False: every text of the language is taken, or can be continued to one that is
     special: frozenset[str] = frozenset()
-    tells_from: int | None = None  # None: any number of bytes will not do
+    tells_from: int | None = None  # bytes behind the text; None: no number of them tells
     told_by: bytes = b""
     alike: bool = False
     wanted: int = 0  # bitmask of the labels of texts that have to be written sooner or later; none has to be named

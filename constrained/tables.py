@@ -1,4 +1,4 @@
-"""What notebooks show of an object: a small HTML table of names and values, long values cut.
+"""HTML tables of names and values, which notebooks show of an object; long values are cut.
 
 Tested in tests/test_tables.py.
 """

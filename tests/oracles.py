@@ -1,8 +1,7 @@
 """Independent answers to "is this text in the language?", slow and obvious.
 
 `LarkOracle` asks the lark library.  `words` computes a small language as a least fixed point.  `Acceptor` runs machine
-states by the
-book, without either kernel.  `derived` and `mutated` make texts worth asking about.
+states by the book, without either kernel.  `derived` and `mutated` make texts worth asking about.
 """
 
 from __future__ import annotations

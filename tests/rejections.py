@@ -1,12 +1,12 @@
 """Texts that are rejected, with the whole error of each: corpus/rejections/NAME.toml of the format NAME.
 
-    python -m tests.rejections            writes the errors into the files anew, for whoever has changed a message; read
-    the difference
+    python -m tests.rejections            writes the errors into the files anew, for whoever has changed a message
+
+Read the difference before it is committed.
 
 A row: `id`; `text`, in which ☞ stands where the fault is, as a person sees it; `error`, all that is printed, and its
-`layer`.  Absent keys: `kind`
-is "assistant_turn"; `tools` are those of `TOOLS`, false: any tool; `options` are keyword arguments of `parse`.
-With several ☞ the error is that of the first, and further ones are among its `others`.
+`layer`.  Absent keys: `kind` is "assistant_turn"; `tools` are those of `TOOLS`, false: any tool; `options` are keyword
+arguments of `parse`.  With several ☞ the error is that of the first, and further ones are among its `others`.
 """
 
 from __future__ import annotations

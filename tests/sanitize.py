@@ -4,8 +4,8 @@ faults and fuzzing on it.
     python tests/sanitize.py [--count 20000] [--folder build/sanitized]
 
 The package is copied, so the installed kernel stays as it is.  The first report ends the run: exit code 1 and the
-report.
-Needs gcc with libasan (on Debian it comes with gcc), numpy and Cython.  Cost: three minutes to build, one to run.
+report.  Needs gcc with libasan (on Debian it comes with gcc), numpy and Cython.  Cost: three minutes to build, one to
+run.
 """
 
 from __future__ import annotations

@@ -67,8 +67,7 @@ def test_the_tokenizer_loads_without_the_model():
     assert load_tokenizer().eos_token == "<|end_of_text|>"
 
 
-# --- the trained one
-# ------------------------------------------------------------------------------------------------------
+# -- the trained one ---------------------------------------------------------------------------------------------------
 
 
 def test_the_weights_are_small():

@@ -1,8 +1,7 @@
 r"""Small finite facts in full: the calendar, the clock, addresses, escapes, classes, against oracles that list them.
 
 A table of samples lets one wrong entry live; here every case is asked.  Where a case is the state of an automaton, all
-prefixes that lead
-to the state are one case.
+prefixes that lead to the state are one case.
 """
 
 from __future__ import annotations

@@ -343,8 +343,7 @@ def test_error(row, tmp_path):
     assert str(caught.value).replace(str(tmp_path), "FOLDER") == row["message"].strip("\n")
 
 
-# -- the vectors of the formats' specifications, where they are at hand
-# --------------------------------------------------------
+# -- the vectors of the formats' specifications, where they are at hand ------------------------------------------------
 
 SHARED = os.environ.get("CONSTRAINED_SHARED")
 VECTORS = sorted(Path(SHARED, "vectors").glob("*.public.jsonl")) if SHARED else []

@@ -99,8 +99,7 @@ def test_a_missing_file_is_a_grammar_error(tmp_path):
         Grammar.from_lark_file("none.lark")
 
 
-# -- machines against brute force
-# ---------------------------------------------------------------------------------------
+# -- machines against brute force --------------------------------------------------------------------------------------
 
 
 def _random_grammar(chance: random.Random) -> Grammar:
@@ -164,8 +163,7 @@ def test_recursion_at_an_end_needs_no_stack(source):
         assert max(len([frame for frame in stack if frame.expand() != END.expand()]) for _, stack in current) == 0
 
 
-# -- terminals
-# ----------------------------------------------------------------------------------------------------------
+# -- terminals ---------------------------------------------------------------------------------------------------------
 
 
 def _random_pattern(chance: random.Random, depth: int) -> str:
@@ -213,8 +211,7 @@ def test_rounds_that_differ_are_written_out_up_to_a_limit(rounds, works):
             preferred(pattern)
 
 
-# -- specials, functional update, pickling
-# ------------------------------------------------------------------------------
+# -- specials, functional update, pickling -----------------------------------------------------------------------------
 
 
 def test_special_tokens_are_no_text():

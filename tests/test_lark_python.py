@@ -2,9 +2,8 @@
 as texts.
 
 The truth of whole programs is the library's LALR parser with its `PythonIndenter`.  It refuses more than the grammar
-says, as its lexer takes
-keywords out of names; so what is damaged is put to the Earley parser with the complete dynamic lexer, which means what
-we mean.
+says, as its lexer takes keywords out of names; so what is damaged is put to the Earley parser with the complete dynamic
+lexer, which means what we mean.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 texts.
 
 Exhaustion finds what tables miss: every expression up to a size over {a, b} is compared with the set of short texts
-that the operators'
-definitions give.  What an oracle cannot see (liveness of edges, number of states, masks' keys) is tested as a law on
-the same patterns.
+that the operators' definitions give.  What an oracle cannot see (liveness of edges, number of states, masks' keys) is
+tested as a law on the same patterns.
 """
 
 from __future__ import annotations

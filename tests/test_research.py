@@ -26,8 +26,7 @@ def constraint_of(grammar, vocabulary=BYTES, **options):
     return c.compile(c.Grammar.from_regex(grammar) if isinstance(grammar, str) else grammar, vocabulary, **options)
 
 
-# --- words
-# ----------------------------------------------------------------------------------------------------------------
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -133,8 +132,7 @@ def test_nested_languages_are_compared_up_to_a_length():
     assert one.language_equal(two, 9).word == b"[2]"
 
 
-# --- models
-# ---------------------------------------------------------------------------------------------------------------
+# -- models ------------------------------------------------------------------------------------------------------------
 
 SMALL = c.Vocabulary([b"0", b"1", b"00", b"01"], special={"<end>": 4}, stop=[4], size=8)
 
@@ -228,8 +226,7 @@ def test_corrected_samplers_are_decoding_methods_of_transformers(tiny_model, tin
             tiny_model.generate(**inputs, custom_generate=method, do_sample=False, max_new_tokens=10)
 
 
-# --- traces
-# ---------------------------------------------------------------------------------------------------------------
+# -- traces ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_trace_says_what_the_mask_did():

@@ -3,8 +3,8 @@
 Readers are `json` and `ast` (`value_texts`), the judge of values is `jsonschema`, the engine is the whole one: schema →
 grammar → constraint.
 Small worlds find the logic by exhaustion: every schema up to a size on every value up to a size, in several spellings
-each, and damaged;
-Hypothesis nests deeper.  Along random walks masks never lead into a dead end, and both kernels have the same ones.
+each, and damaged; Hypothesis nests deeper.  Along random walks masks never lead into a dead end, and both kernels have
+the same ones.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ from constrained import Grammar, SchemaError, UnsupportedSchema, Vocabulary, com
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)], special={"<end>": 256}, stop=[256], size=257)
 
 
-# -- schemas and values, by size
-# ----------------------------------------------------------------------------------------------
+# -- schemas and values, by size ---------------------------------------------------------------------------------------
 
 
 def wrapped(schema: Any) -> Iterator[dict[str, Any]]:
@@ -90,8 +89,7 @@ SMALL_VALUES = [value for size in (1, 2, 3) for value in values_of(size)]
 MORE_VALUES = [*INSTANCES, "é/\U0001f389", -1.5, 100, "\n", {"é": 1}, {"a": {"a": {"a": [1, [1.5]]}}}]
 
 
-# -- texts and what they stand for
-# --------------------------------------------------------------------------------------------
+# -- texts and what they stand for -------------------------------------------------------------------------------------
 
 
 class Sample(NamedTuple):
@@ -185,8 +183,7 @@ def world(surface: Surface, size: str) -> World:
     return World(surface, values, seed=len(values))
 
 
-# -- accepted ⇔ reads as a valid value
-# ----------------------------------------------------------------------------------------
+# -- accepted ⇔ reads as a valid value ---------------------------------------------------------------------------------
 
 
 def test_the_worlds_hold_what_they_should():
@@ -274,8 +271,7 @@ def test_canonical_spelling_is_one_text_per_value():
                 assert reads(text) is expected, (surface.name, schema, text)
 
 
-# -- masks
-# --------------------------------------------------------------------------------------------------------------------
+# -- masks -------------------------------------------------------------------------------------------------------------
 
 HARD = hard_vocabulary(pairs=100)
 SCARCE = [  # what was written tells in what may come, and one token can write more than one item or key

@@ -202,8 +202,7 @@ def test_threads_get_one_state() -> None:
             assert len(set(map(id, pool.map(meet, range(4))))) == 1
 
 
-# -- whole schemas
-# ----------------------------------------------------------------------------------------------------------
+# -- whole schemas -----------------------------------------------------------------------------------------------------
 
 
 def test_a_schema_is_found_again_by_content() -> None:

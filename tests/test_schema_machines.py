@@ -278,8 +278,7 @@ def test_names_that_are_not_listed_are_identifiers() -> None:
         assert not accepts(machine, text)
 
 
-# -- no dead ends
-# -----------------------------------------------------------------------------------------------------------
+# -- no dead ends ------------------------------------------------------------------------------------------------------
 
 
 def _ends(machine: Any, state: int, known: set[int], most: int = 150) -> bool:

@@ -13,8 +13,7 @@ from constrained.schema import embed
 from constrained.work import Budget, metered
 from tests.schema_words import WORLD, accepts, kernel, kernel_of, valid
 
-# -- options
-# ----------------------------------------------------------------------------------------------------------------
+# -- options -----------------------------------------------------------------------------------------------------------
 
 POINT = {
     "type": "object",
@@ -153,8 +152,7 @@ def test_a_schema_without_values_is_an_error_that_names_the_conflict(schema: Any
     assert (caught.value.where, caught.value.because) == (where, because)
 
 
-# -- cost
-# -------------------------------------------------------------------------------------------------------------------
+# -- cost --------------------------------------------------------------------------------------------------------------
 
 
 def test_large_schemas_cost_what_is_used_of_them() -> None:

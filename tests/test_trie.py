@@ -100,8 +100,7 @@ def test_both_builders_agree_at_the_edges(tokens):
     assert_same(tokens)
 
 
-# -- classes of bytes
-# ---------------------------------------------------------------------------------------------------------
+# -- classes of bytes --------------------------------------------------------------------------------------------------
 
 MIXED_TEXTS = st.lists(st.one_of(
     st.binary(min_size=1, max_size=4), st.text('a."é日\u2028🎉', min_size=1, max_size=4).map(str.encode),

@@ -18,8 +18,7 @@ from constrained.engine.tokens.tokenizer_json import BYTE_LEVEL, read_tokenizer_
 CASES = tomllib.loads(Path(__file__).with_name("corpus").joinpath("errors_vocabulary.toml").read_text())["case"]
 
 
-# --- the class
-# ---------------------------------------------------------------------------------------------------------------
+# -- the class ---------------------------------------------------------------------------------------------------------
 
 
 def small(**options) -> Vocabulary:
@@ -106,8 +105,7 @@ def test_encoder_is_used_only_where_it_is_right():
         vocabulary.tokenize(b"a</s>")
 
 
-# --- small tokenizers, built here
-# --------------------------------------------------------------------------------------------
+# -- small tokenizers, built here --------------------------------------------------------------------------------------
 
 
 def byte_level():
@@ -269,8 +267,7 @@ def test_directory_with_sentencepiece_model_and_added_tokens(mistral_path, tmp_p
     assert vocabulary.stop == (32_767,)
 
 
-# --- cross-checks
-# ------------------------------------------------------------------------------------------------------------
+# -- cross-checks ------------------------------------------------------------------------------------------------------
 
 
 def test_xgrammar_has_the_same_table(tiny_tokenizer, tiny_vocabulary):
@@ -282,8 +279,7 @@ def test_xgrammar_has_the_same_table(tiny_tokenizer, tiny_vocabulary):
     assert differing == []
 
 
-# --- wrong uses
-# --------------------------------------------------------------------------------------------------------------
+# -- wrong uses --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])

@@ -10,8 +10,7 @@ import pytest
 
 from constrained import Vocabulary
 
-# --- real tokenizers, from their files
-# ---------------------------------------------------------------------------------------
+# -- real tokenizers, from their files ---------------------------------------------------------------------------------
 
 
 def is_utf8(text: bytes) -> bool:
@@ -119,8 +118,7 @@ def test_sentencepiece_file_against_sentencepiece(name, mistral_path):
     ).removeprefix(b" ")
 
 
-# --- real tokenizers, as objects
-# ---------------------------------------------------------------------------------------------
+# -- real tokenizers, as objects ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

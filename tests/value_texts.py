@@ -2,8 +2,7 @@
 damaged texts.
 
 A reader returns the value that a text stands for and raises ValueError where it stands for none.  `Unsure` is raised
-instead where the
-reader itself cannot say: numbers that a float does not hold.
+instead where the reader itself cannot say: numbers that a float does not hold.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How output looks: plain text, never markup, since grammars are full of brackets."""
+"""The console of the commands: plain text without markup, since grammars are full of brackets."""
 
 from __future__ import annotations
 

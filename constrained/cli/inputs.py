@@ -1,6 +1,4 @@
-"""What commands are given: files of tools and schemas, tokenizers, models.  Wrong input is an error in the house
-form.
-"""
+"""The inputs of commands: files of tools and schemas, tokenizers, models."""
 
 from __future__ import annotations
 

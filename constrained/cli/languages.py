@@ -1,6 +1,4 @@
-"""What a command is asked to keep to: exactly one of a chat format, a schema, a pattern, a Lark file and a list of
-texts.
-"""
+"""The language that a command keeps to: exactly one of chat format, schema, pattern, Lark file and list of texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a constraint buys: the trained model answers questions in every format, without and with the grammar.
+"""Evaluation of the trained model: questions answered in every format, without and with the grammar.
 
-    python -m constrained.default_model.evaluate [--count 24] [--temperature 0] [--formats hermes,pythonic] [--json
-    FILE]
+    python -m constrained.default_model.evaluate
+        [--count 24] [--temperature 0] [--formats hermes,pythonic] [--json FILE]
 
 Half of the questions are new ones about tools that the model was trained with, half are about tools, words and values
 that were held out. Of each turn is counted, with 95 % intervals (Wilson):

@@ -1,5 +1,4 @@
-"""Tools, a question about one of them, and the call that answers it: what the embedded model is trained on and measured
-with.
+"""Questions for the embedded model, to train and to measure it: tools, a question about one, the call that answers it.
 
 The words are data, in `questions.toml`; values are drawn: half of all names are made of random syllables, so that
 nothing but copying helps.  Held out are whole tools (their words and arguments), values of every list, and every name

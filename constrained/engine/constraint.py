@@ -64,9 +64,8 @@ def compile(
     looks like too much work is tried at once, see `rehearsal`.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
     Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.
-     LimitExceeded: too much work, here or in any method of a matcher, which is then unchanged; what has been computed
-     stays, and calls may be repeated.
-    ConstrainedError: a bound that is none, an unknown kernel.
+    LimitExceeded: too much work, here or in any method of a matcher, which is then unchanged; what has been computed
+    stays, and calls may be repeated.  ConstrainedError: an unknown kernel, a bound out of range.
     """
     if not hasattr(grammar, "start_state"):
         grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)

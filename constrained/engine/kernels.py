@@ -1,4 +1,4 @@
-"""Which kernel there is: the compiled one, its plain twin where it does not load, and what matchers use of either."""
+"""The choice of a kernel, compiled or its plain twin, and the protocol that both follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a constraint is compiled: kernel, bounds of memory and of work, what may end a call early.
+"""The options of `compile`: kernel, bounds of memory and of work, deadline and cancellation.
 
 Tests: test_engine.py (what is no bound), test_work.py.
 """

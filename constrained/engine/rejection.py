@@ -1,4 +1,4 @@
-"""Why a token was refused, worded when somebody asks.
+"""The reasons of a refused token, worded when somebody asks.
 
 Whoever tries tokens (speculative decoding, beams, tests of a tokenizer) catches most rejections and reads none.  To ask
 a state for all bytes that could have come costs as much as ten masks; so a rejection holds what it needs to answer, and

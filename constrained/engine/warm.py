@@ -1,5 +1,4 @@
-"""Work before it is needed: visit the states that a generation will likely get to, so that their masks are known when
-it does.
+"""Warming: visit the states that a generation will likely get to, so that their masks are known when it does.
 
 First the parts that masks are put together of: the edges of all machine states and the masks of texts, see
 `kernel._preparation`.  Then states.  Texts are tried best first: what is dictated costs nothing, a choice among n

@@ -1,9 +1,11 @@
-"""What a stream of a turn says piece by piece; the pieces of a kind add up to what `parse` returns for the whole.
+"""The events of a stream; those of a kind add up to what `parse` returns for the whole turn.
 
-TextDelta*            → Message.content
-ThoughtDelta* by kind → Message.thoughts
-CallFinished*         → Message.tool_calls
-Stopped               → Message.stop
+    TextDelta*            → Message.content
+    ThoughtDelta* by kind → Message.thoughts
+    CallFinished*         → Message.tool_calls
+    Stopped               → Message.stop
+
+Tested in tests/test_stream.py: events of texts cut everywhere, against `parse`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a message says: text, thoughts, tool calls and the stop token.
+"""`Message`: text, thoughts, tool calls and the stop token of a turn.
 
 The same value for every format, so that a reader of one and a writer of another can be joined.
 """

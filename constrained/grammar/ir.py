@@ -105,8 +105,8 @@ class Grammar:
         declare: Mapping[str, str] | None = None,
         define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
-        """Read a Lark text, which opens no file and names no special tokens but those given; see `from_lark.read` for
-        its meaning.
+        """Read a Lark text, which opens no file and names no special tokens but those given; its meaning is that of
+        `lark.reader`.
 
         `define`: grammars for rules that the text uses and does not define.
 

@@ -1,4 +1,4 @@
-"""What rules are made of: the five kinds of symbol, and rules themselves, frozen.
+"""Rules and the five kinds of symbol in them, frozen.
 
 A symbol is a text, any text of a language, a special token, whatever a rule derives, or whatever a machine of another
 layer accepts.  `ir` puts rules together to a `Grammar`.
@@ -50,13 +50,14 @@ class Literal:
 class Pattern:
     """Any text of a language, in UTF-8.
 
-    `source` is a Python regular expression for people and printers.  Of a part of a terminal (`lark.trailing_context`)
-    it is the terminal's, after a comment that tells the parts apart.  Invariant: equal sources mean equal languages.
+    `source` is a Python regular expression for people and printers.  Of a part of a terminal
+    (`lexing.trailing_context`) it is the terminal's, after a comment that tells the parts apart.  Invariant: equal
+    sources mean equal languages.
     """
 
     language: Language
     source: str
-    # the name of the terminal, if it is read as its longest match only; see `lark.lookahead`
+    # the name of the terminal, if it is read as its longest match only; see `lexing.lookahead`
     narrowed: str | None = None
 
 

@@ -1,9 +1,9 @@
-"""A grammar as text for another engine, so that a server enforces it without running us: llguidance's Lark, XGrammar's
-EBNF, llama.cpp's GBNF (`exporting.characters`), and XGrammar's structural tags (`exporting.structural_tags`).
+"""A grammar → text for another engine, so that a server enforces it without running us.
 
-What a target cannot say, such as that keys which no schema names differ, is listed in `Exported.notes`, or refused.
-Tested against llguidance and XGrammar (tests/hosts/test_exports.py); GBNF is read by XGrammar there, llama.cpp itself
-is not.
+Targets: llguidance's Lark, XGrammar's EBNF and llama.cpp's GBNF (`exporting.characters`), XGrammar's structural tags
+(`exporting.structural_tags`).  What a target cannot say, such as that keys which no schema names differ, is listed in
+`Exported.notes`, or refused.  Tested against llguidance and XGrammar (tests/hosts/test_exports.py); GBNF is read by
+XGrammar there, llama.cpp itself is not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people hold → a `Grammar`, a `Vocabulary`: types, schemas, patterns and texts; tokenizers and models.
+"""Stand-ins for grammars and vocabularies: types, schemas, patterns and texts; tokenizers and models.
 
 Tested in tests/hosts/test_generate.py and tests/test_held.py.
 """

@@ -1,8 +1,7 @@
-"""mlx-lm: ``generate(model, tokenizer, prompt, logits_processors=[logits_processor(constraint)])``; a list of lists for
-batches.
+"""mlx-lm: ``generate(model, tokenizer, prompt, logits_processors=[logits_processor(constraint)])``.
 
-The host computes the next step while it hands out the last one; to read the tokens, as a grammar has to, makes it wait
-for them.
+For batches the processors are a list of lists.  The host computes the next step while it hands out the last one; to
+read the tokens, as a grammar has to, makes it wait for them.
 
 Tested in tests/hosts/test_local.py, with the package and a model of random weights where it is installed.
 """

@@ -1,5 +1,4 @@
-"""Outlines: ``outlines.Generator(model, processor=processor(constraint, model))``, and its output types as our
-grammars.
+"""Outlines: ``outlines.Generator(model, processor=processor(constraint, model))``, and its output types as grammars.
 
 Its own backends answer one row's question with another row's state where rows change places (version 1.3.3, three
 beams: text outside the grammar); the processors here go by what a row says.  `generator` does all at once:

@@ -8,12 +8,10 @@ passes instead of 3 over a processor that writes into its argument).
 
 1. ``prompt_length=n`` says it, for callers who know.
 2. Otherwise: `generate` makes one `LogitsProcessorList` per call, and this list is what calls the processor.  A list
-seen for the first
-   time is a new generation; its prompt is the first call's input.  This is exact for every prompt, also one that
-   continues an earlier output, for batches, beams and several threads, and the state dies with the list.
+   seen for the first time is a new generation; its prompt is the first call's input.  This is exact for every prompt,
+   also one that continues an earlier output, for batches, beams and several threads, and the state dies with the list.
 3. A list seen for the first time *inside* another `generate` (an assistant model drafts with the same processor) joins
-the generation
-   that it drafts for, if every row continues one of its rows by at most a token, as drafts do.
+   the generation that it drafts for, if every row continues one of its rows by at most a token, as drafts do.
 4. Called by something other than such a list, the processor goes by content alone, as in 3.  This cannot tell "the same
    prompt and one token more" from a step of the generation: a host with its own loop calls `reset` or gives
    `prompt_length`.
@@ -296,8 +294,7 @@ def _ids_of(value: object) -> tuple[int, ...]:
 _SLOT = "_constrained"
 
 
-# --- drafts
-# ------------------------------------------------------------------------------------------------------------------
+# -- drafts ------------------------------------------------------------------------------------------------------------
 
 
 def grammar_candidates(

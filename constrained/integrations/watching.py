@@ -1,8 +1,9 @@
-"""What watches a generation of transformers: events of a chat format as they come, and an end at the first whole word.
+"""Observers of a generation of transformers: a streamer of a chat format's events, and an end at the first whole word.
 
     streamer = EventStreamer(chat, vocabulary, tools)
-    Thread(target=model.generate, kwargs={**inputs, **constraint.generation_kwargs(max_new_tokens=200), "streamer":
-    streamer}).start() for event in streamer: ...          # TextDelta, CallStarted, ArgumentDelta, CallFinished, …
+    options = {**inputs, **constraint.generation_kwargs(max_new_tokens=200), "streamer": streamer}
+    Thread(target=model.generate, kwargs=options).start()
+    for event in streamer: ...          # TextDelta, CallStarted, ArgumentDelta, CallFinished, …
     streamer.message                    # the whole turn
 
 Tested in tests/hosts/test_watching.py.

@@ -1,9 +1,8 @@
-r"""Languages that forbid no character of a class: every text over C goes on to a text of the language, which holds no
-other characters.
+r"""Prefix-universal languages over a class of characters: every text over it goes on to a text of the language.
 
-A mask of such a language is the mask of C*, only the ends differ, so that no token has to be read.
+`lasting` finds the class C of such a language, whose texts hold no other characters; with C = ANY it is
+`Expr.everlasting`.  A mask of the language is the mask of C*, only the ends differ, so that no token has to be read.
 ``^(?=.*a)(?=.*b).*$`` is one: its states are as many as there are sets of letters, and a vocabulary meets most of them.
- With C = ANY it is `Expr.everlasting`.
 
 Sufficient, read off the structure; nothing is searched.  Tested against the definition on short texts
 (`tests/test_regex_bounds.py`).

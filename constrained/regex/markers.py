@@ -1,9 +1,8 @@
-"""Texts that nothing but a format's own structure may spell → an automaton that finds them, and the language of texts
-without them.
+"""Markers → an automaton that finds them, and the language of texts without them.
 
-A reader of a finished text looks for special tokens and tags by their spelling.  Free text must not spell one
-(`without`); a string with escapes may hold one, if the character that would complete its spelling is escaped
-(`Markers.step`).
+A marker is a text that nothing but a format's own structure may spell, as readers of a finished text look for special
+tokens and tags by their spelling.  Free text must not spell one (`without`); a string with escapes may hold one, if the
+character that would complete its spelling is escaped (`Markers.step`).
 
 Source: Aho and Corasick 1975, Efficient string matching.
 """

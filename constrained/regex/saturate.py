@@ -1,4 +1,4 @@
-"""What a bounded look ahead can tell apart: counters saturate, lengths become intervals.
+"""Saturation: languages that no token can tell apart share a key, as counters beyond the longest token are alike.
 
 A mask looks no further than the longest token.  Two expressions whose counters are both beyond that horizon allow the
 same tokens; they share a key, and so a mask.  Also here: a sufficient test for the lengths of a language's texts, which

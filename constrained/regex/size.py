@@ -1,5 +1,4 @@
-"""About how large the machine of an expression may become: read off its structure, so that only what looks large is
-tried beforehand.
+"""Estimates of the size of an expression's automaton, so that only what looks large is tried beforehand.
 
 >>> from constrained.regex import parse_ecma
 >>> [size(parse_ecma(pattern)) for pattern in ("^[a-z]{1,63}$", r"^(?:\\d{1,3}\\.){3}", "^(?=.*a)(?=.*b)(?=.*c)")]

@@ -1,11 +1,10 @@
 """ASAp: sampling that comes ever closer to what the model itself would write, given that it stays in the language.
 
 A hard mask renormalises at every step, so it favours prefixes behind which the model would hardly have found a way out.
- The remedy: weigh each token by the probability that a continuation after it stays in the language.  That is unknown,
- but at most 1, and every draw
-makes it better known: along its path the probability of the allowed tokens, each times what is known behind it, is
-summed up and handed on. What the draws have met is kept as a tree; a draw costs one call of the model per prefix that
-nobody has met.
+The remedy: weigh each token by the probability that a continuation after it stays in the language.  That is unknown,
+but at most 1, and every draw makes it better known: along its path the probability of the allowed tokens, each times
+what is known behind it, is summed up and handed on.  What the draws have met is kept as a tree; a draw costs one call
+of the model per prefix that nobody has met.
 
 Invariant: a node's `behind[i]` is at least the probability that the model, after that token, ends as a word; so draws
 approach the exact conditional from the hard mask's side.  A budget, as in `Constraint.matcher`, says which words count:

@@ -1,4 +1,4 @@
-"""Which rules of a grammar, and which branches of schemas, a corpus of texts has used.
+"""Coverage: which rules of a grammar, and which branches of schemas, a corpus of texts has used.
 
     covered = rule_coverage(grammar, texts)       # rule → what its alternatives are, and how many texts need each
     covered.unused()                              # what no text has shown

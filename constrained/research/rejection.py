@@ -1,5 +1,4 @@
-"""AWRS: draws from the model itself, rejects what the grammar does not allow, and weighs what it draws, without
-computing a mask.
+"""AWRS: draw from the model itself, reject what the grammar does not allow, weigh what was drawn; no mask is computed.
 
 At a step tokens are drawn from the model's distribution, without replacement, until one is allowed.  That token has the
 distribution of a masked draw; the probability that the mask would have kept is what the particle's weight is multiplied

@@ -1,5 +1,4 @@
-"""The corrected samplers as decoding methods of transformers: ``model.generate(**inputs,
-custom_generate=asap(constraint))``.
+"""The corrected samplers as decoding methods of transformers: ``generate(…, custom_generate=asap(constraint))``.
 
 Both are for sampling: greedy decoding has no distribution to correct.  `max_new_tokens`, `temperature` and
 `num_return_sequences` are those of `generate`; every row ends as a word within so many tokens.  Processors and other

@@ -1,5 +1,4 @@
-"""The words of a constraint: how many up to a length, which they are, one drawn at random, and whether two languages
-agree.
+"""The words of a constraint: counted, listed, drawn at random, compared with those of another.
 
 A word is a sequence of *symbols*: bytes, and special tokens, each of which counts one.  The engine's automaton is
 deterministic, so each word has one path, and a table "state → number of ways to its end in n symbols" counts words, not

@@ -1,7 +1,9 @@
 """JSON Schema: from documents to normal forms to machines.
 
-documents ── reading ──► nodes ── keywords ──► drafts ── normal, satisfiability ──► values
-values ── machines, surfaces ──► states of the engine
+    documents ── reading ──► nodes ── keywords ──► drafts ── normal, satisfiability ──► values
+    values ── machines, surfaces ──► states of the engine
+
+The folders are these stations; docs/architecture.md names what is in each.
 """
 
 from constrained.schema.embedding import EmbeddedSchema, embed

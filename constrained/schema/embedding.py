@@ -1,9 +1,9 @@
 """`embed`: a schema as a machine that a grammar can call.
 
-    schema ── documents ──► Conj ── Values (surface) ──► State
+    schema ── reading ──► Conj ── machines.value.Values, of a surface ──► State
 
 Compiling is lazy, but what cannot be compiled exactly must be reported now and not in the middle of a generation.  So a
-schema that uses a keyword which may be out of reach is walked once, without making machines (`unsupported`).
+schema that uses a keyword which may be out of reach is walked once, without making machines (`limits.survey`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from constrained.schema.surfaces.tags import Tags
 from constrained.schema.values import Conj
 from constrained.work import Budget, metered, place
 
-# of whitespace, spelling, the longest run of blanks, what to avoid
-Surface: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
+# whitespace, spelling, the longest run of blanks, texts that strings must not spell → how values are punctuated
+PunctuationOf: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
 # What a document that has been read and generated from once takes: fitted to 120 schemas, 6 KB to 770 KB.
 EMPTY_BYTES, UNIT_BYTES = 32_000, 80
 Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
@@ -58,12 +58,12 @@ def _between_tags(options: Options, values: Values, conj: Conj) -> State:
     return Members(values, options.tags).start(conj)
 
 
-SURFACES: dict[str, tuple[Surface, Outer | None]] = {
+SURFACES: dict[str, tuple[PunctuationOf, Outer | None]] = {
     "json": (json, None),
     "python": (python, None),
     "arguments": (python, _as_arguments),
     "tagged": (json, _between_tags),
-    "quoted": (json, None),  # and a quote
+    "quoted": (json, None),  # with `Options.quote` it is `surfaces.quoted.quoted` instead
 }
 _CHECKS: dict[str, Callable[[Conj], None]] = {"arguments": check_arguments, "tagged": check_names}
 

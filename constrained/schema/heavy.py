@@ -1,4 +1,4 @@
-"""Which values of a schema look like much work to read: what `compile` tries before anything is generated.
+"""Values of a schema that look like much work to read, which `compile` therefore tries before anything is generated.
 
 The reading of a schema notes the subschemas whose patterns, formats, numbers or combinations look large
 (`Library.heavy`).  Here the conjunctions are found that a value is read by and that such a subschema applies to: the

@@ -1,4 +1,4 @@
-"""What of a schema cannot be compiled: found before anything is generated, and, on request, taken out of it.
+"""Limits of compilation: what cannot be compiled is found before anything is generated and, on request, taken out.
 
 Most schemas use no keyword that can be out of reach, and are not walked at all.  The walk visits each conjunction that
 a value can contain and that leads to such a keyword, and makes its normal form, no machines: also of what several

@@ -1,13 +1,12 @@
-"""A schema → the same schema for those who load what is written: numbers that fit into machine words, dates that clocks
-show.
+"""A schema → the same schema for common readers: numbers that fit into machine words, dates that clocks show.
 
 JSON sets no bounds to numbers, and RFC 3339 has leap seconds and the year 0; readers raise there or lose digits.  So
 each subschema that describes a value by itself gets bounds beside its own keywords:
 
     integer    -2^63 … 2^63 - 1
     number     the same, and at most ten digits after the point
-    date, date-time, time, duration    years from 1, seconds to 59, at most six digits of a second, durations of at most
-    four digits a unit
+    date, date-time, time              years from 1, seconds to 59, at most six digits of a second
+    duration                           at most four digits a unit
 
 A schema that asks for more by itself (bounds beyond these, a divisor or an interval finer than ten digits, an enum)
 keeps what it asks for. Left as they are: conditions, `not`, `contains`, whose narrowing would widen the whole; and

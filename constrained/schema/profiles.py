@@ -2,9 +2,8 @@
 
     exact       the specification's whole language: any order of properties, any whitespace, any spelling, any number
     practical   properties in the order of the schema (optional ones may be left out), objects closed unless the schema
-    says otherwise,
-                one spelling on one line (`json.dumps`), numbers that load as int64 and float64, dates and times that
-                readers take
+                says otherwise, one spelling on one line (`json.dumps`), numbers that load as int64 and float64, dates
+                and times that readers take
 
 Each switch may be given beside a profile, and then counts.  Types and callables are read practically unless asked
 otherwise: whoever holds a class means its constructor's arguments.

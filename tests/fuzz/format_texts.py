@@ -3,9 +3,8 @@ r"""Two parsers agree: what the shipped grammars take is what the `lark` library
     python -m tests.fuzz.format_texts --texts 200 --seed 1 [--formats hermes,qwen3] [--vectors FOLDER]
 
 Each `.lark` file is read here and by the library's Earley parser with the complete dynamic lexer, without tools,
-special tokens as their texts, from
-each of its four entries.  Half of the texts are words of the file, or short texts of the vectors of its formats; the
-other half are damaged.
+special tokens as their texts, from each of its four entries.  Half of the texts are words of the file, or short texts
+of the vectors of its formats; the other half are damaged.
 
 Left out: texts of more than `LONGEST` characters, for which the library takes minutes.
 """

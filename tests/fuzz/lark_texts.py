@@ -4,10 +4,9 @@ explained.
     python -m tests.fuzz.lark_texts --count 10000 --seed 1
 
 Half of the texts are small grammars whose terminals begin and end with assertions, some of them ignored; where they are
-read, they take the
-texts that Earley's parser with the complete dynamic lexer takes.  The other half are grammars of the tables and of the
-library with a piece
-cut out, doubled, moved or replaced: an exception is one of the tree, worded in at most 2 KB.
+read, they take the texts that Earley's parser with the complete dynamic lexer takes.  The other half are grammars of
+the tables and of the library with a piece cut out, doubled, moved or replaced: an exception is one of the tree, worded
+in at most 2 KB.
 
 Left out: assertions inside repeats, of which `grammar.lark.lexing.lookahead` says where they differ.
 """

@@ -4,10 +4,10 @@ the schema itself.
     python -m tests.fuzz.logic --inputs 5000 --seed 1
 
 The schemas combine ``not``, ``if``, ``contains``, ``oneOf``, ``unevaluatedItems``, ``dependentSchemas``,
-``uniqueItems`` and references,
-at the root and below properties and items, where compiling is lazy.  Each is walked several times by different draws.
-What is checked:
-an error comes from `compile`, or never; and as in `tests.fuzz.schemas`, no mask is empty and what was written is valid.
+``uniqueItems`` and references, at the root and below properties and items, where compiling is lazy.  Each is walked
+several times by different draws.
+What is checked: an error comes from `compile`, or never; and as in `tests.fuzz.schemas`, no mask is empty and what was
+written is valid.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ whatever came before.
     python -m tests.fuzz.operations --count 1000000 --seed 1
 
 A few matchers of one grammar live at a time, in pairs.  An operation (advance, accepts, masks, rollback, copy, reset,
-forced bytes, explain,
-pickling, wrong arguments, kernels that vanish or are too small) is done to both of a pair; then
+forced bytes, explain, pickling, wrong arguments, kernels that vanish or are too small) is done to both of a pair; then
 
 * results are equal, errors are of the tree, of the same type and with the same words;
 * both have the same tokens and the same end, and after an error those from before;
@@ -156,8 +155,7 @@ class Operations:
             raise Difference(f"masks {self.rows[0][row]} and {self.rows[1][row]}")
         return np.flatnonzero(np.unpackbits(self.rows[0][row].view(np.uint8), bitorder="little"))
 
-    # -- operations: each is done to a pair
-    # ----------------------------------------------------------------------------------
+    # -- operations: each is done to a pair ----------------------------------------------------------------------------
 
     def do_follow(self, at: int) -> None:
         allowed = self.mask(at)

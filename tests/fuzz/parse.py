@@ -3,9 +3,8 @@
     python -m tests.fuzz.parse --inputs 10000 --seed 1
 
 The texts are those of the formats' tables with pieces cut out, doubled, moved or replaced.  `parse`, `validate` and
-strict parsing raise errors
-of the tree only, worded in at most 2 KB; the beginning of a text, read with ``partial=True``, is read or `Rejected`, as
-is the whole.
+strict parsing raise errors of the tree only, worded in at most 2 KB; the beginning of a text, read with
+``partial=True``, is read or `Rejected`, as is the whole.
 
 Left out: what is read from a text, which the tables and the laws of the formats say.
 """

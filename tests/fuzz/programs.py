@@ -3,10 +3,9 @@ r"""Damaged programs of a part of Lua and of SQL, whose names exclude keywords: 
     python -m tests.fuzz.programs --count 300 --seed 1
 
 The grammars are those of `corpus/languages`, with `_INDENT` of Python left to `test_lark_python`.  A name makes more
-demands of what follows than can
-be followed, so it is read as its longest match, which the grammar lists in `narrowed`.  So the verdict lies between two
-of the library's: what
-the dynamic lexer takes, which knows only longest matches, we take; what the complete one refuses, we refuse.
+demands of what follows than can be followed, so it is read as its longest match, which the grammar lists in `narrowed`.
+So the verdict lies between two of the library's: what the dynamic lexer takes, which knows only longest matches, we
+take; what the complete one refuses, we refuse.
 """
 
 from __future__ import annotations

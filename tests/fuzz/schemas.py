@@ -4,8 +4,8 @@ is generated.
     python -m tests.fuzz.schemas --inputs 60000 --seed 1
 
 A schema is grown from all keywords with fitting and unfitting values, or resembles a document as people write them;
-half of the time
-parts of it are then moved, replaced and renamed, or the bytes of its text are damaged.  What is checked of each:
+half of the time parts of it are then moved, replaced and renamed, or the bytes of its text are damaged.  What is
+checked of each:
 
 * an exception is one of the tree, worded in at most 2 KB; `LimitExceeded` says where;
 * what `compile` lets pass is never refused later, where nothing else was known;

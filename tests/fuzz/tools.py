@@ -3,8 +3,8 @@
     python -m tests.fuzz.tools --inputs 10000 --seed 1
 
 Half of the lists are right in all their wrappings (functions, bare objects, ``parameters`` or ``input_schema``); half
-have a piece taken out, put
-in twice, or replaced by what belongs nowhere.  An exception is one of the tree, worded in at most 2 KB.
+have a piece taken out, put in twice, or replaced by what belongs nowhere.  An exception is one of the tree, worded in
+at most 2 KB.
 
 Left out: callables as tools, and what the calls look like, which the tables of formats say.
 """

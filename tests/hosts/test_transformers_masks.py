@@ -124,8 +124,7 @@ def test_copies_and_pickles(run, constraint):
         assert run(twin, ["How many?"]) == expected
 
 
-# --- wrong uses
-# --------------------------------------------------------------------------------------------------------------
+# -- wrong uses --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])

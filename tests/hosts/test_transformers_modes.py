@@ -121,8 +121,7 @@ def test_encoder_decoder(constraint, tiny_tokenizer, tiny_vocabulary):
             assert re.fullmatch(PATTERN, tiny_tokenizer.decode(ids))
 
 
-# --- drafts
-# ------------------------------------------------------------------------------------------------------------------
+# -- drafts ------------------------------------------------------------------------------------------------------------
 
 
 def test_drafts_save_forward_passes(run, constraint, tiny_model):

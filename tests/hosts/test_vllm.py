@@ -294,8 +294,7 @@ def test_structured_outputs_that_cannot_be_read_are_refused(hosted, tiny_tokeniz
     assert grammar.validate_tokens(tiny_vocabulary.tokenize(b'{ "n"')) == tiny_vocabulary.tokenize(b"{")
 
 
-# -- with the package
-# -------------------------------------------------------------------------------------------------------------
+# -- with the package --------------------------------------------------------------------------------------------------
 
 
 @needs_vllm

@@ -1,10 +1,8 @@
 """Find which tests enter which functions of the package, and how long each test takes.
 
 A pytest plugin (``-p tests.mutation.reach``, Python 3.12 or newer) that asks the interpreter to report the first entry
-of each function in
-a test, which costs next to nothing.  What a cache answers is not entered again; so the map says which tests to ask
-first, never that
-a test could not notice.  Each process of xdist writes a file of its own.
+of each function in a test, which costs next to nothing.  What a cache answers is not entered again; so the map says
+which tests to ask first, never that a test could not notice.  Each process of xdist writes a file of its own.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ Two kinds are known: the shortest way out of the state after the token (`complet
 completion that the matcher has kept so far. The second makes it a guarantee, although ways out are upper bounds: the
 next token of the kept completion is always allowed, and what follows it fits, because the whole did.
 
-    kept(s0) = C(s0)        kept(s·t) = the shorter of kept(s) without its first token, if that is t, and C(s·t)
-    allowed(s, t)  <=>  plain mask, and (t = kept(s)[0] or |C(s·t)| <= remaining − 1)              C: the shortest way
-    out, in tokens
+    C(s)           = the shortest way out of state s that is known, in tokens
+    kept(s0)       = C(s0)
+    kept(s·t)      = the shorter of C(s·t) and, if t = kept(s)[0], kept(s) without its first token
+    allowed(s, t)  ⇔ the plain mask allows t, and (t = kept(s)[0] or |C(s·t)| ≤ remaining − 1)
 
 What it does to the distribution: nothing as long as the longest way out behind any token, in bytes, fits into what
 remains: the mask is then the plain one.  Nearer to the end the tokens that would lead too far are missing, and the

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""What a grammar's masks are made of, made ahead: the edges of its machine states, the masks of its texts.
+"""Preparation of a grammar's masks, ahead of the first visit: edges of its machine states, masks of its texts.
 
 An automaton state differs from another by what has been written before, so most of those that a generation meets are
 new, and no list of them can be walked ahead.  The machine states that they consist of are few: the value of a property

@@ -1,1 +1,1 @@
-"""Who shares kernels and how much they may hold; checked blocks, arenas, the meter of work, the lock."""
+"""Memory of the kernels: who shares one and how much it may hold; checked blocks, arenas, the meter, the lock."""

@@ -1,6 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The memory of the compiled kernel: every block is asked for here, so that every refusal is seen and tests can refuse
-any of them.
+"""Checked allocation for the compiled kernel: every block is asked for here, so that tests can refuse any of them.
 
 Whoever adds something makes room for all its parts first and fills them in afterwards, where nothing can fail any more:
 so what others see is whole at any time, and an operation that raised may be tried again.

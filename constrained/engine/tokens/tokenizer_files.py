@@ -1,5 +1,4 @@
-"""Tokenizer files → tables of token bytes: tiktoken ranks, SentencePiece models, tekken.json, tokenizer.json,
-directories.
+"""Tokenizer files → tables of token bytes: tiktoken ranks, SentencePiece, tekken.json, tokenizer.json, folders.
 
 Every format is read here from its bytes, with the standard library alone, so that no host has to be installed; a
 SentencePiece model is a protobuf message of which five fields matter, which takes thirty lines instead of a dependency.
@@ -68,8 +67,7 @@ def _read_json(data: bytes, where: str) -> TokenTable:
     return read_tokenizer_json(parsed, where)
 
 
-# --- directories
-# -------------------------------------------------------------------------------------------------------------
+# -- directories -------------------------------------------------------------------------------------------------------
 
 
 def _load_directory(path: Path, special: Mapping[str, int]) -> TokenTable:
@@ -134,8 +132,7 @@ def with_added(table: TokenTable, added: Mapping[int, tuple[str, bool]]) -> Toke
     )
 
 
-# --- tiktoken rank files
-# -----------------------------------------------------------------------------------------------------
+# -- tiktoken rank files -----------------------------------------------------------------------------------------------
 
 
 def read_tiktoken(data: bytes, special: Mapping[str, int], where: str) -> TokenTable:
@@ -226,8 +223,7 @@ def _reserved(prefix: str, start: int, end: int) -> list[str]:
 _LLAMA = {128_000: _llama3, 200_000: _llama4}
 
 
-# --- tekken
-# ------------------------------------------------------------------------------------------------------------------
+# -- tekken ------------------------------------------------------------------------------------------------------------
 
 
 _TEKKEN_UP_TO_V7 = (
@@ -276,8 +272,7 @@ def read_tekken(data: Mapping[str, Any], where: str) -> TokenTable:
     return table_of(texts, special, stop=tuple(special[name] for name in ("</s>",) if name in special))
 
 
-# --- SentencePiece
-# -----------------------------------------------------------------------------------------------------------
+# -- SentencePiece -----------------------------------------------------------------------------------------------------
 
 
 def read_sentencepiece(data: bytes, where: str) -> TokenTable:

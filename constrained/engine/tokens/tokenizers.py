@@ -1,12 +1,12 @@
 """Tokenizer objects and files → the exact table behind `Vocabulary.from_tokenizer`.
 
-    path                      → tokenizer_files       rank files, SentencePiece models, tekken.json, tokenizer.json,
-    directories tokenizers.Tokenizer      → tokenizer_json        its own JSON
-    transformers, fast        → tokenizer_json        the JSON of its backend, plus its eos token
-    transformers, slow        → the SentencePiece model behind it, plus its added tokens
-    tiktoken.Encoding         → its token bytes
-    mistral-common            → tekken pieces, or the SentencePiece model behind it
-    sentencepiece             → its serialised model
+    path                    → `tokenizer_files`: rank files, SentencePiece models, tekken.json, tokenizer.json, folders
+    tokenizers.Tokenizer    → `tokenizer_json`: its own JSON
+    transformers, fast      → `tokenizer_json`: the JSON of its backend, plus its eos token
+    transformers, slow      → the SentencePiece model behind it, plus its added tokens
+    tiktoken.Encoding       → its token bytes
+    mistral-common          → tekken pieces, or the SentencePiece model behind it
+    sentencepiece           → its serialised model
 
 Hosts are recognised by the module of their class and asked only through their public methods: nothing here imports one,
 so whoever has no transformers does not wait for it.  The object's encoder comes along, so that `Vocabulary.tokenize`

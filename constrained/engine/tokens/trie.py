@@ -76,7 +76,7 @@ class TokenTrie:
 
 
 def grown(texts: Sequence[tuple[bytes, int]]) -> TokenTrie:
-    """Build from texts and their ids, sorted, byte by byte: the readable twin of `_assembly.assembled`."""
+    """Build from texts and their ids, sorted, byte by byte: the readable twin of `_assembly.lay_out`."""
     byte: list[int] = []
     end: list[int] = []
     depth: list[int] = []

@@ -1,4 +1,4 @@
-"""What a tokenizer's ids stand for: bytes of text, a named special token, or nothing.
+"""`Vocabulary`: each id of a tokenizer stands for bytes of text, a named special token, or nothing.
 
 The engine reads bytes, so a tokenizer is reduced to a table: id → bytes.  Everything else that a tokenizer does
 (splitting, merging, normalising) only decides which of several spellings it would choose, never what an id means.  A

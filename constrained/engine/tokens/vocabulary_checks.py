@@ -1,6 +1,4 @@
-"""What callers hand over for a vocabulary, checked: tokens, special tokens, size, stop ids; what is wrong says where
-and what would do.
-"""
+"""Checks of the arguments of `Vocabulary`: tokens, special tokens, size, stop ids."""
 
 from __future__ import annotations
 

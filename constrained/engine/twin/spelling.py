@@ -1,4 +1,4 @@
-"""How a surface spells a text value, as tables: quotes, raw characters, escapes.
+"""Spellings of a text value on each surface, as tables: quotes, raw characters, escapes.
 
 Both kernels interpret these tables, so a surface is data, not code: a third one is a new entry of `spellings`.  A
 surface may have several spellings that start with different bytes (Python's two quotes).

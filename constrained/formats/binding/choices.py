@@ -1,12 +1,14 @@
-"""What callers of different interfaces write for `tool_choice` → one of `CHOICES`, or the names of tools of which one
-must be called.
+"""`tool_choice` as callers of different interfaces write it → one of `CHOICES`, or the names that may be called.
 
-"auto" | "required" | "none" | None | a name          OpenAI, Chat Completions; vLLM
-{"type": "function", "function": {"name": …}}         OpenAI, Chat Completions;  {"type": "function", "name": …}
-Responses {"type": "allowed_tools", …}                          OpenAI: mode "auto" or "required", and which tools
-"any" | {"type": "any" | "auto" | "none" | "tool", …} Anthropic, Mistral; "disable_parallel_tool_use": at most one call
-{"function_calling_config": {"mode": "ANY", …}}       Gemini, also in camel case
-{"auto": {}} | {"any": {}} | {"tool": {"name": …}}    Bedrock
+    "auto" | "required" | "none" | None | a name            OpenAI, Chat Completions; vLLM
+    {"type": "function", "function": {"name": …}}           OpenAI, Chat Completions
+    {"type": "function", "name": …}                         OpenAI, Responses
+    {"type": "allowed_tools", …}                            OpenAI: mode "auto" or "required", and which tools
+    "any" | {"type": "any" | "auto" | "none" | "tool", …}   Anthropic, Mistral; "disable_parallel_tool_use": one call
+    {"function_calling_config": {"mode": "ANY", …}}         Gemini, also in camel case
+    {"auto": {}} | {"any": {}} | {"tool": {"name": …}}      Bedrock
+
+Tested in tests/test_choices.py, a row for each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What no generated text may spell: special tokens, reserved spellings and the marks by which readers find calls.
+"""Marker safety: no generated text spells a special token, a reserved text or a mark by which readers find calls.
 
 Readers of a finished text search it for the spelling of markers.  So free text leaves out texts that hold one, and
 strings in arguments escape the character that would complete one (`machine.MarkerSafe`); both only where it matters, so

@@ -1,5 +1,4 @@
-"""A definition against its grammar: every rule and token that it names is there, and rules that are read back are one
-terminal each.
+"""Check of a definition against its grammar: what it names exists, and what is read back is one terminal.
 
 Without this a typo would change the language silently: an alternative that nobody drops, a thought that nobody returns,
 a text without its second half.

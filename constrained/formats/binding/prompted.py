@@ -1,4 +1,4 @@
-"""What is left of a grammar when the prompt has already written the beginning of a turn.
+"""The quotient of a grammar by a prompt that has already written the beginning of a turn.
 
 Templates end a prompt behind the assistant's header, or some way into the turn: inside a thought (``<think>``), behind
 an empty one, at a mark such as ``>>>``.  A format's grammar derives whole turns; here it is divided by that beginning

@@ -1,4 +1,4 @@
-"""What a caller asks for, checked against the format → `Request`.
+"""Arguments of `ChatFormat.grammar`, checked against the format → `Request`.
 
 Tool choice and parallel calls have the words of OpenAI's interface; their meaning here is what a turn may contain, not
 advice.

@@ -1,4 +1,4 @@
-"""Arguments between tags, as a format's grammar writes them → `schema.Tags`, from which schemas become machines.
+"""Arguments between tags, as a format's grammar writes them → `surfaces.tags.Tags`, from which schemas become machines.
 
 The grammar says how arguments look, for any tool, with a slot for the name of a member and one for its value:
 

@@ -1,4 +1,4 @@
-"""What a schema allows at a place inside a value, by the normal form: so references and combinations count.
+"""The types that a schema allows at a place inside a value, by the normal form, so references and combinations count.
 
 Texts between tags mean what the types at their place say, and objects and arrays are nested where these say so.  A
 schema that cannot be compiled, and a place that it does not speak of, allow anything.

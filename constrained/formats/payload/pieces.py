@@ -1,4 +1,4 @@
-"""What the readers of arguments share: the value under construction, its JSON pointer, and faults.
+"""Shared parts of the readers of arguments: the value under construction, its JSON pointer, and faults.
 
 A value grows inside its containers: a list or dict is attached to its parent when it opens, so that an unfinished text
 has a value at every moment.  Containers are kept on an explicit stack, as texts may be nested deeper than Python can

@@ -1,4 +1,4 @@
-"""What callers ask of a text: parse it, validate it, follow it as a stream.
+"""Entry points of reading: parse a text, validate it, follow it as a stream.
 
 Here the options of a call are sorted: those that say what a text may hold, those of the format, and those of
 generating, which only matter to ``strict=True``.

@@ -1,4 +1,4 @@
-"""What is asked of a text: its kind, the format's options, what may be called → the network that reads it.
+"""`Question`: kind of text, options of the format and tools that may be called → the network that reads it.
 
 Options mean the same as for generating, with one difference: an option that takes a tool of the format away does not
 change what can be read, so that a call of it is an error about tools and not an unreadable text.

@@ -1,5 +1,4 @@
-"""A text, read: the machine reads it, the marks become messages, names and arguments are judged, and what is wrong gets
-a place.
+"""A text → messages and faults: the machine reads, marks become messages, then names and arguments are judged.
 
 If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules
 ``broken_x``).  What it can read had the right structure, and the fault is one of syntax; else the fault is where it

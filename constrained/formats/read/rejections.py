@@ -1,5 +1,4 @@
-"""What is wrong with a text: where it begins, what could have come there, what else is wrong further on, and all that
-in words.
+"""The diagnosis of a rejected text: where the fault begins, what could have come there, what else is wrong; in words.
 
 If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules
 ``broken_x``).  Where it gets further, the fault is in such a call: a third one reads only the call, so that neither

@@ -1,5 +1,4 @@
-"""A text against the canonical grammar: exactly what may be generated, down to the schema of each call, and nothing
-else.
+"""Strict reading: a text against the canonical grammar, which is exactly what may be generated.
 
 The engine reads the text byte by byte, as it would follow a model.  Kinds of text are other entries into the same
 grammar.

@@ -1,5 +1,4 @@
-"""Threads of the reading machine, their stacks and marks, and the sets of threads that were met, with what each
-character makes of them.
+"""Threads of the reading machine and the sets of them that were met, with what each character makes of a set.
 
 A *set* is the threads at one place in their order, without their marks, but with which of them share theirs.  What a
 character or a token does to a set does not depend on the marks, so it is found once, by the machine's slow step over

@@ -1,5 +1,4 @@
-"""Text that lists tools → values: JSON, what documents print for JSON (trailing commas, single quotes, Python's True
-and None), YAML.
+"""Text that lists tools → values: JSON, near-JSON of documents (trailing commas, single quotes, True, None), YAML.
 
 YAML needs PyYAML and is read without aliases, which could make a short text mean an enormous one.
 """

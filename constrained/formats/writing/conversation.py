@@ -1,5 +1,4 @@
-"""Messages → the canonical text of a conversation, in pieces that say what is structure and what somebody wrote; and
-what a model learns of it.
+"""Messages → the canonical text of a conversation, in pieces: structure or content, learned by a model or not.
 
 The writer searches the format's rule ``conversation`` for a derivation that says all messages in their order and
 nothing else.  A piece is structure only if it stands in the grammar, so whatever a message holds can never become a

@@ -3,9 +3,9 @@
 Special tokens come from the structure alone: a message that spells ``<|im_end|>`` is rendered as the ordinary tokens of
 these ten characters.  In text the two cannot be told apart, so there such a message is refused.
 
-What is rendered is read back before it is returned; a conversation that a reader would take for another one is refused.
- Tools are told of as the definition says (`tool_prompt`); of formats that say nothing, a caller tells of them in the
- system message.
+What is rendered is read back before it is returned; a conversation that a reader would take for another one is
+refused.  Tools are listed as the definition says (`tool_prompt`); where a format says nothing, a caller lists them in
+the system message.
 
 Tested in tests/test_render.py.
 """

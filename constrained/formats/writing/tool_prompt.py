@@ -1,5 +1,4 @@
-"""Tools → what a conversation says of them, in the words of the format's specification or template
-(`Definition.tool_prompt`).
+"""Tools → the words in which a conversation lists them, those of the format (`Definition.tool_prompt`).
 
 The words are a definition's; only in them are special tokens tokens.  What the tools say of themselves is text, as all
 messages are.  A conversation that says it already, to the letter, as one that was read does, is not told twice.

@@ -5,7 +5,7 @@
 
 ``%json`` is any instance of the schema.  ``%regex`` is any run, also an empty one, of the parts of a text:
 "substring_chars", its characters; "substring_words", its runs of word characters, of blanks and of other characters;
-"substring_chunks", a list of parts. Each becomes a rule that is given to the reader beside the text (`from_lark.read`,
+"substring_chunks", a list of parts. Each becomes a rule that is given to the reader beside the text (`reader.read`,
 `define`).
 
 A terminal may be a ``%regex`` and nothing else; it stands in rules only.  Left out: both inside templates' arguments

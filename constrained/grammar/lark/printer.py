@@ -1,10 +1,10 @@
-r"""Any grammar as one Lark file, which the `lark` library reads (``parser="earley", lexer="dynamic_complete"``) as the
-same language.
+r"""Any grammar → one Lark file that the `lark` library reads as the same language.
 
-The start rule is called ``start``.  Special tokens are printed as their text, which is what a transcript shows, and the
-patterns keep clear of these texts: what no text can spell in tokens, none spells here.  What is ignored stands in the
-rules.  A pattern becomes a terminal where Lark would find the same texts with it (see `terminals`); else, and where it
-can be empty, which Lark refuses, it is printed from its expression, or as rules, one per state of its automaton.
+The library reads it with ``parser="earley", lexer="dynamic_complete"``.  The start rule is called ``start``.  Special
+tokens are printed as their text, which is what a transcript shows, and the patterns keep clear of these texts: what no
+text can spell in tokens, none spells here.  What is ignored stands in the rules.  A pattern becomes a terminal where
+Lark would find the same texts with it (see `terminals`); else, and where it can be empty, which Lark refuses, it is
+printed from its expression, or as rules, one per state of its automaton.
 
 Tested by reading the files back with both readers (`tests/test_lark.py`).
 """

@@ -1,4 +1,4 @@
-"""What a Lark text may reach beyond itself: files to import, special tokens, texts of declared terminals.
+"""The sources that a Lark text may reach: files to import, special tokens, texts of declared terminals.
 
 A text may come from a stranger, so it reaches nothing but what its reader hands it.  Imports of a text find only the
 files that come with the `lark` library; those of a file also what lies below its own folder and the folders named for

@@ -1,1 +1,1 @@
-"""How `exports` writes grammars: as rules over single characters, and as structural tags around such rules."""
+"""Exports for other engines: rules over single characters, and structural tags around such rules."""

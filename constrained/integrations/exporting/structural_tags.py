@@ -1,5 +1,4 @@
-"""A grammar as a structural tag of XGrammar: JSON that says which tokens and texts stand where, as vLLM and SGLang take
-it for a request.
+"""A grammar → a structural tag of XGrammar, the JSON that vLLM and SGLang take for a request.
 
 Rules are followed from the start: texts become ``const_string``, special tokens ``token``, calls between two of these
 ``tag``, choices ``or`` and ``optional``, rules that repeat at one end ``star``.  What lies between, an argument's

@@ -1,3 +1,1 @@
-"""Sequences as hosts show them → the matchers behind them: rows of a batch, one sequence, and which call of `generate`
-asks.
-"""
+"""Sequences as hosts show them → matchers: rows of a batch, a single sequence, and the `generate` call behind them."""

@@ -1,5 +1,4 @@
-"""A model of transformers that looks ahead: forward passes over tokens that are likely to come, one at a time for the
-decoder.
+"""Drafts in transformers' decoding loop: one forward pass over tokens that are likely to come, handed out one by one.
 
 transformers' own loop (`_sample`) draws every token from the logits of its position, one multinomial at a time; all
 that changes is where the logits come from.  A pass reads the tokens that are there and a draft of what may follow; as

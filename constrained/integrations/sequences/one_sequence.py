@@ -1,5 +1,4 @@
-"""A sequence that a host shows step after step, the prompt included → which tokens may come next; for hosts without
-batches.
+"""A single sequence that a host shows step after step → the tokens that may come next; for hosts without batches.
 
 Where the prompt ends is told (`prompt_length`), or found: the first call's ids are the prompt.  A later call belongs to
 the same generation if its ids are some that were seen and at most one token more, or fewer, as drafts are taken back;

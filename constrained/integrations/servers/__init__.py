@@ -1,3 +1,1 @@
-"""Serving engines: vLLM and SGLang ask for the same few things, in their own words; what a request says, a cursor,
-masks on a device.
-"""
+"""Serving engines: what vLLM and SGLang both ask for, such as constraints of requests and masks on a device."""

@@ -1,5 +1,4 @@
-"""A matcher as serving engines use one: it answers instead of raising, reads many tokens at once, and takes back the
-end as well.
+"""A matcher for serving engines: answers instead of raising, reads many tokens at once, takes back the end as well.
 
 Whatever goes wrong in one request may not end the engine that serves the others: where a mask takes too much work the
 request is told to stop, and the log says why.

@@ -1,10 +1,9 @@
-"""Rows through a worker, here or in a pool of actors on Ray Data; results in the order of the rows, and kept so that a
-run can go on.
+"""Rows through a worker, here or in actors on Ray Data; results in order, in a file that a run goes on from.
 
 A worker is made once for each actor, by a function that is named, not sent: ``"package.module:function"`` and its
 arguments.  It takes a row and returns a result, both JSON objects; what it raises is the row's error and nobody else's.
- An actor that dies is made again and its rows are done again: results depend on the row alone, so nothing is lost and
- nothing comes twice.
+An actor that dies is made again and its rows are done again: results depend on the row alone, so nothing is lost and
+nothing comes twice.
 
 A file of results holds, line by line, those of the first rows.  To go on is to look how far it came: each line names
 its row by a hash, and a file that belongs to other rows is refused; a last line that was cut is written again.

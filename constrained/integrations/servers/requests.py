@@ -1,4 +1,4 @@
-"""What a request to a serving engine says → its constraint, found again where the same is asked for.
+"""Requests to a serving engine → constraints, found again where the same is asked for.
 
 Requests come as text, from strangers: a kind and what it is about.
 

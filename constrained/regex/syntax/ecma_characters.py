@@ -1,4 +1,4 @@
-r"""What reads one character in a pattern of ECMA-262 with the ``u`` flag: characters, escapes and classes.
+r"""Characters, escapes and classes in patterns of ECMA-262 with the ``u`` flag.
 
 Which sloppy spellings are read, and which are refused with a remedy, says `ecma`.
 """

@@ -1,4 +1,4 @@
-r"""What Python's `re` makes of a pattern: its parse tree, and the names of the operators in it.
+r"""The parse tree that Python's `re` makes of a pattern, and the names of the operators in it.
 
     >>> items, flags = parsed("a+|b")
     >>> [(operator is op.BRANCH, len(argument[1])) for operator, argument in items]

@@ -1,6 +1,4 @@
-"""The drafts of one type, arrays or objects, and what can be done with one or two of them: what `normal.combine` makes
-unions of drafts with.
-"""
+"""Operations on drafts of one type, arrays or objects, of which `normal.combine` makes unions."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class ArrayMachine:
                     told_apart.append(part.length)
         self._counts_to = max(told_apart) if shape.max is None else shape.max
         self._completable: dict[Progress, bool] = {}
-        self._alone: dict[Conj | None, bool] = {}  # see `live_items.can_complete`
+        self._alone: dict[Conj | None, bool] = {}  # see `satisfiability.items.can_complete`
         self._live: dict[Conj, bool] = {}
         self._overlaps: dict[Conj, int] = {}
         self._lengths: dict[int, tuple[int, int]] = {}  # see `_met_by`

@@ -1,5 +1,4 @@
-"""Arrays and objects as items that must be distinct: the machine of an item, run inside a state that knows what was
-written.
+"""The machine of one item among distinct arrays or objects, run inside a state that knows what was written.
 
 A callee of the engine forgets what it read.  So an item is not called: `Item` holds the state inside the item's
 machine, the states to return to, and the value under construction (`recorded_values`); only texts are called, and

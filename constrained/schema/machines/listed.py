@@ -1,5 +1,4 @@
-"""Many arrays or objects of an ``enum`` (or of a `oneOf` of constants) as one machine over those that are still
-possible.
+"""Many constant arrays or objects (of an ``enum``, of a ``oneOf``) as one machine over those that are still possible.
 
 As machines of their own, 3,000 constants would be 3,000 readings of every text.  Here a position knows which constants
 agree with what has been read, so that it is deterministic: a key or a value leads to the constants that have it.

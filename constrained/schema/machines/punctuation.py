@@ -1,4 +1,4 @@
-"""What a surface is: how values are punctuated.  The machines know nothing else about JSON or Python.
+"""`Punctuation`: how a surface writes values.  The machines know nothing else about JSON or Python.
 
 A surface is a function from options to a `Punctuation` (`json`, `python`); a third one is one more file and its line in
 `SURFACES` of `embedding`.  Separators are machine states that are *called*, so that all objects and arrays of a process

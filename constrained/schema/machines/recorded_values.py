@@ -6,8 +6,8 @@
 Most values leave all rivals behind with their first few characters; from there on nothing has to be compared.
 Everything here is persistent: the states of a machine share what they have in common.
 
-Two values are equal as JSON Schema says: 1 is 1.0 and 1e0 and not true, the order of keys and all spelling are nothing.
- Equality is that of 128-bit digests, so that a state of 1,000 items is compared in constant time.
+Two values are equal as JSON Schema says: 1 is 1.0 and 1e0 and not true; the order of keys and the spelling do not
+matter.  Equality is that of 128-bit digests, so that a state of 1,000 items is compared in constant time.
 
 SPEC: JSON Schema core 2020-12 §4.2.2 (instance equality).  Tested in tests/test_unique_items.py against jsonschema.
 """
@@ -287,7 +287,7 @@ class Built:
 
 
 def whole_of(item: Any) -> Whole:
-    """Return an array or object of `distinct.values_below`, which nest a few levels deep, as a finished value."""
+    """Return one of the arrays and objects of `counts.values_below`, which nest a few levels deep, as a whole value."""
     found = _filled(None, item)
     assert isinstance(found, Whole)
     return found

@@ -1,4 +1,4 @@
-"""What is left of a text language when some texts are used up: keys that are written, items that must not come again.
+"""A text language less the texts that are used up: keys that are written, items that must not come again.
 
 Cutting texts out gives a language of its own, with masks of its own.  As a rule that is not needed: the language stays
 as it is, shares its masks with all others, and a used text is refused at its end.  Only where nothing but used texts

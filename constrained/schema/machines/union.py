@@ -4,8 +4,7 @@ A union of n shapes is otherwise n readings of every key and value, each with it
 that offer a key are found by the key, and those that ask for a constant (the tag of a tagged union) by its text: behind
 it, few are left.
 
-    Union ─ key ─► Entered ─ ":" ─► Told ─ text ─► Union ─ "," ─► …
-                                                                      with one shape left: its own `object.Position`
+    Union ─ key ─► Entered ─ ":" ─► Told ─ text ─► Union ─ "," ─► …     with one shape left: its own `ObjectPosition`
 
 A key that no shape names is read by each of the cells' languages; a text of two of them is read twice.
 Cost: per position, some 10 µs for each shape that is left.

@@ -1,5 +1,4 @@
-"""`normalise`: from a conjunction of signed subschemas to the values that it allows, and `is_never`: whether there are
-any.
+"""`normalise`: a conjunction of signed subschemas → the values that it allows; `is_never`: whether there are none.
 
 Lazy: a conjunction is looked at when somebody asks, and its children stay conjunctions, so recursion costs nothing.
 Exact: every shape that is returned has a value.  Whether it has is a least fixpoint (a value is finite, so an object

@@ -1,6 +1,4 @@
-"""From a draft to an `ObjectShape`: every name decided, the other keys cut into disjoint cells, the clauses
-simplified.
-"""
+"""A draft → an `ObjectShape`: every name decided, the other keys cut into disjoint cells, the clauses simplified."""
 
 from __future__ import annotations
 

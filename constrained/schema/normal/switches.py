@@ -1,5 +1,4 @@
-"""Conditionals on the value of one property, read as one: a list of ``if``/``then`` on a tag, or a chain of ``else``
-that asks for it.
+"""Switches: conditionals on the value of one property (``if``/``then`` on a tag, chains of ``else``), read as one.
 
     {"if": {"properties": {"kind": {"const": "a"}}}, "then": A}  ─┐         kind is "a": A    kind is "b": B
     {"if": {"properties": {"kind": {"const": "b"}}}, "then": B}  ─┴─►       any other kind: -    no kind: A and B

@@ -1,4 +1,4 @@
-"""What the texts of one number have in common: its key, by which numbers are compared however they are written.
+"""The key of a number text: equal for texts of equal numbers, however they are written.
 
 Texts may be long: an array of distinct numbers may hold ``1e999…9`` with 20,000 digits, and is asked about every one of
 them while it is written.  So digits stay text, and so does a long exponent: it is only ever moved by the length of the

@@ -1,5 +1,4 @@
-"""Number texts as a `Language`: exact by value, in every spelling of a surface or in the one that a writer would
-choose.
+"""Number texts as a `Language`, exact by value: in every spelling of a surface, or in its canonical one.
 
 A state knows what the digits so far mean to the set of numbers (see `magnitudes`): the comparison with each bound, the
 position of the point, trailing zeros and the mantissa modulo the divisors; whatever a set does not ask about is left

@@ -1,4 +1,4 @@
-"""Which magnitudes a number range holds, asked from the digits that have been read so far.
+"""The magnitudes of a number range, asked from the digits that have been read so far.
 
 A magnitude is ``0.d1 d2 d3 … × 10^point`` with d1 > 0; its digits come before its scale (an exponent may follow any
 mantissa), so each condition is split into a part on the digits and a part on the scale:

@@ -1,5 +1,4 @@
-"""Finitely many magnitudes, asked from the digits that have been read so far: the members of an enum, or the values to
-leave out.
+"""Finitely many magnitudes (members of an enum, values to leave out), asked from the digits that have been read.
 
 Magnitudes are grouped by their digits without zeros at either end, sorted as texts.  Those that can still come are a
 slice of that list, since a text with zeros appended keeps its place in the order: 10,000 numbers cost a few binary

@@ -1,5 +1,4 @@
-"""The states of number texts: what the digits so far mean to a set of numbers.  See `language` for the drawing and the
-reasons.
+"""States of number texts: what the digits so far mean to a set of numbers; drawing and reasons are in `language`.
 
 A `Reader` interns the states of one sign of one set: two readings are one state if they differ only in what the set
 never asks about. Each state keeps one of its readings exactly, and computes from that; so what is shared can never be

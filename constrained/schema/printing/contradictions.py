@@ -1,6 +1,4 @@
-"""Why a schema allows no value: the innermost place that is needed and cannot be filled, and the keywords there that
-contradict each other.
-"""
+"""Why a schema allows no value: the innermost place that must be filled and cannot, and the keywords to blame."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A normalised schema as text, for people: what is enforced, after references, conjunctions and contradictions have
-been worked out.
-"""
+"""A normalised schema as text for people: what is enforced, references and conjunctions worked out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""How one character of a text is written on each surface, as a Python regular expression, for `lark_rules`.
+r"""Spellings of one character on each surface, as a Python regular expression, for `lark_rules`.
 
     ways(Surface.JSON) ──► [Way('"', …)]      Way.spell(((0x61, 0x7A),)) ──► '(?:[a-z]|\\u00(?:6[1-9a-fA-F]|7[0-9aA]))'
 

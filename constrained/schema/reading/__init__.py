@@ -1,3 +1,1 @@
-"""Documents → nodes: the dialects and their keywords' forms, resources and references, the checks before anything is
-compiled.
-"""
+"""Documents → nodes: dialects and forms of keywords, resources and references, checks before anything is compiled."""

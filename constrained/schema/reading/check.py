@@ -1,5 +1,4 @@
-"""The check of a schema before it is compiled: keyword values of the right form, references that lead somewhere,
-patterns that parse.
+"""The check before a schema is compiled: keyword values have the right form, references resolve, patterns parse.
 
 One iterative pass over the schemas (not over the values in `enum` or `default`), so depth is no limit; its cost is a
 few microseconds per subschema.  Validating against the metaschema, the alternative, costs a thousand times as much and

@@ -1,5 +1,4 @@
-"""Schemas whose normal form may be out of bounds or does not exist: found from the keywords, so that plain schemas are
-not looked at.
+"""Schemas that apply themselves to the same value, or whose normal form may be out of bounds: found from the keywords.
 
 A schema that applies itself to the same value, through references and the keywords that combine schemas, decides
 nothing.  That is an error only where a value can get there, so it is not reported here but counted as risky, and

@@ -1,9 +1,8 @@
-"""Leaves: small schemas that mean the same wherever they stand, so that all documents of a process share one
-conjunction of each.
+"""Interned schemas: small ones that mean the same wherever they stand, one conjunction each for all documents.
 
 Most values of most documents are one of a few kinds: a string, a boolean, a list of strings, a number with bounds.
 `leaf` knows them by their content, annotations left out, and answers with the conjunction of the first one that was
-met.  The machines of leaves are thus made once in a process (`machine_value.Values`), and an engine that has met a
+met.  The machines of leaves are thus made once in a process (`machines.value.Values`), and an engine that has met a
 state of one knows it again in the next document.
 
 What names a place or may be refused is no leaf: references, identifiers, patterns, most combinations.  So a leaf is

@@ -1,7 +1,6 @@
-"""The keywords of JSON Schema, one record each: drafts, form of the value, where its subschemas apply, what others must
-know of it.
+"""The keywords of JSON Schema, one record each: drafts, form of the value, where subschemas apply, what is special.
 
-What a keyword *means* is a function in `schema.keywords`, registered beside it under the same name.  Everything else
+What a keyword *means* is a function in `schema.keywords`, under its name in the table of `by_type`.  Everything else
 that some module has to know is in its record: `dialects` cuts the records by draft, `check` asks for the form, `cycles`
 for what applies to the same value, `closing` for what describes an object, `satisfiability.quick` for what may leave a
 type without a value, `limits` for what may be out of reach.  A keyword that is not told to be any of this is none of

@@ -1,5 +1,4 @@
-"""What a reader of a schema should know before trusting it: keywords that look misspelt, formats that nobody knows,
-`nullable`.
+"""Notes on a schema: keywords that look misspelt, formats that nobody knows, `nullable`.
 
 JSON Schema ignores what it does not know, so ``"propertis"`` constrains nothing and nobody hears of it.  What is
 certainly meant as an annotation (titles, examples, ``x-…``, keywords of OpenAPI) is not reported, nor is any word that

@@ -1,5 +1,4 @@
-"""Places in errors: a limit that was met somewhere below gets the JSON pointer of the subschema and keyword that asked
-for it.
+"""Places in errors: a limit met somewhere below gets the JSON pointer of the subschema and keyword that asked for it.
 
 Who spends work does not know for which subschema; who asks does, and catches what comes back.  A place that is already
 a pointer stays: it is the inner one.

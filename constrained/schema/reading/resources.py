@@ -1,5 +1,4 @@
-"""Schema resources: documents and the parts of them that have a URI of their own, before any keyword is given a
-meaning.
+"""Schema resources: documents and the parts of them that have a URI of their own, and how references find them.
 
 A `Library` holds the resources that one schema can reach: itself, what is bundled in it, documents that the caller
 supplied, and the metaschemas of the drafts.  Nothing is ever fetched.  `referencing` is not used for the lookups

@@ -1,5 +1,4 @@
-"""How many alternatives the normal form of a schema may have: an estimate from its keywords, so that only large ones
-are made beforehand.
+"""Estimates of how many alternatives a normal form may have, so that only large ones are made beforehand.
 
 A schema that combines a few others is normalised when a value gets there.  One whose alternatives multiply may be out
 of bounds, which its caller wants to know before anything is generated, so `schema.limits` normalises what leads to it.

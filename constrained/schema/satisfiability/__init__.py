@@ -1,4 +1,4 @@
-"""Whether a schema has a value at all, and how many, as far as somebody needs to know.
+"""Satisfiability: whether a schema has a value at all, and how many, as far as somebody needs to know.
 
 One question, `normalise.is_never`, and one answer: exact, a least fixpoint over the shapes that a conjunction has
 (`shapes`, `items`; `counts` where numbers of values decide).  What else answers it, answers in one direction only and

@@ -1,4 +1,4 @@
-"""How many values a conjunction has, as far as `uniqueItems` needs to know: all of them if they are few."""
+"""The number of values of a conjunction, as far as `uniqueItems` needs it: all of them if they are few."""
 
 from __future__ import annotations
 

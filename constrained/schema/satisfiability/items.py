@@ -1,5 +1,4 @@
-"""Whether the items of an array can be completed: counts (`contains`), items wanted somewhere, and bounds on the
-length.
+"""Satisfiability of an array's items: counts (`contains`), items wanted somewhere, and bounds on the length.
 
 Each condition becomes a demand: "this many items more belong to C", perhaps "and no more than so many".  An item may
 serve several demands, so the search goes item by item over sets of demands that one item can serve together, the

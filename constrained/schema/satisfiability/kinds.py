@@ -1,5 +1,4 @@
-"""Distinct items of which some are counted (``contains`` beside ``uniqueItems``): which kinds of items there are, and
-whether enough of each are left.
+"""Kinds of distinct items of which some are counted (``contains`` beside ``uniqueItems``).
 
 Conditions that lie inside of each other, or apart, are a tree, and an item's *kind* is the innermost one that it meets:
 

@@ -1,5 +1,4 @@
-"""A yes, without reading a schema, to "has it a value, and can it be compiled?": for the handful of keywords that the
-schemas of nearly all tools get along with.
+"""Satisfiable and compilable at a glance: a yes for schemas of a few common keywords, before they are read.
 
 `quick` answers the first half for a schema that has been read; this answers both for one that nobody has looked at yet,
 so that tools that are never called are never read.

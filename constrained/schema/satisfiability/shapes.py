@@ -1,4 +1,4 @@
-"""Whether a shape has a value, given which of its children have one.
+"""Satisfiability of a shape, given which of its children have a value.
 
 The questions go through `ask`, which answers for a conjunction what is known so far; a shape asks everything that might
 help it, so that a False can be revised when more is known (see `normalise.is_never`).  All functions are monotone in

@@ -5,8 +5,8 @@ contextual rules and the rule for right-to-left names (RFC 5893) included.  Each
 the language is what no rule excludes.
 
 Narrower than the specification: labels that start with "xn--" are refused, and a label must be in normal form C, of
-which `normal_form` leaves some rare texts out.  Wider in one point: the 63 octets of a label's
-Punycode are only bounded by its length, 57 characters.
+which `normal_form` leaves some rare texts out.  Wider in one point: the 63 octets of a label's Punycode are only
+bounded by its length, 57 characters.
 
 The sets involved have thousands of ranges, but tell no more than a few dozen kinds of character apart.  The rules are a
 language over one letter for each kind, of some 2,500 states that are kept once they are reached; lengths are counted

@@ -3,8 +3,7 @@
     {city:<|"|>Oslo<|"|>,days:3,tags:[<|"|>a"b<|"|>]}
 
 A string is raw text between two tokens, nothing in it is escaped, and so it can never hold the token's spelling, which
-readers of text would take for its end.  Keys stand there as they are; they can be what a tag can hold
-(`tagged_surface.NAME`).
+readers of text would take for its end.  Keys stand there as they are, without blanks and brackets (`NAME`).
 
 Left out: ``uniqueItems`` of arrays whose items may be strings (`EmbeddedSchema` refuses it, or lists it in `widened`).
 
@@ -23,8 +22,7 @@ from constrained.machine import END, Bytes, Surface
 from constrained.regex import parse_python
 from constrained.schema.machines.punctuation import Brackets, KeySpelling, Punctuation
 from constrained.schema.numeric.language import CANONICAL_NUMBERS
-
-NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a key: what stands there as it is
+from constrained.schema.surfaces.tags import NAME
 
 
 @lru_cache(maxsize=16)

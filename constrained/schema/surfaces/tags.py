@@ -1,4 +1,4 @@
-"""What stands around values between tags, as data, and which values are written as elements inside of elements.
+"""Tags around values, as data, and the rule by which values are written as elements inside of elements.
 
     <city><name>Oslo</name><tags><item>a</item></tags></city>
 
@@ -20,7 +20,7 @@ from constrained.schema.values import Conj, Value
 
 KINDS = ("string", "number", "boolean", "null", "object", "array")
 CONTAINERS = KINDS[4:]
-NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a member: what a tag of every format can hold
+NAME = r"""[^\s<>"'=/&,:{}\[\]|\\]+"""  # of a member or a bare key: what a tag of every format can hold
 AGAIN = "\0"
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""What follows a text, where that depends on the text that was read: `machine.Dispatch`.
+"""Dispatch on texts: the machine state behind a text, where it depends on which text was read (`machine.Dispatch`).
 
 Behind the name of a property comes that property's value; behind an item of a set, the set without it.  A Dispatch is
 told either the label of the text, where the language knows which of its texts was read, or the text itself, of which

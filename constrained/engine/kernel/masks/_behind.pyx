@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""What lies behind texts: the states in which a mask goes on where tokens leave one.
+"""The automaton states behind texts: where a mask goes on with the tokens that leave a text.
 
     nobody wants to know the text ── popped ──► one state for each stack
     somebody does ── ordinary ──► one state for all texts that it does not name

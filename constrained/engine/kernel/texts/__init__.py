@@ -1,1 +1,1 @@
-"""What stands inside a text: its language, and where in the spelling of a character a reader is."""
+"""Text values: their languages, and positions inside the spelling of a character."""

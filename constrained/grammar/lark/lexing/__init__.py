@@ -1,1 +1,1 @@
-"""What the dynamic lexer of `lark` finds: which match a terminal prefers, and what it demands of the text behind it."""
+"""The dynamic lexer of `lark` as languages: which match a terminal prefers, what it demands of the text behind it."""

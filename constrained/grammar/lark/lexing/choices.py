@@ -1,4 +1,4 @@
-r"""Which choices of a pattern can matter: two ways that can succeed at one place, and parts that can be empty.
+r"""Choices of a pattern that can matter: two ways that can both succeed at one place, and parts that can be empty.
 
     option      begins with     rivals among the earlier ones
     "if"        i               none

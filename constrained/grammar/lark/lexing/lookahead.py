@@ -1,4 +1,4 @@
-r"""What a terminal demands of the text behind it.
+r"""Look-ahead of terminals: a terminal as a language of pairs of its text and the text behind it.
 
 Lark matches a terminal against the text from its place on, so an assertion at the end of a pattern sees what follows,
 and an ignored terminal always takes the longest text that it can.  Whether a text t may be a terminal then depends on

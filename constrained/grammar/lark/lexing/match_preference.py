@@ -1,4 +1,4 @@
-r"""Which texts of a pattern `re.match` takes whole, rather than one of their beginnings.
+r"""Match preference: the texts of a pattern that `re.match` takes whole, rather than one of their beginnings.
 
 ``re.match("list|listen", "listen")`` stops at "list", and ``a+?`` at the first "a": a backtracking matcher tries its
 choices in order and takes the first that succeeds.  A text is *preferred* when matching it yields all of it.  Lark's

@@ -1,5 +1,4 @@
-r"""Patterns over an alphabet of a few characters, one for each set that the pattern cannot tell apart, and their
-automata.
+r"""Automata of patterns over a small alphabet: one character for each set that the pattern cannot tell apart.
 
 ``\w`` has 770 ranges, and whoever intersects, complements and compares look-around over such classes does each step 770
 times.  A pattern tells few sets of characters apart: those that are in the same of its classes.  So a pattern is read
