@@ -386,12 +386,13 @@ def _named(grammar: Grammar) -> str | None:
     start = getattr(grammar, "start", None)
     if not isinstance(start, str):
         return None
-    alternatives = grammar.rules[start].alternatives
+    kinds = [[type(symbol).__name__ for symbol in sequence] for sequence in grammar.rules[start].alternatives]
+    if kinds == [["Embedded"]]:
+        return "#"
     sources = {source for symbol in grammar.symbols() if isinstance(source := getattr(symbol, "source", None), str)}
     if len(grammar.rules) == 1 and len(sources) == 1:
         return f"pattern {sources.pop()!r:.200}"
-    kinds = [[type(symbol).__name__ for symbol in sequence] for sequence in alternatives]
-    return "#" if kinds == [["Embedded"]] else f"rule {start}"
+    return f"rule {start}"
 
 
 def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:

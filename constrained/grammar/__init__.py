@@ -42,6 +42,7 @@ def _lower(grammar: Grammar) -> Any:
 def _machine_of(*given: Any) -> Any:
     from ..schema.profiles import machine_of  # of a layer above, which loads only when a schema is asked for
 
+    operations["machine_of"] = machine_of  # from now on: to ask for a module takes longer than to call it
     return machine_of(*given)
 
 

@@ -236,10 +236,11 @@ class Grammar:
         >>> Grammar.from_lark('start: "hi" "<end>"').with_specials(["<s>", "<end>"]).specials
         frozenset({'<end>'})
         """
-        texts = {text for symbol in self.symbols() for text in texts_of(symbol)}
-        found = self.specials | (texts & set(names))
-        if found == self.specials:
+        texts = {text for symbol in self.symbols() for text in texts_of(symbol)} - self.specials
+        adopted = texts and texts.intersection(names)  # PERF: most have none, and the names are hundreds
+        if not adopted:
             return self
+        found = self.specials | adopted
         known = self._read_with.get(found)
         return known if known is not None else self._read_with.setdefault(found, replace(self, specials=found))
 

@@ -66,13 +66,13 @@ def _parts(values: Any, found: list[Any], names: list[Any]) -> list[Any] | None:
     while level:
         known = len(found)
         for part in level:
-            if len(found) + len(part) > LARGEST:
-                return None
             if type(part) is dict:
                 names += part
                 found += part.values()
             else:
                 found += part
+            if len(found) > LARGEST:
+                return None
         level = [value for value in found[known:] if type(value) in _CONTAINERS]
     return found
 

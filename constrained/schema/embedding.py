@@ -38,7 +38,7 @@ from constrained.schema.surfaces.quoted import check_quoted, quoted
 from constrained.schema.surfaces.tagged import Members, check_names
 from constrained.schema.surfaces.tags import Tags
 from constrained.schema.values import Conj
-from constrained.work import Budget, metered, place
+from constrained.work import Budget, begin, metered, place, thread
 
 # whitespace, spelling, the longest run of blanks, texts that strings must not spell → how values are punctuated
 PunctuationOf: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
@@ -230,12 +230,16 @@ class EmbeddedSchema:
         self.notes: tuple[Note, ...] = ()  # words of the schema that mean nothing, and may be thought to
         # where the texts are fewer than the specification's, and not because they were asked to be
         self.narrowed: tuple[Widened, ...] = ()
-        with metered() as budget:
-            before = budget.left
-            try:
-                self._read(values_of(key)[0] if own and key is not None else schema, documents, own=own)
-            except LimitExceeded as error:
-                raise located(error, "#") from None
+        outer = thread.budget
+        budget = outer or Budget()
+        before = budget.left
+        try:
+            begin(budget)  # PERF: `metered` takes 4 µs more
+            self._read(values_of(key)[0] if own and key is not None else schema, documents, own=own)
+        except LimitExceeded as error:
+            raise located(error, "#") from None
+        finally:
+            thread.budget = outer
         self.weight = EMPTY_BYTES + UNIT_BYTES * (before - budget.left)  # of what is kept of the document
 
     def _read(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> None:
