@@ -160,7 +160,7 @@ class Constraint:
         lead away from the end.
         Cost: 3-8 ms with 128,000 tokens for every state that is met for the first time; 50 µs for one that is known.
         Raises: LimitExceeded: the budget is smaller than the shortest word that is known, see `min_tokens`.
-        ConstrainedError: no number.
+        ConstrainedError: a budget or soft_close that is no number.
         """
         if budget is not None:
             from constrained.engine.budget.matcher import BudgetedMatcher
@@ -225,7 +225,7 @@ class Constraint:
         schemas with free texts: soon) or would fit into the cache; a further call goes on from there.  For a server: in
         a thread of its own, while the model computes.
         Cost: that of the masks; other threads may run between any two.
-        Raises: ConstrainedError: no bound is given, or one that is none.
+        Raises: ConstrainedError: no bound is given, or one that is no number.
         """
         given = [value for value in (seconds, states) if value is not None]
         number = (int, float)
@@ -239,7 +239,7 @@ class Constraint:
         return [] if self._explorer is None else self._explorer.visited()
 
     def remember(self, places: Sequence[Any]) -> None:
-        """Note places that were written down, which `warm` visits before others.  Raises: ConstrainedError: none."""
+        """Note places that were written down, which `warm` visits first.  Raises: ConstrainedError: they are no places."""
         self._explored().remember(places)
 
     def _explored(self) -> Explorer:
@@ -270,7 +270,7 @@ class Constraint:
         file's writer do not count.
         Cost: a compile.  `warm` visits the places that were visited before `save` first.
         Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
-        ConstrainedError: no such file.
+        ConstrainedError: the file holds no constraint.
         """
         stored = importlib.import_module("constrained.integrations.stored")
         return cast("Constraint", stored.load(path, vocabulary, formats=formats, options=options))

@@ -32,7 +32,7 @@ def rejection(vocabulary: Vocabulary, kernel: Any, state: int, before: list[int]
 def checked_token(vocabulary: Vocabulary, token: Any) -> int:
     """Return a token id as an int, whatever kind of int it is.
 
-    Raises: Rejected: it is none, or no token has this id.
+    Raises: Rejected: it is no int, or no token has this id.
     """
     known = number(token)
     if 0 <= known < vocabulary.size:

@@ -240,7 +240,7 @@ class Explorer:
     def remember(self, places: Sequence[Any]) -> None:
         """Note places that were written down, to visit them before others.
 
-        Raises: ConstrainedError: they are none.
+        Raises: ConstrainedError: they are no places.
         """
         if len(places) > MOST_PLACES + _MOST_FORCED:
             raise ConstrainedError(f"{len(places):,} places to visit", instead=f"at most {MOST_PLACES:,}")

@@ -63,7 +63,7 @@ class ChatFormat:
     def load(cls, name_or_path: str | PathLike[str]) -> ChatFormat:
         """Return a format by its name or another name of it, or from a pair of files given by the path of either.
 
-        Raises: GrammarError: there is none, or its files are wrong.
+        Raises: GrammarError: there is no such format, or its files are wrong.
 
         >>> ChatFormat.load("hermes").stop
         ('<|im_end|>',)

@@ -47,7 +47,7 @@ def optional(grammar: Grammar) -> Grammar:
 def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
     """Return from `least` to `most` (None: any number) words of a grammar in a row.
 
-    Raises: GrammarError: the numbers are none, out of order, or above `MOST_REPEATS`.
+    Raises: GrammarError: the bounds are no whole numbers, out of order, or above `MOST_REPEATS`.
     """
     for number in (least, *(() if most is None else (most,))):
         if type(number) is not int or not 0 <= number <= MOST_REPEATS:
@@ -75,7 +75,7 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
 def choice(texts: Iterable[str]) -> Grammar:
     """Return the grammar of some texts; none of them is read as a special token.
 
-    Raises: GrammarError: there are none, or one is no text.
+    Raises: GrammarError: there are no texts, or one is something else.
     """
     found = list(dict.fromkeys(texts)) if not isinstance(texts, (str, bytes)) else []
     if not found:

@@ -52,7 +52,7 @@ def logits_processor(
 def vocabulary_of(llama: Any) -> Vocabulary:
     """Return the vocabulary of a `llama_cpp.Llama`: what each id adds to the text, and the ids that end a generation.
 
-    Raises: VocabularyError: it is none, or its tokens cannot be read.
+    Raises: VocabularyError: it is no `Llama`, or its tokens cannot be read.
     """
     import llama_cpp
 

@@ -252,7 +252,7 @@ def _as_json(value: Any) -> Any:
 def made(parts: list[Any], formats: Mapping[str, ChatFormat] | None = None) -> Grammar:
     """Return the grammar that the calls make, the last of them.
 
-    Raises: GrammarError: no such call.  What the calls raise.
+    Raises: GrammarError: a call that nothing makes, or too many.  Whatever the calls raise.
     """
     known: list[Grammar] = []
     if not parts or len(parts) > MOST_PARTS:

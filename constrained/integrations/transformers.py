@@ -260,7 +260,7 @@ def _allow(bits: npt.NDArray[np.int32], tokens: Collection[int]) -> None:
 def _listed(constraints: Constraint | Sequence[Constraint | None]) -> tuple[Constraint | None, ...]:
     """Return the constraints of the rows.
 
-    Raises: ConstrainedError: there is none.  VocabularyError: they are for different vocabularies.
+    Raises: ConstrainedError: there are none at all.  VocabularyError: they are for different vocabularies.
     """
     listed = (
         (constraints,)

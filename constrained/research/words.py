@@ -128,7 +128,7 @@ def _ordered(automaton: Automaton, state: int, left: int) -> Iterator[tuple[Symb
 def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
     """Return a word of at most `up_to` symbols, every one equally likely.
 
-    Raises: GrammarError: there is none as short.
+    Raises: GrammarError: no word is as short.
     """
     with metered(constraint.options.budget()):
         automaton = Automaton(constraint)

@@ -58,7 +58,7 @@ class Layout:
     def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Layout:
         """Return the layout that somebody wrote down, if it is one: arrays by name, of the shapes of `shapes`.
 
-        Raises: ValueError: it is none.
+        Raises: ValueError: the arrays are no layout.
         """
         starts, data = arrays["starts"], arrays["data"]
         if starts[0] != 0 or starts[-1] != len(data) - 1 or data[-1] != 0 or (starts[1:] < starts[:-1]).any():

@@ -85,7 +85,7 @@ def look(tokenizer: Any) -> Seen:
     """Return what a tokenizer shows: of transformers, tokenizers, tiktoken or mistral-common, or a folder that holds
     one.
 
-    Raises: ConstrainedError: it is none of them.
+    Raises: ConstrainedError: it is none of these tokenizers.
     """
     if isinstance(tokenizer, (str, Path)):
         return _look_in(Path(tokenizer))

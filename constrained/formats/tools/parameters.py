@@ -110,7 +110,7 @@ def _from_singletons(entries: list[object], where: str) -> Schema:
 
 
 def mapping(value: object, where: str) -> Mapping[str, Any]:
-    """Return a value that is a mapping; raise SchemaError if it is none."""
+    """Return a value that is a mapping; raise SchemaError where it is something else."""
     # PERF: the second test alone takes 1 µs, 500 tools make thousands
     if type(value) is dict or isinstance(value, Mapping):
         return value

@@ -23,7 +23,7 @@ _WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "fal
 def parse_relaxed(text: str) -> object:
     """Return the value of JSON text, of what documents print for JSON, or of YAML.
 
-    Raises: SchemaError: it is none of them, with the place where it stops to be JSON.
+    Raises: SchemaError: it is none of these; the message has the place where it stops being JSON.
 
     >>> parse_relaxed("{'required': ['symbol'],}")
     {'required': ['symbol']}

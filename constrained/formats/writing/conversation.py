@@ -66,7 +66,7 @@ def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]
 def _message(given: Any, at: int) -> Message:
     if not isinstance(given, Mapping) or not isinstance(given.get("role"), str):
         raise ConstrainedError(
-            f"message {at} is none", because=f"it is {shown(given)}", instead='{"role": …, "content": …}'
+            f"message {at} is not a message", because=f"it is {shown(given)}", instead='{"role": …, "content": …}'
         )
     if unknown := given.keys() - _KEYS:
         raise ConstrainedError(
@@ -97,7 +97,9 @@ def _call(given: Any, at: int) -> ToolCall:
         ) from error
     if not isinstance(name, str) or not isinstance(arguments, Mapping):
         raise ConstrainedError(
-            f"a call of message {at} is none", because=f"it is {shown(given)}", instead='{"name": …, "arguments": {…}}'
+            f"a call of message {at} is not a tool call",
+            because=f"it is {shown(given)}",
+            instead='{"name": …, "arguments": {…}}',
         )
     return ToolCall(name, dict(arguments), given.get("id"))
 

@@ -57,7 +57,7 @@ def budgets_of(
     """Return the tokens that each constraint's words may have, None: as many as they like; given as one number, or one
     each.
 
-    Raises: ConstrainedError: no such numbers.  LimitExceeded: too few for any word.
+    Raises: ConstrainedError: not one number, nor one for each constraint.  LimitExceeded: too few for any word.
     """
     listed = tuple(most) if isinstance(most, Sequence) and not isinstance(most, str) else (most,) * len(constraints)
     if len(listed) != len(constraints):

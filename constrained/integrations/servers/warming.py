@@ -35,7 +35,7 @@ class Warmer:
 
     share: part of the time in which it works, 0 < share <= 1.  seconds: most that it works for one constraint.
     Threads: safe.  Processes: the child of a fork has none until its first `add`.
-    Raises: ConstrainedError: a share or seconds that are none.
+    Raises: ConstrainedError: share or seconds are no numbers in these ranges.
     """
 
     def __init__(self, *, share: float = 0.5, seconds: float = 1.0) -> None:
@@ -60,7 +60,7 @@ class Warmer:
     def add(self, constraint: Constraint) -> None:
         """Warm a constraint, as soon as the one that is worked for has had its turn.
 
-        Raises: ConstrainedError: it is none, or the warmer is closed.
+        Raises: ConstrainedError: it is no constraint, or the warmer is closed.
         """
         if not isinstance(constraint, Constraint):
             raise ConstrainedError(f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary)")

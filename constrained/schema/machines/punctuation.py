@@ -136,7 +136,7 @@ Whitespace: TypeAlias = "str | tuple[str, str, int | None]"
 def layout(given: Sequence[str] | None, indent: int | None) -> Whitespace:
     """Return the style of two separators and an indent, as `json.dumps` takes them; its defaults for what is None.
 
-    Raises: SchemaError: these are none.
+    Raises: SchemaError: they are no separators, or no indent.
     """
     if indent is not None and (type(indent) is not int or not 0 <= indent <= 16):
         raise SchemaError(f"indent is {shown(indent)}", because="it is blanks a level", instead="from 0 to 16, or None")
