@@ -239,7 +239,7 @@ class Constraint:
         return [] if self._explorer is None else self._explorer.visited()
 
     def remember(self, places: Sequence[Any]) -> None:
-        """Note places that were written down, which `warm` visits first.  Raises: ConstrainedError: they are no places."""
+        """Note written places, which `warm` visits first.  Raises: ConstrainedError: they are no places."""
         self._explored().remember(places)
 
     def _explored(self) -> Explorer:
