@@ -51,14 +51,15 @@ def compile(
 ) -> Constraint:
     """Return the constraint that keeps tokens of `vocabulary` inside the language of `grammar`.
 
-    grammar: a `Grammar`, or what stands for one: a JSON Schema or its text, a Python type or callable, a compiled
-    pattern, a list of texts. vocabulary: a `Vocabulary`, a tokenizer, or a model of transformers, whose own tokenizer
-    is loaded. kernel: "compiled", "plain", default the fastest installed.  spell_missing: special tokens that the
-    vocabulary lacks are spelled as text.  cache_bytes: bound of the cache, which constraints with the same bounds
-    share; at the bound it starts afresh. max_work: units of work, about a microsecond each, that all operations on the
-    constraint may do together; each one that computes something gets max_work / 256 back, so that long generations go
-    on while inputs made to be slow end (None: no bound). deadline: seconds that any one call may take.  cancelled:
-    asked about every millisecond of work; true ends the call.
+    grammar: a `Grammar`; or a JSON Schema or its text, a Python type or callable, a compiled pattern, a list of texts.
+    vocabulary: a `Vocabulary`; or a tokenizer, or a model of transformers, whose own tokenizer is loaded.
+    kernel: "compiled" or "plain"; default: the fastest installed.
+    spell_missing: special tokens that the vocabulary lacks are spelled as text.
+    cache_bytes: bound of the cache, which constraints with the same bounds share; at the bound it starts afresh.
+    max_work: units of work, about a microsecond each, for all operations together; each that computes something gets
+    max_work / 256 back, so that long generations go on while inputs made to be slow end.  None: no bound.
+    deadline: seconds that any one call may take.
+    cancelled: asked about every millisecond of work; true ends the call.
 
     Cost: what the grammar's first state costs; everything else happens when a generation first gets there.  Only what
     looks like too much work is tried at once, see `rehearsal`.

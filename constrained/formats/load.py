@@ -157,18 +157,19 @@ class ChatFormat:
     ) -> Grammar:
         """Return the grammar of the turns that an assistant may generate.
 
-        tools: definitions in any shape that `tools` reads; None: any name with any arguments; of a format with tools of
-        its own only, the names of those that are offered. tool_choice: "auto"; "required" and "none"; a name; and what
-        other interfaces write, see `choices`. response_schema: a JSON Schema, or a type, that an answer fits, as one
-        line of JSON; calls are as they are. preface: whether text may stand before a call; None: only where no call and
-        no schema is asked for. parallel_tool_calls, max_calls: one call or several, where the format has room for
-        several; default: what the format prescribes. property_order, whitespace, closed, unsupported, formats: as in
-        `schema.embed`; arguments are one line of canonical text in the order of the schema, and objects with declared
-        properties have no others. reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required
-        and begun by the prompt. prompt: what the prompt holds of the turn behind the assistant's header, which the
-        model goes on from. calls_before: the calls of earlier turns, where a format numbers them through; None:
-        unknown, any number may come first. marker_safe: no text of the turn spells a special token or what readers find
-        calls by; strings escape it, answers do without. options: see `definition.options`.
+        tools: definitions in any shape that `tools` reads.  None: any name with any arguments; where a format only
+        has tools of its own, the names of those that are offered.
+        tool_choice: "auto", "required", "none", the name of a tool, or what other interfaces write, see `choices`.
+        response_schema: a JSON Schema or a type that an answer fits, as one line of JSON; calls are as they are.
+        preface: whether text may stand before a call.  None: only where neither a call nor a schema is asked for.
+        parallel_tool_calls, max_calls: one call or several, where the format has room; default: what it prescribes.
+        property_order, whitespace, closed, unsupported, formats: as in `schema.embed`; by default arguments are one
+        line of canonical text in the order of the schema, and objects with declared properties have no others.
+        reasoning: "optional", as the model likes; "none"; "required"; "prefilled", required and begun by the prompt.
+        prompt: what the prompt holds of the turn, behind the assistant's header, which the model goes on from.
+        calls_before: the calls of earlier turns, where a format numbers them through.  None: any number may come first.
+        marker_safe: the turn spells no special token and nothing that readers find calls by; strings escape it.
+        options: those of the format, see `definition.options`.
 
         Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found
         again by content.

@@ -147,15 +147,19 @@ def embed(
     """Return the machine of the texts whose values are valid against a schema.
 
     surface: "json"; "python", literals as `ast.literal_eval` reads them; "arguments", an object as Python keyword
-    arguments in parentheses; "tagged", an object as raw text between `tags`; "quoted", bare keys and strings between
-    the special token `quote`.  whitespace: "flexible", "canonical" (", " and ": ") or "compact"; in its place
-    separators, a comma and a colon with blanks around them, and indent, blanks a level, as `json.dumps` takes them.
-    spelling: "any" or "canonical", see the surfaces; avoid: texts that no canonical string spells.  property_order:
-    "any", or "schema" for the order of ``properties``.  unsupported: "raise", or "widen" what cannot be compiled and
-    list it in `widened`.  closed: objects have no keys but those that are mentioned.  formats: "assert" all known ones,
-    those of the schema's own "dialect", "annotate" none, or assert all but what readers of dates and times refuse,
-    "loadable".  numbers: "any", or "bounded", see `practical`.  max_whitespace: blanks in a row, where whitespace is
-    flexible.  strict: what `notes` would warn of is an error. documents: by URI, what the schema may refer to.
+    arguments in parentheses; "tagged", an object as raw text between `tags`; "quoted", bare keys, and strings between
+    the special token `quote`.
+    whitespace: "flexible", at most `max_whitespace` blanks in a row; "canonical", ", " and ": "; "compact".
+    separators, indent: in its place, a comma and a colon with blanks around them, and blanks a level, as `json.dumps`.
+    spelling: "any" or "canonical", see the surfaces.  avoid: texts that no canonical string spells.
+    property_order: "any", or "schema" for the order of ``properties``.
+    unsupported: "raise", or "widen" what cannot be compiled and list it in `widened`.
+    closed: objects have no keys but those that are mentioned.
+    formats: "assert" all known ones, only those of the schema's own "dialect", or none ("annotate"); "loadable":
+    all, without the dates and times that readers refuse.
+    numbers: "any", or "bounded", see `practical`.
+    strict: what `notes` would warn of is an error.
+    documents: by URI, what the schema may refer to.
 
     >>> embed({"type": "integer"}, spelling="canonical").to_lark("value")
     ['value: /0|-?[1-9][0-9]*/']
