@@ -67,15 +67,23 @@ def _heavy_parts(constraint: Constraint) -> Iterator[Constraint]:
             outer = thread.budget
             try:
                 begin(constraint.budget)
-                parts = list(getattr(symbol.machine, "heavy_parts", tuple)())
+                parts = list(getattr(symbol.machine, "heavy_parts", _unknown)())
             finally:
                 thread.budget = outer
             for part in parts:
-                yield _alone(constraint, Embedded(symbol.name, part), part.place)
+                if part is not None:
+                    yield _alone(constraint, Embedded(symbol.name, part), part.place)
+            if not parts:  # a closer look has shown little work
+                continue
         if len(grammar.rules) == 1 and len(found) == 1:
             yield constraint
         else:
             yield _alone(constraint, symbol, place)
+
+
+def _unknown() -> tuple[None]:
+    """Stand for what is inside of a machine that does not say: the whole may be much work."""
+    return (None,)
 
 
 def _alone(constraint: Constraint, symbol: Symbol, place: str | None) -> Constraint:

@@ -308,13 +308,12 @@ class EmbeddedSchema:
         """Whether its masks may be too much work, so that `compile` tries some."""
         return is_heavy(self._conj)
 
-    def heavy_parts(self) -> Iterator[Part]:
-        """Yield the values inside that look like much work, as machines of their own; none between tags, where texts
-        are written otherwise.
+    def heavy_parts(self) -> Iterator[Part | None]:
+        """Yield the values inside that look like much work, as machines of their own; None: the whole does, as it
+        always may between tags, where texts are written otherwise.
         """
-        if self.options.tags is None:
-            for conj in heavy_parts(self._conj, self._values):
-                yield Part(self._values, conj)
+        for conj in heavy_parts(self._conj, self._values) if self.options.tags is None else (self._conj,):
+            yield None if conj == self._conj else Part(self._values, conj)
 
     @property
     def markers(self) -> frozenset[str]:

@@ -42,7 +42,8 @@ def is_heavy(conj: Conj) -> bool:
 
 
 def heavy_parts(conj: Conj, values: Values) -> Iterator[Conj]:
-    """Yield the conjunctions inside a value of this one that look like much work, outermost first.
+    """Yield the conjunctions inside a value of this one that look like much work, outermost first; this one where it
+    does itself, or where what is inside cannot be told.
 
     Cost: that of the normal forms of what leads there, which reading such a value takes anyway.
     """
@@ -53,17 +54,18 @@ def heavy_parts(conj: Conj, values: Values) -> Iterator[Conj]:
     def leads(part: Conj) -> bool:
         return any(id(literal.node.schema) in above for literal in part)
 
-    seen, queue, found = {conj}, [conj], 0
+    seen, queue, found, told = {conj}, [conj], 0, True
     for current in queue:
         spend(4)
         try:
             value = values.value(current)
             below = list(children(value, leads, values))
         except UnsupportedSchema:  # is said where it matters
+            told = False
             continue
         schemas = _in_place(current, library)
         is_large = schemas & always or schemas & perhaps and not _is_plain(value)
-        if current is not conj and is_large and not _is_format(current):
+        if is_large and (current is conj or not _is_format(current)):
             yield current
             found += 1
         if found == _MOST_FOUND:
@@ -72,6 +74,8 @@ def heavy_parts(conj: Conj, values: Values) -> Iterator[Conj]:
             if child and child != NOTHING and child not in seen and leads(child) and len(seen) < _MOST_SEEN:
                 seen.add(child)
                 queue.append(child)
+    if not found and not (told and len(seen) < _MOST_SEEN):
+        yield conj
 
 
 def _is_format(conj: Conj) -> bool:

@@ -34,11 +34,12 @@ _serials = count()
 class Node:
     """A subschema in its place.  Equality is identity; `Document.node` interns."""
 
-    __slots__ = ("document", "schema", "resource", "scope", "where", "positive", "conj", "plan", "serial")
+    __slots__ = ("document", "schema", "resource", "scope", "where", "inside", "positive", "conj", "plan", "serial")
 
     def __init__(self, document: Document, schema: Schema, resource: Resource, scope: Scope, where: Where) -> None:
         self.document, self.resource, self.scope, self.where = document, resource, scope, where
         self.schema: Any = schema
+        self.inside: tuple[Where, str] | None = None  # the place of a keyword's value, which its entries share
         self.positive = SignedNode(self, True)
         self.conj: Conj = frozenset((self.positive,))
         self.plan: Any = None  # set by `keywords.by_type`, which sorts the keywords on first use
@@ -62,7 +63,10 @@ class Node:
             return ALWAYS
         if schema is False:
             return NOTHING
-        where: Where = (self.where, keyword) if step is None else ((self.where, keyword), step)
+        inside = self.inside
+        if inside is None or inside[1] is not keyword:
+            inside = self.inside = self.where, keyword
+        where: Where = inside if step is None else (inside, step)
         document = self.document
         node = document.node(schema, document.library.embedded.get(id(schema), self.resource), self.scope, where)
         return document.follow(node) if "$ref" in node.schema else node.conj
@@ -105,7 +109,7 @@ class Document:
         self.denied: dict[Node, SignedNode] = {}  # `Node.negative`; threads agree on the first one
         self.unlock()
         unlocked_at_fork(self)
-        self._nodes: dict[tuple[int, Scope], Node] = {}
+        self._nodes: dict[int | tuple[int, Scope], Node] = {}  # by id of the schema, and scope where there is one
         self._followed: dict[Node, Conj] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
@@ -118,7 +122,7 @@ class Document:
         """Return the node of a subschema; the first place where it is met names it in messages."""
         if self.library.dynamic and resource not in scope:
             scope = (*scope, resource)
-        key = id(schema), scope
+        key = (id(schema), scope) if scope else id(schema)
         found = self._nodes.get(key)
         if found is None:
             found = self._nodes[key] = Node(self, schema, resource, scope, where)
