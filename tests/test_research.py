@@ -109,7 +109,7 @@ def test_no_word_is_as_short():
 
 @pytest.mark.parametrize("up_to", [-1, True, 2.0, "3"])
 def test_a_length_is_a_number(up_to):
-    with pytest.raises(c.ConstrainedError, match="up_to is a number of symbols"):
+    with pytest.raises(c.ConstrainedError, match="it is a number of symbols"):
         constraint_of("a").count(up_to)
 
 

@@ -102,7 +102,7 @@ def test_what_is_no_saved_vocabulary_is_said(tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(c.VocabularyError, match=message):
             c.Vocabulary.load(tmp_path / path)
-    with pytest.raises(c.VocabularyError, match="encode is a function"):
+    with pytest.raises(c.VocabularyError, match="encode is an int"):
         c.Vocabulary.load(tmp_path / "none", encode=1)
     with pytest.raises(c.VocabularyError, match="cannot read the vocabulary"):
         c.Vocabulary.load(None)

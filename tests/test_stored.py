@@ -242,7 +242,7 @@ def test_warming_ends_where_nothing_is_new_and_needs_a_bound():
     assert constraint.warm(10) == 5
     assert constraint.warm(10) == 0
     for wrong in ({}, {"seconds": -1}, {"states": True}, {"seconds": float("nan")}):
-        with pytest.raises(c.ConstrainedError, match="warm takes seconds or states"):
+        with pytest.raises(c.ConstrainedError, match="cannot warm for"):
             constraint.warm(**wrong)
 
 

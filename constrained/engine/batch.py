@@ -29,8 +29,7 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     kinds = set(map(type, listed))
     if not all(issubclass(kind, Matcher) for kind in kinds):
         raise ConstrainedError(
-            "fill_masks takes a list of matchers",
-            because=f"got {shown(matchers)}",
+            f"not a list of matchers: {shown(matchers)}",
             instead="[matcher, …], one for each row",
         )
     array = as_array(bitmask)

@@ -171,7 +171,7 @@ class Constraint:
 
         if soft_close:
             instead = "matcher(budget=…, soft_close=…)"
-            raise ConstrainedError("soft_close needs a budget", because="nothing ends earlier", instead=instead)
+            raise ConstrainedError("soft_close without a budget", because="nothing ends earlier", instead=instead)
         return Matcher(self)
 
     @property
@@ -231,8 +231,8 @@ class Constraint:
         given = [value for value in (seconds, states) if value is not None]
         number = (int, float)
         if not given or any(type(value) is bool or not isinstance(value, number) or not value >= 0 for value in given):
-            got = f"got {shown(seconds)} and {shown(states)}"
-            raise ConstrainedError("warm takes seconds or states", because=got, instead="warm(0.05), warm(states=100)")
+            what = f"cannot warm for {shown(seconds)} seconds, {shown(states)} states"
+            raise ConstrainedError(what, because="one of them is a number", instead="warm(0.05), warm(states=100)")
         return self._explored().explore(seconds, states, cancelled)
 
     def visited(self) -> list[tuple[int, int]]:

@@ -47,14 +47,14 @@ class Options:
             isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds != seconds
         ):
             raise ConstrainedError(
-                "deadline is a number of seconds",
-                because=f"it is {shown(self.deadline)}",
+                f"deadline is {shown(self.deadline)}",
+                because="it is a number of seconds",
                 instead="for instance 0.5, or None",
             )
         if self.cancelled is not None and not callable(self.cancelled):
             raise ConstrainedError(
-                "cancelled is a function without arguments",
-                because=f"it is {shown(self.cancelled)}",
+                f"cancelled is {shown(self.cancelled)}",
+                because="it is a function without arguments",
                 instead="threading.Event().is_set",
             )
 

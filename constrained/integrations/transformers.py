@@ -89,8 +89,8 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             isinstance(prompt_length, bool) or not isinstance(prompt_length, int) or prompt_length < 0
         ):
             raise ConstrainedError(
-                "prompt_length is a number of tokens",
-                because=f"got {prompt_length!r:.50}",
+                f"prompt_length is {prompt_length!r:.50}",
+                because="it is a number of tokens",
                 instead="input_ids.shape[1]",
             )
         self.constraints, self.prompt_length, self.max_new_tokens = _listed(constraints), prompt_length, max_new_tokens
@@ -213,8 +213,8 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         """
         if input_ids.dim() != 2 or scores.dim() != 2 or len(input_ids) != len(scores):
             raise ConstrainedError(
-                "a processor takes ids (rows, length) and scores (rows, width)",
-                because=f"got shapes {tuple(input_ids.shape)} and {tuple(scores.shape)}",
+                f"ids of shape {tuple(input_ids.shape)}, scores of shape {tuple(scores.shape)}",
+                because="a processor takes ids (rows, length) and scores (rows, width)",
                 instead="model.generate; continuous batching passes no history, so it cannot be constrained this way",
             )
         if scores.shape[1] < self.vocabulary.used:
@@ -272,8 +272,7 @@ def _listed(constraints: Constraint | Sequence[Constraint | None]) -> tuple[Cons
     given = [constraint for constraint in listed if constraint is not None]
     if not given or not all(isinstance(constraint, Constraint) for constraint in given):
         raise ConstrainedError(
-            "a processor needs constraints",
-            because=f"got {type(constraints).__name__}",
+            f"not constraints: {type(constraints).__name__}",
             instead="compile(grammar, vocabulary), or a list of such",
         )
     if len({(constraint.vocabulary.size, constraint.vocabulary.fingerprint) for constraint in given}) > 1:

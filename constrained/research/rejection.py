@@ -89,7 +89,7 @@ def particles(
     """
     if count < 1:
         raise ConstrainedError(
-            "a sampler needs particles", because=f"count is {shown(count)}", instead="for instance 16"
+            f"count is {shown(count)}", because="a sampler draws that many particles", instead="for instance 16"
         )
     chance = np.random.default_rng(seed)
     drawn = [Particle(constraint.matcher(budget=max_new_tokens)) for _ in range(count)]

@@ -243,8 +243,8 @@ def spelled(word: list[Symbol]) -> bytes:
 def _length(up_to: object) -> int:
     if isinstance(up_to, bool) or not isinstance(up_to, int) or up_to < 0:
         raise ConstrainedError(
-            "up_to is a number of symbols",
-            because=f"it is {shown(up_to)}",
-            instead="for instance 20: bytes and special tokens",
+            f"up_to is {shown(up_to)}",
+            because="it is a number of symbols: bytes and special tokens",
+            instead="for instance 20",
         )
     return up_to

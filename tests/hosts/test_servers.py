@@ -64,7 +64,7 @@ def test_a_request_says_what_it_wants_as_text(asked, word, other, tiny_vocabular
     ({"constrained_jsn": "{}"}, "unknown argument constrained_jsn"),
     ({"constrained_json": "{}", "constrained_regex": "a"}, "2 grammars in a request"),
     ({"constrained_profile": "exact"}, "0 grammars in a request"),
-    ({"constrained_json": {"type": "object"}}, "json of a request is a text"),
+    ({"constrained_json": {"type": "object"}}, "json of a request is {'type': 'object'}"),
     ({"constrained_json": "{"}, "json of a request is no JSON"),
     ({"constrained_choice": "yes"}, "choice of a request is no JSON"),
     ({"constrained_regex": "(a"}, "a"),

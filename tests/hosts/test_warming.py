@@ -88,7 +88,7 @@ def test_a_closed_warmer_takes_no_more():
 
 @pytest.mark.parametrize("wrong", [{"share": 0}, {"share": 1.5}, {"share": "x"}, {"seconds": 0}, {"share": True}])
 def test_wrong_use(wrong):
-    with pytest.raises(c.ConstrainedError, match="a Warmer takes a share"):
+    with pytest.raises(c.ConstrainedError, match="a Warmer with share"):
         Warmer(**wrong)
     with Warmer() as warmer, pytest.raises(c.ConstrainedError, match="not a constraint"):
         warmer.add({"type": "object"})

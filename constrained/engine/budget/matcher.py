@@ -229,7 +229,7 @@ class BudgetedMatcher(Matcher):
 def _checked(value: object, name: str) -> int:
     if (found := number(value)) < 0:
         raise ConstrainedError(
-            f"{name} is a number of tokens", because=f"it is {shown(value)}", instead="an int, 0 or more"
+            f"{name} is {shown(value)}", because="it is a number of tokens", instead="an int, 0 or more"
         )
     return found
 

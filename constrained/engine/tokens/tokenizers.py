@@ -33,7 +33,7 @@ from constrained.engine.tokens.tokenizer_files import (
     with_added,
 )
 from constrained.engine.tokens.tokenizer_json import TokenTable, read_tokenizer_json, table_of
-from constrained.errors import VocabularyError
+from constrained.errors import VocabularyError, shown
 
 # A model of these families ends a message with any of the names, whichever of them its tokenizer calls eos.
 _FAMILIES = (("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"), ("<|eot|>", "<|eom|>", "<|end_of_text|>"))
@@ -48,8 +48,8 @@ def load(tokenizer: Any, special: Mapping[str, int] | None = None) -> TokenTable
     """
     if special is not None and not isinstance(special, Mapping):
         raise VocabularyError(
-            "special tokens come as name → id",
-            because=f"got {special!r}",
+            f"not special tokens: {shown(special)}",
+            because="they come as name → id",
             instead='for instance {"<|eot_id|>": 128009}',
         )
     extra = dict(special or {})

@@ -197,7 +197,7 @@ class Vocabulary:
         Raises: VocabularyError: an id outside 0 … size - 1.
         """
         if not isinstance(ids, Iterable):
-            raise VocabularyError("decode takes a list of token ids", because=f"got {kind(ids)}", instead="[id, …]")
+            raise VocabularyError(f"not a list of token ids: {kind(ids)}", instead="[id, …]")
         return b"".join(map(self._spelling, ids))
 
     def _spelling(self, token: int) -> bytes:
@@ -221,9 +221,7 @@ class Vocabulary:
         [0, 2]
         """
         if not isinstance(data, bytes):
-            raise VocabularyError(
-                "tokenize takes bytes", because=f"got {kind(data)}", instead="for a text, text.encode()"
-            )
+            raise VocabularyError(f"not bytes: {kind(data)}", instead="for a text, text.encode()")
         return self._encoded(data) or self._segmented(data)
 
     def _encoded(self, data: bytes) -> list[int] | None:

@@ -20,8 +20,7 @@ def check_tokens(tokens: Sequence[bytes | None]) -> None:
     """Raise unless `tokens` is a list or tuple of non-empty bytes and None.  Cost: 3 ms for 128,000 tokens."""
     if not isinstance(tokens, (list, tuple)):
         raise VocabularyError(
-            "a vocabulary takes a list of tokens",
-            because=f"got {kind(tokens)}",
+            f"not a list of tokens: {kind(tokens)}",
             instead=(
                 "list bytes by id, None for ids without text; Vocabulary.from_tokenizer reads tokenizers and "
                 "their files"
@@ -30,7 +29,7 @@ def check_tokens(tokens: Sequence[bytes | None]) -> None:
     if not set(map(type, tokens)) <= {bytes, type(None)}:
         token, text = next((i, t) for i, t in enumerate(tokens) if type(t) not in (bytes, type(None)))
         raise VocabularyError(
-            "a token is bytes or None", where=f"token {token}", because=f"{shown(text)} is {kind(text)}",
+            "neither bytes nor None", where=f"token {token}", because=f"{shown(text)} is {kind(text)}",
             instead="give the bytes that the token stands for; for a text, text.encode()",
         )
     if b"" in tokens:
@@ -58,18 +57,18 @@ def checked_special(special: Mapping[str, int], tokens: Sequence[bytes | None]) 
     """Return the special tokens, id → name."""
     if not isinstance(special, Mapping):
         raise VocabularyError(
-            "special tokens come as name → id",
-            because=f"got {kind(special)}",
+            f"not special tokens: {kind(special)}",
+            because="they come as name → id",
             instead='for instance {"<|eot_id|>": 128009}',
         )
     names: dict[int, str] = {}
     for name, value in special.items():
         if not isinstance(name, str) or not name:
-            raise VocabularyError("a special token has a name", because=f"{shown(name)} is not a non-empty str")
+            raise VocabularyError(f"a special token named {shown(name)}", because="a name is a str, and not empty")
         if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
             raise VocabularyError(
-                "a special token has a name that can be written",
-                because=f"{shown(name)} holds half of a surrogate pair",
+                f"a special token named {shown(name)}",
+                because="half of a surrogate pair cannot be written",
             )
         token = checked_id(value, f"the id of special token {shown(name)}")
         if token >= MOST:
@@ -98,8 +97,8 @@ def checked_size(size: int | None, least: int) -> int:
     if size is not None:
         if number(size) < 0:
             raise VocabularyError(
-                "size is the number of tokens",
-                because=f"{shown(size)} is {kind(size)}",
+                f"size is {shown(size)}",
+                because="it is a number of tokens",
                 instead="the width of the model's logits",
             )
         size = number(size)
@@ -114,7 +113,7 @@ def checked_size(size: int | None, least: int) -> int:
             f"size {shown(size)} is too large", because=f"a mask of more than {MOST:,} tokens is not supported"
         )
     if not (size or least):
-        raise VocabularyError("a vocabulary needs tokens", because="the list is empty")
+        raise VocabularyError("a vocabulary without tokens", because="the list is empty")
     return least if size is None else size
 
 
@@ -122,7 +121,7 @@ def checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[i
     """Return the stop ids without repetitions, in the order given."""
     if isinstance(stop, str) or not isinstance(stop, Iterable):
         raise VocabularyError(
-            "stop takes a list of ids", because=f"got {kind(stop)}", instead="stop=[128009], for instance"
+            f"not stop tokens: {kind(stop)}", because="they come as a list of ids", instead="for instance stop=[128009]"
         )
     ids = tuple(dict.fromkeys(checked_id(token, "a stop token") for token in stop))
     for token in ids:
@@ -141,10 +140,10 @@ def checked_stop(stop: Iterable[int], tokens: Sequence[bytes | None]) -> tuple[i
 
 def check_rest(notes: Iterable[str], encode: object) -> None:
     if isinstance(notes, str) or not isinstance(notes, Iterable):
-        raise VocabularyError("notes come as a list of texts", because=f"got {kind(notes)}", instead="[text, …]")
+        raise VocabularyError(f"not notes: {kind(notes)}", because="they come as a list", instead="[text, …]")
     if encode is not None and not callable(encode):
         raise VocabularyError(
-            "encode is a function from a text to its token ids",
-            because=f"got {kind(encode)}",
+            f"encode is {kind(encode)}",
+            because="it is a function from a text to its token ids",
             instead="tokenizer.encode, for instance",
         )

@@ -31,9 +31,7 @@ class OneSequence:
     def __init__(self, constraint: Constraint, prompt_length: int | None, max_new_tokens: int | None) -> None:
         if not isinstance(constraint, Constraint):
             raise ConstrainedError(
-                "a processor needs a constraint",
-                because=f"got {type(constraint).__name__}",
-                instead="compile(grammar, vocabulary)",
+                f"not a constraint: {type(constraint).__name__}", instead="compile(grammar, vocabulary)"
             )
         self.constraint, self._prompt_length, self._budget = constraint, prompt_length, max_new_tokens
         constraint.matcher(budget=max_new_tokens)  # too few tokens are an error now

@@ -66,7 +66,7 @@ def grammar_of(asked: Mapping[str, Any]) -> Grammar:
         raise ConstrainedError("a request without a grammar", instead="one of: " + ", ".join(KINDS))
     spec = asked[kind]
     if not isinstance(spec, str):
-        raise ConstrainedError(f"{kind} of a request is a text", because=f"got {shown(spec)}", instead="JSON as text")
+        raise ConstrainedError(f"{kind} of a request is {shown(spec)}", because="it is no text", instead="JSON as text")
     if kind == "json":
         return Grammar.from_json_schema(_json(spec, kind), profile=asked.get("profile", "practical"))
     if kind == "choice":

@@ -42,8 +42,8 @@ class Warmer:
         numbers = all(type(value) in (int, float) for value in (share, seconds))
         if not numbers or not 0 < share <= 1 or not seconds > 0:
             raise ConstrainedError(
-                "a Warmer takes a share of the time and seconds for each constraint",
-                because=f"got {shown(share)} and {shown(seconds)}",
+                f"a Warmer with share {shown(share)} and seconds {shown(seconds)}",
+                because="it works for a share of the time, and so many seconds for each constraint",
                 instead="Warmer(share=0.5, seconds=1.0)",
             )
         self._rest, self._seconds = (1 - share) / share, seconds
