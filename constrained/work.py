@@ -84,7 +84,10 @@ class Budget:
 
     def renew(self) -> None:
         """Begin another operation: a little is given back, and the deadline counts from now."""
-        self.refill(self._refill)
+        left = self.left + self._refill  # PERF: `refill` written out
+        limit = NO_LIMIT if self.limit is None else self.limit
+        self.left = left = left if left < limit else limit
+        self._next_check = left - CHECK if left > CHECK else 0
         if self.deadline is not None:
             self._until = time.monotonic() + self.deadline
 

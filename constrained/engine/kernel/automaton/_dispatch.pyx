@@ -20,8 +20,6 @@ from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.texts._languages cimport NONE
 from constrained.engine.kernel.texts._positions cimport Positions
 
-from bisect import bisect_left
-
 cdef enum:
     RECENT = 32
     ASKED = 512         # ticks that it takes to ask a Dispatch
@@ -29,7 +27,13 @@ cdef enum:
 
 cdef list starting(tuple texts, str start, int most):
     """Return those of some sorted texts that start so, None if these are more than `most`."""
-    cdef int first = bisect_left(texts, start), last = first, count = len(texts)
+    cdef int first = 0, last = len(texts), count = last, middle
+    while first < last:
+        middle = (first + last) >> 1
+        if <str>texts[middle] < start:
+            first = middle + 1
+        else:
+            last = middle
     while last < count and (<str>texts[last]).startswith(start):
         last += 1
         if last - first > most:

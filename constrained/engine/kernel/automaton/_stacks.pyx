@@ -14,6 +14,7 @@ Plain twin: `twin.automaton.Frame` and `_push`, which keep readings apart instea
 Source: Tomita 1986 (graph-structured stacks); sets in canonical form: ours.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free
@@ -27,6 +28,7 @@ from constrained.errors import LimitExceeded
 from constrained.machine import Surface
 
 SURFACES = tuple(Surface)
+cdef int RAW = Surface.RAW
 
 cdef enum:
     FRAME = 8           # ticks to sort a frame in
@@ -235,14 +237,17 @@ cdef class Stacks:
 
     cdef object recorded(self, int record, bytes closing):
         """Return the text of a record; `closing` completes one that is still inside its text."""
-        cdef int size = 0, at = record
+        cdef int size = 0, at = record, i
         while at >= 8:
             at = self.record_parent.at[at]
             size += 1
         cdef bytes spelled = PyBytes_FromStringAndSize(NULL, size)
         cdef char* byte = spelled
-        while size:
-            size -= 1
-            byte[size] = <char>self.record_byte.at[record]
+        cdef bint plain = at != RAW
+        for i in range(size - 1, -1, -1):
+            byte[i] = <char>self.record_byte.at[record]
+            plain = plain and byte[i] != 0x5C
             record = self.record_parent.at[record]
+        if plain:   # PERF: as `decode` says
+            return PyUnicode_DecodeUTF8(byte + 1, size - (1 if closing else 2), NULL)
         return decode(SURFACES[record], spelled + closing)

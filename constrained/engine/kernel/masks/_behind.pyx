@@ -12,7 +12,7 @@ Plain twin: `twin.automaton.PlainKernel._returned`, which has one frame for each
 """
 from cython cimport final
 from libc.stdint cimport int32_t
-from constrained.engine.memory._meter cimport Meter, ask, work
+from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
@@ -102,7 +102,6 @@ cdef class Behind:
         """Return the text of a record that is still inside its text."""
         found = self.begun_texts.get(record)
         if found is None:
-            ask(self.meter)
             found = self.begun_texts[record] = self.stacks.recorded(record, bytes((closing,)) if closing >= 0 else b"")
         return found
 

@@ -32,4 +32,5 @@ cdef class FiniteTexts:
     cdef int walk_texts(self, Draft* draft, int q, int stack, int at, int stop, int base) except -1
     cdef int leave_name(self, Draft* draft, list exits, LanguageAt* start, int i, int q, int stack) except -1
     cdef bint may_leave(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept
+    cdef bint is_taken(self, int stack) noexcept
     cdef int state_of(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1

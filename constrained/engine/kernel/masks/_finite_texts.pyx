@@ -17,7 +17,9 @@ from libc.string cimport memcmp, memset
 from constrained.engine.memory._memory cimport allotted, cleared
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._trie cimport Node, Trie
-from constrained.engine.kernel.automaton._automaton cimport Automaton
+from constrained.engine.kernel.automaton._automaton cimport Automaton, UNKNOWN
+from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
+from constrained.engine.kernel.automaton._objects cimport NAMED
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.masks._draft cimport Draft, draft_node
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
@@ -87,13 +89,18 @@ cdef class FiniteTexts:
         cdef LanguageAt start = self.languages.at[p.language]
         cdef int closing = self.positions.spellings[p.spelling].closing, raw = self.positions.spellings[p.spelling].raw
         cdef int depth, byte, low, high, behind, visited = 0
+        cdef bint taken = self.is_taken(stack)
         self.lows[0], self.highs[0] = start.low, start.high
         while at < stop:
             visited += SEARCHED
             depth, byte = nodes[at].depth - base, nodes[at].byte
             low, high = self.lows[depth - 1], self.highs[depth - 1]
             if byte == closing or byte == 0x5C or byte >= 0x80:
-                if self.may_leave(&start, byte == closing, byte == 0x5C, low, high, start.depth + depth - 1):
+                if not self.may_leave(&start, byte == closing, byte == 0x5C, low, high, start.depth + depth - 1):
+                    pass
+                elif byte == closing and taken and nodes[at].end == at + 1:
+                    draft_node(draft, nodes, ids, at)
+                else:
                     behind = self.state_of(p.spelling, &start, low, high, start.depth + depth - 1, stack)
                     self.walk.walk(draft, behind, at, nodes[at].end, base + depth - 1)
                 at = nodes[at].end
@@ -113,6 +120,17 @@ cdef class FiniteTexts:
         if closes:
             return self.languages.ends(start, depth, low)
         return escapes or self.languages.narrow(start, depth, 0x80, 0x10FFFF, &low, &high)
+
+    cdef bint is_taken(self, int stack) noexcept:
+        """Say that what follows a text, if anything asks, refuses no text of the set: then its end is always live."""
+        cdef const int32_t* frames = self.walk.stacks.frames.at
+        cdef const Machine* machines = self.walk.machines.at
+        cdef int i
+        for i in range(self.walk.stacks.first.at[stack], self.walk.stacks.first.at[stack + 1], 3):
+            if frames[i] >= 0 and not frames[i] & 1:
+                if machines[frames[i] >> 1].flags & DISPATCH and machines[frames[i] >> 1].kind != NAMED:
+                    return False
+        return True
 
     cdef int state_of(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1:
         """Return the state in which the texts [low, high) of a set are left, which agree on `depth` characters."""
@@ -154,11 +172,16 @@ cdef class FiniteTexts:
 
     cdef int leave_name(self, Draft* draft, list exits, LanguageAt* start, int i, int q, int stack) except -1:
         """Add the tokens that complete the i-th text of a set at some exits, if any, and go on behind it."""
-        cdef int exit_, behind, spelling = self.positions.at[q >> 1].spelling
+        cdef const Node* nodes = self.trie.nodes
+        cdef int exit_, behind = UNKNOWN, spelling = self.positions.at[q >> 1].spelling
         if exits is None:
             return 0
-        behind = self.state_of(spelling, start, i, i + 1, self.languages.length(start.texts, i), stack)
-        behind = self.automaton.next_state(behind, self.positions.spellings[spelling].closing)
         for exit_ in exits:
+            if nodes[exit_].end == exit_ + 1:   # PERF: as nearly always, and the state behind costs some microseconds
+                draft_node(draft, nodes, self.trie.ids, exit_)
+                continue
+            if behind == UNKNOWN:
+                behind = self.state_of(spelling, start, i, i + 1, self.languages.length(start.texts, i), stack)
+                behind = self.automaton.next_state(behind, self.positions.spellings[spelling].closing)
             self.walk.below(draft, behind, exit_)
         return 0
