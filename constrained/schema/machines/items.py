@@ -75,15 +75,17 @@ class Item:
         while state is END and returns is not None:
             state, returns = returns.then, returns.parent
         self.home, self.after, self.state, self.returns, self.built = home, after, state, returns, built
-        self._hash = hash((after, state, returns, built))
+        self._hash: int | None = None  # PERF: most items of a search are never compared with others
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.after, self.state, self.returns, self.built))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, Item)
-            and self._hash == other._hash
+            and hash(self) == hash(other)
             and self.built == other.built
             and self.state == other.state
             and self.returns == other.returns

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from hashlib import blake2b
+from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.schema.numeric.keys import number_key
@@ -35,11 +36,8 @@ _MODULUS = 1 << 128
 
 
 def _digest(*parts: bytes) -> int:
-    found = blake2b(digest_size=16)
-    for part in parts:
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return int.from_bytes(found.digest(), "little")
+    lengths = pack(f"<{len(parts)}Q", *map(len, parts))
+    return int.from_bytes(blake2b(lengths + b"".join(parts), digest_size=16).digest(), "little")
 
 
 def _digest_of_atom(node: Node) -> int:
@@ -99,20 +97,9 @@ class Built:
     """
 
     __slots__ = (
-        "count",
-        "depth",
-        "digest",
-        "floor",
-        "key",
-        "kind",
-        "known",
-        "parent",
-        "parts",
-        "rivals",
-        "size",
-        "total",
+        "_digest", "count", "depth", "floor", "key", "kind", "known", "parent", "parts", "rivals", "size", "total",
         "word",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -139,14 +126,30 @@ class Built:
         )
         self.key, self.word, self.known, self.size, self.floor = key, word, known, size, floor
         self.depth: int = parent.depth + 1 if parent is not None else 1
-        above = parent.digest.to_bytes(16, "little") if parent is not None else b""
-        self.digest: int = _digest(
-            above,
-            kind.encode(),
-            total.to_bytes(16, "little"),
+        self._digest: int | None = None
+
+    @property
+    def digest(self) -> int:
+        """A name of the content.  PERF: most containers of a search are never compared with others."""
+        if self._digest is None:
+            nameless, at = [], self.parent
+            while at is not None and at._digest is None:
+                nameless.append(at)
+                at = at.parent
+            for outer in reversed(nameless):
+                outer._digest = outer._named()
+            self._digest = self._named()
+        return self._digest
+
+    def _named(self) -> int:
+        key, floor, parent = self.key, self.floor, self.parent
+        return _digest(
+            b"" if parent is None or parent._digest is None else parent._digest.to_bytes(16, "little"),
+            self.kind.encode(),
+            self.total.to_bytes(16, "little"),
             b"" if key is None else b"k" + key.encode("utf-8", "surrogatepass"),
-            word.encode(),
-            b"?" * (not known),
+            self.word.encode(),
+            b"?" * (not self.known),
             b"" if floor is None else b"f" + floor.encode("utf-8", "surrogatepass"),
         )
 
@@ -234,11 +237,12 @@ class Built:
         )
 
     def _but(self, **changes: Any) -> Built:
-        fields = {
-            name: getattr(self, name) for name in ("count", "parts", "total", "key", "word", "known", "size", "floor")
-        }
-        rivals = changes.pop("rivals", self.rivals)
-        return Built(self.parent, self.kind, rivals, **{**fields, **changes})
+        made = Built(self.parent, self.kind, self.rivals)
+        made.count, made.parts, made.total, made.key = self.count, self.parts, self.total, self.key
+        made.word, made.known, made.size, made.floor = self.word, self.known, self.size, self.floor
+        for name, value in changes.items():
+            setattr(made, name, value)
+        return made
 
     def _with(self, node: Node, digest: int, size: int, survivors: Iterable[Rival] | None = None) -> Built:
         """Return this container with one more entry; survivors: its rivals that have it, where that is known."""
