@@ -19,6 +19,7 @@ from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.ahead import Ahead
+from constrained.formats.payload.python_parts import plain_keywords
 from constrained.formats.read.inputs import split_text
 from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
@@ -120,9 +121,7 @@ def test_what_comes_again_is_read_as_slowly(name):
     call = ToolCall("f", {"a": "x y", "b": 1}) if tools else ToolCall("brave_search", {"query": "x"})
     many = 4 if chat.definition.repeat else 1
     texts = [(chat.write(Message("", [call] * many), tools), "assistant_turn")]
-    with contextlib.suppress(ConstrainedError):
-        talk = [Message("Hi", role="user"), Message("Hello!"), Message("Well?", role="user"), Message("x = <y>")]
-        texts.append((chat.render_text(talk * 3), "conversation"))
+    texts += [(text, "conversation") for text in _talks(chat)]
     for text, kind in texts:
         network = ask(chat.generic, chat.definition, kind, {}).network
         _assert_read_as_slowly(network, list(split_text(text, chat.definition).pieces()))
@@ -173,6 +172,43 @@ def test_a_whole_value_is_read_as_its_characters_are(text, lines):
         return at, reader.done, compact(reader.value), reader.expected
 
     assert outcome(len(text)) == outcome(1)
+
+
+@pytest.mark.parametrize(("text", "size"), [
+    ("a='x', b=1)", 11), ('a="x",b=-0.5) rest', 13), ("a=True)", 7), ("a=1, c=None)", 12),
+    ("a=1", None), ("a=1,", None), (")", None), ("a=1,  b=2)", None), ("a=1,)", None), ("a=1, a=2)", None), ("class=1)", None), ("a=[1])", None),
+    (r"a='\x41')", None), ("a='x' 'y')", None), ("a=(1))", None), ("a=01)", None), ("a=1_0)", None), ("a='\ud800')", None), ("a=1e5)", None),
+])  # fmt: skip
+def test_plain_arguments_are_read_at_a_glance_as_by_their_characters(text, size):
+    found = plain_keywords("(" + text, 1, len(text) + 1)
+    assert (found and found[1] - 1) == size
+    reader = KeywordsReader(begun=True)
+    if found is not None:
+        assert reader.feed(text, 0, len(text)) == size
+        assert (reader.done, repr(reader.value)) == (True, repr(found[0]))
+        assert plain_keywords("(" + text, 1, size) is None  # cut before its end
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_marks_are_taken_together_as_one_by_one(name):
+    chat = ChatFormat.load(name)
+    rows = tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]
+    for kind, texts in (("assistant_turn", [row["text"] for row in rows]), ("conversation", _talks(chat))):
+        question = ask(chat.generic, chat.definition, kind, {})
+        for text in texts:
+            turn = split_text(text, chat.definition)
+            for end in (len(text), len(text) * 2 // 3, len(text) // 3):
+                machine = question.machine(turn.part(0, end))
+                for trail in {machine.agreed()[0], machine.accepted()}:
+                    whole, parts = question.assembled_whole(trail, text), question.assembled(marks_of(trail), text)
+                    assert (whole.messages, whole.open) == (parts.messages, parts.open)
+
+
+def _talks(chat):
+    talk = [Message("Hi", role="user"), Message("Hello!"), Message("Well?", role="user"), Message("x = <y>")]
+    with contextlib.suppress(ConstrainedError):
+        return [chat.render_text(talk * 3)]
+    return []
 
 
 def test_pieces_of_any_size_are_read_alike():

@@ -6,7 +6,8 @@ fast ways, and the machine asks what becomes of it when the other threads have g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from ...work import spend
 from .pieces import Fault, Reader
@@ -15,31 +16,62 @@ from .pieces import Fault, Reader
 Outcomes = tuple[bool | None, ...]
 
 
+class Native(NamedTuple):
+    """A value that is read by code.  `first`: the character that it begins with; `make`: what makes a reader of it,
+    which has read that character.  `whole`: reads behind that character a value that is plain, and is there as a whole,
+    at a glance; returns it and the place behind it, or None.
+    """
+
+    first: str
+    make: Callable[[], Reader]
+    whole: Callable[[str, int, int], tuple[Any, int] | None] | None = None
+
+
 class Ahead:
     """A reader that reads ahead of the threads: to the end of its value, to a fault, or to the end of the text.
 
-    `place`: up to where nothing has become of it; `outcome`: what becomes of it with the character there.
+    `place`: up to where nothing has become of it; `outcome`: what becomes of it with the character there; `value`: of
+    what has ended.
     """
 
-    __slots__ = ("reader", "place", "outcome", "fault")
+    __slots__ = ("_native", "_reader", "place", "outcome", "fault", "value")
 
-    def __init__(self, reader: Reader) -> None:
-        self.reader, self.place = reader, -1
+    def __init__(self, native: Native) -> None:
+        self._native, self.place = native, -1
+        self._reader: Reader | None = None
         self.outcome: bool | None = False
         self.fault: Fault | None = None
+        self.value: Any = None
+
+    @property
+    def reader(self) -> Reader:
+        """The reader; of a value that was read at a glance, one that has read nothing."""
+        if self._reader is None:
+            self._reader = self._native.make()
+        return self._reader
 
     def reach(self, text: str, at: int, end: int, origin: int) -> int:
         """Return up to where in a text nothing becomes of it; it is at `at`, and the text begins at a place."""
         if self.outcome is False and self.place <= origin + at:
-            self.reader.base = origin
-            try:
-                stop = self.reader.feed(text, at, end)
-            except Fault as fault:
-                self.place, self.outcome, self.fault = max(fault.at, origin + at), None, fault
+            whole = self._native.whole if self._reader is None else None
+            found = None if whole is None else whole(text, at, end)
+            if found is not None:
+                self.value, self.outcome, self.place = found[0], True, origin + found[1] - 1
             else:
-                self.place, self.outcome = origin + stop - self.reader.done, self.reader.done
+                self._feed(text, at, end, origin)
             spend(1 + ((self.place - origin - at) >> 5))
         return min(self.place - origin, end)
+
+    def _feed(self, text: str, at: int, end: int, origin: int) -> None:
+        reader = self.reader
+        reader.base = origin
+        try:
+            stop = reader.feed(text, at, end)
+        except Fault as fault:
+            self.place, self.outcome, self.fault = max(fault.at, origin + at), None, fault
+        else:
+            self.place, self.outcome = origin + stop - reader.done, reader.done
+            self.value = reader.value if reader.done else None
 
 
 def outcomes_at(readers: Iterable[Ahead], place: int) -> Outcomes:

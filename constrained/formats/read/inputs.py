@@ -34,6 +34,8 @@ class Turn:
 
     def behind(self, other: Turn) -> Turn:
         """Return the turn of another's text and this one's."""
+        if not other.text:
+            return self
         size = len(other.text)
         return Turn(
             other.text + self.text,

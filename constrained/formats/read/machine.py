@@ -27,9 +27,10 @@ from .inputs import Piece
 from .network import Kind, Mark, Network, Node
 from .patterns import has
 from .threads import LONGEST_REPEAT, MOST_STEPS, Beyond, Failure, Set, Step, Thread, known_of, numbered, step_of
-from .trails import VALUE, Frame, Trail, agreed
+from .trails import VALUE, Frame, Read, Trail, agreed, marked
 
 _MOST_PIECES = 8  # that become one step
+_LONGEST_LOG = 200  # steps whose marks are made together; what they need no more is still young then
 TOKEN = "<token>"  # the mark of a special token that was read
 
 
@@ -39,8 +40,8 @@ class Machine:
     `place` counts characters read, each special token as long as its name.  After a failure nothing more is read.
     at: where the text begins.  slowly: without looking up what is known; for tests.
 
-    Invariant: the threads are the shapes of `_set` with the marks `_trails` and the native readers `_readers`, and with
-    `_base` below their stacks, where that is a frame.
+    Invariant: the threads are the shapes of `_set` with the marks `_trails`, which are made of `_log` when they are
+    asked for, and the native readers `_readers`, and with `_base` below their stacks, where that is a frame.
     """
 
     def __init__(self, network: Network, *, at: int = 0, slowly: bool = False) -> None:
@@ -50,7 +51,8 @@ class Machine:
         self._made: dict[Any, Trail] = {}  # marks made since the last character
         self._set: Set
         self._base: Frame | None = None
-        self._trails: list[Trail | None] = []
+        self._marks: list[Trail | None] = []  # as they were before what was read since
+        self._log: list[Read] = []
         self._readers: list[Ahead] = []
         found: list[Thread] = []
         self._close(network.start, None, None, at, found, set())
@@ -67,13 +69,25 @@ class Machine:
 
     @threads.setter
     def threads(self, threads: list[Thread]) -> None:
-        whole, readers, self._trails = numbered(threads)
-        self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader()) for reader in readers]
+        whole, readers, self._marks = numbered(threads)
+        self._log = []
+        self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader) for reader in readers]
         shapes, self._base = self._known.cut(whole)
         try:
             self._set = self._known.set_of(shapes)
         except Beyond:
             self._set, self._base = self._known.set_of(whole), None
+
+    @property
+    def _trails(self) -> list[Trail | None]:
+        """The marks of the threads."""
+        self._settle()
+        return self._marks
+
+    def _settle(self) -> None:
+        """Make the marks of what was read."""
+        if self._log:
+            self._marks, self._log = marked(self._marks, self._log), []
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -97,9 +111,9 @@ class Machine:
         """Read as far as steps are known or can be learned; return how far that is, and what readers made of the
         character there.
         """
-        current, trails, readers, origin, begun = self._set, self._trails, self._readers, self.place - at, at
+        current, readers, origin, begun = self._set, self._readers, self.place - at, at
         moves, outcomes = 0, cast(Outcomes, ())
-        start, since = current, at  # where steps began that may become one
+        start, since, first = current, at, None  # where steps began that may become one, and by which key
         while at < end:
             length = 1
             stop = min([ahead.reach(text, at, end, origin) for ahead in readers]) if current.readers else end
@@ -107,15 +121,15 @@ class Machine:
                 at = stop
             elif current.run is not None and (found := current.run.match(text, at, stop)) is not None:
                 if current.free:
-                    start.texts.note(start, text, since, at)
-                    start, since = current, found.end()
+                    start.texts.note(start, text, since, at, first)
+                    start, since, first = current, found.end(), None
                 at = found.end()
             if at == end:
                 break
             if current.readers:
                 outcomes = outcomes_at(readers, origin + at)
             key: Any = (text[at], outcomes) if outcomes else text[at]
-            again = current.text_again(text, at, end) if current.texts.known else None
+            again = current.text_again(key, text, at, end) if current.texts.known else None
             step = current.steps.get(key) if again is None else again[1]
             if again is not None:
                 length = len(again[0])
@@ -124,30 +138,36 @@ class Machine:
                 moves += 100
             if step is None:
                 break
-            if step.taken is not None:  # (most steps make no marks)
-                trails = step.marked(trails, readers, origin + at)
-            if step.readers is not None:
-                readers = step.passed(readers)
-            current, moves, at = step.then, moves + length, at + length
+            if step.acts:  # (most do not)
+                readers = self._acted(step, origin + at, readers)
+            before, current, moves, at = current, step.then, moves + length, at + length
             if current.deep:
-                current, trails, readers = self._cut(current, trails, readers)
-            if outcomes or length > 1 or current.deep:
-                start, since, outcomes = current, at, ()
+                current, readers = self._cut(current, readers)
+            if length > 1 or current.deep:
+                start, since, first, outcomes = current, at, None, ()
+            elif outcomes:
+                start, since, first, outcomes = before, at - 1, key, ()
             elif current.readers:
-                start.texts.note(start, text, since, at)
+                start.texts.note(start, text, since, at, first)
         else:
-            start.texts.note(start, text, since, at)
-        self._set, self._trails, self._readers, self.place = current, trails, readers, origin + at
+            start.texts.note(start, text, since, at, first)
+        self._set, self._readers, self.place = current, readers, origin + at
         spend(1 + moves + ((at - begun) >> 6))
         return at, outcomes
 
-    def _cut(
-        self, current: Set, trails: list[Trail | None], readers: list[Ahead]
-    ) -> tuple[Set, list[Trail | None], list[Ahead]]:
-        """Return a set, its marks and readers with as much as can be below the bottom."""
-        self._set, self._trails, self._readers = current, trails, readers
+    def _acted(self, step: Step, place: int, readers: list[Ahead]) -> list[Ahead]:
+        """Take note of what a step does to the marks; return the readers behind it."""
+        if step.marking is not None:
+            if len(self._log) == _LONGEST_LOG:
+                self._settle()
+            self._log.append((step.marking, place, readers))
+        return step.passed(readers)
+
+    def _cut(self, current: Set, readers: list[Ahead]) -> tuple[Set, list[Ahead]]:
+        """Return a set and its readers with as much as can be below the bottom."""
+        self._set, self._readers = current, readers
         self.threads = self.threads
-        return self._set, self._trails, self._readers
+        return self._set, self._readers
 
     def _learn(self, current: Set, char: str, outcomes: Outcomes) -> Step | None:
         """Find out what a character does to a set, by the slow step over placeholders for marks and readers; None: it
@@ -210,10 +230,9 @@ class Machine:
 
     def _follow(self, step: Step, size: int) -> None:
         """Go on with a step of so many characters."""
-        trails, readers = step.marked(self._trails, self._readers, self.place), step.passed(self._readers)
-        self._set, self._trails, self._readers = step.then, trails, readers
+        self._set, self._readers = step.then, self._acted(step, self.place, self._readers)
         if step.then.deep:
-            self._cut(step.then, trails, readers)
+            self._cut(self._set, self._readers)
         self.place += size
         spend(1 + size)
 
@@ -290,7 +309,7 @@ class Machine:
 
     def _returned(self, thread: Thread, place: int, found: list[Thread], seen: set[Any]) -> None:
         """Go on behind a native rule, with a mark that holds its value, or the number of its reader."""
-        value = thread.state.reader.value if isinstance(thread.state, Ahead) else thread.state
+        value = thread.state.value if isinstance(thread.state, Ahead) else thread.state
         trail = self._mark(thread.trail, (False, thread.node.owner), place, VALUE, value)
         self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
 

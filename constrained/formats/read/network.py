@@ -10,14 +10,14 @@ Tested through every format, and by `tests/test_read.py` on small grammars again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from ...errors import GrammarError
 from ...grammar import Literal, Pattern, Ref, Special, Symbol
-from ..payload import Reader
+from ..payload.ahead import Native
 from .patterns import Patterns
 
 Alternatives = Mapping[str, tuple[tuple[Symbol, ...], ...]]
@@ -41,7 +41,7 @@ class Kind(IntEnum):
 class Node:
     """A place in a rule.
 
-    `value` by kind: TEXT the text; TOKEN the token's name; PATTERN its start state; NATIVE what makes a reader;
+    `value` by kind: TEXT the text; TOKEN the token's name; PATTERN its start state; NATIVE how it is read;
     CALL the first node of the rule; MARK the mark.  `then`: what follows; of a SPLIT the
     branches, the best first.
     """
@@ -68,10 +68,6 @@ class Network:
     def __init__(self, start: Node, patterns: Patterns) -> None:
         self.start, self.patterns = start, patterns
         self.known: Any = None
-
-
-# The character that a value begins with, and what makes a reader of it, which has read that character.
-Native = tuple[str, Callable[[], Reader]]
 
 
 def build(
@@ -104,8 +100,8 @@ class _Builder:
         if rule not in self._entries:
             native = self._natives.get(rule)
             if native is not None:
-                reading = Node(Kind.NATIVE, rule, native[1], (Node(Kind.END, rule),))
-                begun = Node(Kind.TEXT, rule, native[0], (reading,))
+                reading = Node(Kind.NATIVE, rule, native, (Node(Kind.END, rule),))
+                begun = Node(Kind.TEXT, rule, native.first, (reading,))
                 self._entries[rule] = Node(Kind.MARK, rule, (True, rule), (begun,))
             else:
                 self._entries[rule] = Node(Kind.SPLIT, rule)

@@ -14,26 +14,29 @@ from typing import Any
 from constrained.formats.binding.bind import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
 from constrained.formats.defining.definition import Definition
+from constrained.formats.defining.slots import ACCEPTED, Slots
 
 from ...errors import GrammarError
 from ...grammar import Grammar, Ref
 from ..payload import JsonReader, KeywordsReader
+from ..payload.ahead import Native
+from ..payload.python_parts import plain_keywords
 from ..tools import Tool
-from .assemble import ACCEPTED, Assembler, Slots
+from .assemble import Assembler
 from .inputs import Turn
 from .machine import Machine
-from .network import Native, Network, build
-from .trails import Marked
+from .network import Network, build
+from .trails import Marked, Trail
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
 BROKEN = "broken_"  # what is plainly meant as x, and wrong
-_OBJECT: Native = ("{", partial(JsonReader, "{", begun=True))
-_KEYWORDS: Native = ("(", partial(KeywordsReader, begun=True))
+_OBJECT = Native("{", partial(JsonReader, "{", begun=True))
+_KEYWORDS = Native("(", partial(KeywordsReader, begun=True), plain_keywords)
 NATIVES: Mapping[str, Native] = {
     "any_json_object": _OBJECT, "json_object": _OBJECT,
-    "any_json_array": ("[", partial(JsonReader, "[", begun=True)),
-    "any_json_line": ("{", partial(JsonReader, "{", lines=False, begun=True)),
+    "any_json_array": Native("[", partial(JsonReader, "[", begun=True)),
+    "any_json_line": Native("{", partial(JsonReader, "{", lines=False, begun=True)),
     "any_python_keywords": _KEYWORDS, "python_keywords": _KEYWORDS,
 }  # fmt: skip
 
@@ -106,6 +109,12 @@ class Question:
         for turn in turns:
             machine.read(turn.pieces())
         return machine
+
+    def assembled_whole(self, trail: Trail | bool | None, text: str) -> Assembler:
+        """Return what the marks of a text mean that was read without broken calls."""
+        assembler = self.assembler()
+        assembler.take_all(trail, text)
+        return assembler
 
     def assembler(self) -> Assembler:
         """Return what makes messages of marks."""

@@ -87,7 +87,9 @@ def read(
     complete, wrong = True, list[Wrong]()
     if trail is False:
         trail, complete, wrong = diagnosed(question, whole, partial=partial, all_errors=all_errors)
-    read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
+        read_of = Reading(question.assembled(marks_of(trail), whole.text).messages)
+    else:
+        read_of = Reading(question.assembled_whole(trail, whole.text).messages)
     reading = judged(read_of, question, terms, whole.text, complete=complete)
     reading.wrong += wrong
     if complete:
@@ -113,7 +115,7 @@ def ending(machine: Machine, question: Question, terms: Terms) -> Trail | bool |
 def _cut(machine: Machine, question: Question, terms: Terms, text: str) -> Reading:
     """Return what is certain of an unfinished text."""
     trail, place = machine.agreed()
-    assembler = question.assembled(marks_of(trail), text)
+    assembler = question.assembled_whole(trail, text)
     reader = next((thread.state.reader for thread in machine.threads if isinstance(thread.state, Ahead)), None)
     assembler.cut(place, text, reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from constrained.formats.defining.slots import ACCEPTED
+
 from ...errors import Rejected
 from ..payload.ahead import Ahead
-from .assemble import ACCEPTED
 from .inputs import Turn
 from .machine import Machine
 from .network import Kind, Network

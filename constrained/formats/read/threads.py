@@ -28,7 +28,7 @@ from ..payload.ahead import Ahead
 from .inputs import Piece
 from .network import Kind, Mark, Network, Node
 from .patterns import Patterns, Ranges, without
-from .trails import Frame, Link, Trail, joined
+from .trails import Frame, Link, Marking, Trail, joined
 
 _DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so many are left
 MOST_SETS = 5_000  # that machines over one network keep
@@ -86,32 +86,20 @@ def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], l
 class Step(NamedTuple):
     """What a character or a special token does to a set; or a text, character by character.
 
-    made: links of marks behind those of the set.  taken[j]: the marks with the number j of the next set, counted as
-    links count; None where they stay as they are.  readers[k]: the number that reader k of the next set has in this
-    one, or what makes it; None where they are the same.
+    marking: what becomes of the marks; None where they stay as they are.  readers[k]: the number that reader k of the
+    next set has in this one, or how it is read; None where they are the same.  acts: whether one of both is not None.
     """
 
     then: Set
-    made: tuple[Link, ...]
-    taken: tuple[int, ...] | None
+    marking: Marking | None
     readers: tuple[Any, ...] | None
-
-    def marked(self, trails: list[Trail | None], readers: list[Ahead], place: int) -> list[Trail | None]:
-        """Return the marks of the next set, with those that are made at a place."""
-        if self.taken is None:
-            return trails
-        if self.made:
-            trails = trails.copy()
-            for parent, marks, behind, reader in self.made:
-                value = None if reader is None else readers[reader].reader.value
-                trails.append(Trail(trails[parent], marks, place + behind, value))
-        return [trails[index] for index in self.taken]
+    acts: bool
 
     def passed(self, readers: list[Ahead]) -> list[Ahead]:
         """Return the readers of the next set."""
         if self.readers is None:
             return readers
-        return [readers[reader] if type(reader) is int else Ahead(reader()) for reader in self.readers]
+        return [readers[reader] if type(reader) is int else Ahead(reader) for reader in self.readers]
 
 
 class Closure(NamedTuple):
@@ -147,9 +135,9 @@ class Set:
         self.tokens: dict[str, Step | None] = {}  # by special token
         self.texts, self.pieces = Repeats[str](), Repeats[list[Piece]]()
 
-    def text_again(self, text: str, at: int, end: int) -> tuple[str, Step] | None:
-        """Return a text that comes again at a place, and its step."""
-        for known in self.texts.known.get(text[at], ()):
+    def text_again(self, key: Any, text: str, at: int, end: int) -> tuple[str, Step] | None:
+        """Return a text that comes again at a place, and its step; key: as of `steps`."""
+        for known in self.texts.known.get(key, ()):
             if text.startswith(known[0], at, end):
                 return known
         return None
@@ -163,7 +151,9 @@ class Set:
 
 
 class Repeats(Generic[Read]):
-    """Steps of what has come again behind a set: texts, or pieces; by their first character or piece."""
+    """Steps of what has come again behind a set: texts, or pieces; by the key of their first step, or their first
+    piece.
+    """
 
     __slots__ = ("known", "_latest")
 
@@ -171,20 +161,24 @@ class Repeats(Generic[Read]):
         self.known: dict[Any, list[tuple[Read, Step]]] = {}
         self._latest: dict[Any, Read] = {}
 
-    def note(self, start: Set, whole: Read, at: int, end: int) -> None:
-        """Take note of what was read step by step; what it has in common with what came before becomes one step."""
+    def note(self, start: Set, whole: Read, at: int, end: int, first: Any = None) -> None:
+        """Take note of what was read step by step; what it has in common with what came before becomes one step.
+
+        first: the key of the first step, where that is more than what was read.
+        """
         if end - at < 2:
             return
         read = whole[at : min(end, at + LONGEST_REPEAT)]
-        before = self._latest.get(read[0], read[:0])
+        key = read[0] if first is None else first
+        before = self._latest.get(key, read[:0])
         if len(self._latest) < MOST_STEPS:
-            self._latest[read[0]] = read
+            self._latest[key] = read
         size = next((at for at, pair in enumerate(zip(read, before, strict=False)) if pair[0] != pair[1]), len(before))
-        common, others = read[:size], self.known.get(read[0], [])
+        common, others = read[:size], self.known.get(key, [])
         if len(common) > 1 and len(others) < _MOST_ALIKE and all(common != other for other, _ in others):
-            step = combined(start, [(common, False)] if isinstance(common, str) else common)
+            step = combined(start, [(common, False)] if isinstance(common, str) else common, first)
             if step is not None:
-                self.known.setdefault(read[0], []).append((common, step))
+                self.known.setdefault(key, []).append((common, step))
 
 
 class Known:
@@ -357,32 +351,38 @@ def step_of(
 
 def _step(sources: int, then: Set, made: list[Link], taken: tuple[int, ...], readers: tuple[Any, ...] | None) -> Step:
     links, taken = joined(sources, made, taken)
-    return Step(then, links, None if not links and taken == tuple(range(sources)) else taken, readers)
+    stays = not links and taken == tuple(range(sources))
+    marking = None if stays else Marking(sources, links, taken, {})
+    return Step(then, marking, readers, readers is not None or not stays)
 
 
-def combined(start: Set, pieces: list[Piece]) -> Step | None:
-    """Return what texts and tokens do to a set without native readers, put together of what each character and token
-    does, which is known; None: it is not, or stacks are to be cut on the way.
+def combined(start: Set, pieces: list[Piece], first: Any = None) -> Step | None:
+    """Return what texts and tokens do to a set, put together of what each character and token does, which is known;
+    None: it is not, native readers go on, or stacks are to be cut on the way.
+
+    first: the key of the first step, which is that of a reader's end.
     """
     sources = 1 + max(trail for *_, trail in start.shapes)
-    current, place, made, taken, readers = start, 0, list[Link](), tuple(range(sources)), None
+    current, place, made, taken = start, 0, list[Link](), tuple(range(sources))
+    readers: tuple[Any, ...] | None = None
     for piece, is_token in pieces:
         for part in (piece,) if is_token else piece:
-            if current.readers or current.deep:
+            key, first = part if first is None else first, None
+            if current.deep or current.readers and key == part:
                 return None
             place += len(part)
-            if not is_token and current.run is not None and current.run.match(part):
+            if not is_token and key == part and current.run is not None and current.run.match(part):
                 continue
-            one = current.tokens.get(part) if is_token else current.steps.get(part)
+            one = current.tokens.get(part) if is_token else current.steps.get(key)
             if one is None:
                 return None
-            if one.taken is not None:
+            if one.marking is not None:
                 numbers = [*taken]
-                for parent, marks, behind, _ in one.made:
+                for parent, marks, behind, reader in one.marking.made:
                     numbers.append(sources + len(made))
-                    made.append((numbers[parent], marks, place - len(part) + behind, None))
-                taken = tuple([numbers[number] for number in one.taken])
-            current, readers = one.then, one.readers
+                    made.append((numbers[parent], marks, place - len(part) + behind, reader))
+                taken = tuple([numbers[number] for number in one.marking.taken])
+            current, readers = one.then, readers if one.readers is None else one.readers
     return _step(sources, current, made, taken, readers)
 
 

@@ -11,11 +11,11 @@ Numbers that no machine writes (non-finite) do not occur: the readers refuse the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import jsonschema
 from jsonschema.exceptions import best_match
@@ -112,7 +112,23 @@ def _machine(schema: Mapping[str, Any], closed: bool) -> Constraint | None:
     return compile(Grammar({"start": Rule("start", ((Embedded("arguments", machine),),))}), _bytes())
 
 
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+def _refused(value: Any) -> NoReturn:
+    raise TypeError(value)
+
+
+def _encoder() -> Callable[[Any], str]:
+    """Return what writes a value of `json`'s own types.
+
+    PERF: `JSONEncoder.encode` makes its encoder anew for every value: a short one 1.6 -> 0.6 µs.
+    """
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    pieces = make(None, _refused, json.encoder.encode_basestring, None, ":", ",", False, False, True)
+    return lambda value: "".join(pieces(value, 0))
+
+
+_encoded = _encoder()
 
 
 def compact(value: Any) -> str:

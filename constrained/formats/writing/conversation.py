@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from constrained.errors import ConstrainedError, shown
 from constrained.formats.binding.rules import Alternatives, right_recursive
 from constrained.formats.defining.definition import Definition
+from constrained.formats.defining.slots import ACCEPTED, Slots
 from constrained.formats.message import Message, Piece, ToolCall, Worded
 from constrained.formats.payload.values import write_json
-from constrained.formats.read.assemble import ACCEPTED, Slots
 from constrained.formats.tools import Tool
 from constrained.formats.tools.definitions import enveloped
 from constrained.formats.writing.derivation import derive

@@ -16,12 +16,12 @@ from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
 from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import ENTRY, Definition
+from constrained.formats.defining.slots import Slots
 from constrained.formats.message import Message, Piece, ToolCall
 from constrained.formats.payload.allowed import ANYTHING, allowed_by
 from constrained.formats.payload.members import write_members
 from constrained.formats.payload.quoted import write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
-from constrained.formats.read.assemble import Slots
 from constrained.formats.tools import Tool
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol

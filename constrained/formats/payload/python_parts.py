@@ -1,0 +1,69 @@
+"""Parts of Python's literals: what strings mean, whole ones and such as were cut, and arguments that are read at a
+glance.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import warnings
+from typing import Any
+
+from .pieces import decimal_of
+
+SPACES = re.compile(r"[ \t\n\r\f]*")
+WORDS = {"True": True, "False": False, "None": None}
+# PERF: most arguments are plain ones, read in one go: 16 bytes a call, 2.2 -> 1.0 s a megabyte
+MEMBER = re.compile(
+    r"([A-Za-z_][A-Za-z0-9_]*+)="
+    r"(?:'([^'\\\n\r\x00\ud800-\udfff]*+)'"
+    r'|"([^"\\\n\r\x00\ud800-\udfff]*+)"'
+    r"|(-?(?:0|[1-9][0-9]{0,17}+))|(-?(?:0|[1-9][0-9]{0,7}+)\.[0-9]{1,8}+)|(True|False|None))(?=[,)])"
+)
+
+
+def takes(member: re.Match[str], arguments: dict[str, Any]) -> bool:
+    """Write an argument that is there as a whole; return whether it is one."""
+    name, kind = member[1], member.lastindex
+    if name in arguments or keyword.iskeyword(name):
+        return False
+    value = member[kind or 1]
+    arguments[name] = (
+        value if kind in (2, 3) else int(value) if kind == 4 else decimal_of(value) if kind == 5 else WORDS[value]
+    )
+    return True
+
+
+def plain_keywords(text: str, at: int, end: int) -> tuple[dict[str, Any], int] | None:
+    """Return keyword arguments that are all plain, behind their opening parenthesis, and the place behind the closing
+    one; None: they are not, or not all of them are there.
+    """
+    arguments: dict[str, Any] = {}
+    while (member := MEMBER.match(text, at, end)) is not None and takes(member, arguments):
+        at = member.end() + 1
+        if text[at - 1] == ")":
+            return arguments, at
+        at += text.startswith(" ", at, end)
+    return None
+
+
+def decoded(prefix: str, quote: str, body: str) -> str:
+    """Return the text of a literal, by its parts.  Raises: SyntaxError, ValueError: it has an escape that is none."""
+    if prefix in ("r", "R") or "\\" not in body:
+        return body
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes that mean themselves
+        return str(ast.literal_eval(quote + body + quote))
+
+
+def unfinished(prefix: str, quote: str, body: str) -> str:
+    """Return what is known of a string that was cut; an escape at its end may be incomplete."""
+    for end in range(len(body), max(len(body) - 12, -1), -1):
+        try:
+            string = decoded(prefix, quote, body[:end])
+            string.encode()
+        except (SyntaxError, ValueError):
+            continue
+        return string
+    return ""
