@@ -15,7 +15,7 @@ from fuzz import ecma_patterns, patterns
 from constrained import Grammar, LimitExceeded, regex
 from constrained.regex import parse_ecma, parse_python
 from constrained.regex.expr import single, step
-from constrained.regex.lasting import lasting
+from constrained.regex.lasting import lasting, spare
 from constrained.work import Budget, metered, working_on
 
 WORDS = [f"w{number * 7919 % 100_000:05}" for number in range(5_000)]
@@ -124,6 +124,31 @@ def test_a_lasting_language_forbids_no_character_of_its_class():
                 )
                 assert goes_on is (set(text) <= set(inside)), (pattern, text)
     assert claimed >= 7
+
+
+ROOMY = {  # how many characters any text may have, at least
+    "^(?=.*a)(?=.*b)[ab]{1,5}$": 3,
+    "^(?=.*aba)[ab]{0,5}$": 2,
+    "^(?=.*a.*a)[ab]{3,5}$": 3,
+    "^(?=.*b|.*aa)(?=.*a)[ab]{0,4}$": None,
+    "^(?!b*$)(?=.*b)[ab]{0,4}$": 2,
+    "^(?=.*c)[ab]{0,4}$": None,
+    "^(?=.*a$)[ab]{0,4}$": None,
+    "^(?=.*a)[ab]{0,1}$": 0,
+}
+
+
+@pytest.mark.parametrize("pattern", ROOMY)
+def test_a_bounded_language_forbids_no_text_for_which_it_has_room(pattern):
+    language = parse_ecma(pattern)
+    assert spare(language) == ROOMY[pattern]
+    for size in range((ROOMY[pattern] or -1) + 1):
+        for text in map("".join, itertools.product("ab", repeat=size)):
+            assert any(
+                regex.matches(language, text + "".join(more))
+                for long in range(6)
+                for more in itertools.product("ab", repeat=long)
+            ), (pattern, text)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def intersect(*exprs: Expr) -> Expr:
 def _meet(members: dict[Expr, None], excluded: list[Expr]) -> Expr:
     """Intersect members that are no intersections with the complements of the excluded ones."""
     spend(8 + len(members) + len(excluded))
-    outside = union(*excluded) if excluded else NEVER
+    outside = excluded[0] if len(excluded) == 1 else union(*excluded) if excluded else NEVER
     if outside is ANY_TEXT or any(e in members for e in (outside.args if outside.kind == UNION else (outside,))):
         return NEVER
     if EPSILON in members:

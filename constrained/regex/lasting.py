@@ -10,6 +10,8 @@ Sufficient, read off the structure; nothing is searched.  Tested against the def
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import constrained.regex.charset as charset
 
 from ..work import spend
@@ -54,7 +56,7 @@ def lasting(expr: Expr) -> Expr | None:
         return ANY
     spend(1)
     if expr.kind == REPEAT:
-        return expr.args[0] if expr.args[1:] == (0, INFINITE) and single(expr.args[0]) is not None else None
+        return expr.args[0] if expr.args[2] == INFINITE and single(expr.args[0]) is not None else None
     if expr.kind == CONCAT:
         body, rest = lasting(expr.args[0]), expr.args[1]
         return (
@@ -71,9 +73,31 @@ def lasting(expr: Expr) -> Expr | None:
         for member in expr.args:
             found = lasting(member)
             if found is not None and found is not ANY:
-                others = [other for other in expr.args if other is not member]
-                return found if all(_is_ample(other, single(found) or ()) for other in others) else None
+                ranges = single(found) or ()
+                needed = (_needed(other, ranges) for other in expr.args if other is not member)
+                return found if None not in needed else None
     return None
+
+
+def spare(expr: Expr) -> int | None:
+    """Return k for an intersection C{m,n} ∩ …: every text over C of up to k characters goes on to a text of it.  None:
+    that was not seen; a k below 0 says nothing.
+
+    >>> from constrained.regex import parse_ecma
+    >>> spare(parse_ecma("^(?=.*[0-9])(?=.*[a-z])[a-z0-9]{2,9}$"))
+    7
+    """
+    counted = next((e for e in expr.args if e.kind == REPEAT and single(e.args[0]) is not None), None)
+    if expr.kind != INTERSECT or counted is None:
+        return None
+    ranges, left = single(counted.args[0]) or (), int(counted.args[2])
+    for other in expr.args:
+        if other is not counted:
+            needed = _needed(other, ranges)
+            if needed is None:
+                return None
+            left -= needed
+    return left
 
 
 def _is_loop(expr: Expr, ranges: Ranges) -> bool:
@@ -86,42 +110,63 @@ def _is_loop(expr: Expr, ranges: Ranges) -> bool:
     return body is not None and charset.intersect(ranges, body) == ranges
 
 
-def _is_ample(expr: Expr, ranges: Ranges) -> bool:
-    """Say whether every text over a class goes on, over it, to one from which on every text over it is in the
-    language.
+def _needed(expr: Expr, ranges: Ranges) -> int | None:
+    """Return k if every text over a class goes on, by up to k characters of it, to one from which on every text over it
+    is in the language; None if that is not seen.
     """
     spend(1)
     if _is_loop(expr, ranges):
-        return True
+        return 0
     if expr.kind == CONCAT:
         factors = parts(expr)
         return (
-            _is_loop(factors[0], ranges)
-            and _is_loop(factors[-1], ranges)
-            and all(_has_text(factor, ranges) for factor in factors[1:-1])
+            _sum(_shortest(factor, ranges) for factor in factors[1:-1])
+            if _is_loop(factors[0], ranges) and _is_loop(factors[-1], ranges)
+            else None
         )
     if expr.kind == UNION:
-        return any(_is_ample(member, ranges) for member in expr.args)
+        return _least(_needed(member, ranges) for member in expr.args)
     if expr.kind == INTERSECT:
-        return all(_is_ample(member, ranges) for member in expr.args)
+        return _sum(_needed(member, ranges) for member in expr.args)
     if expr.kind == COMPLEMENT:
         used = expr.args[0]._uses
-        return bool(charset.witnesses_in(ranges) & ~used)
-    return False
+        return 1 if charset.witnesses_in(ranges) & ~used else None
+    return None
+
+
+def _sum(lengths: Iterable[int | None]) -> int | None:
+    total = 0
+    for length in lengths:
+        if length is None:
+            return None
+        total += length
+    return total
+
+
+def _least(lengths: Iterable[int | None]) -> int | None:
+    return min((length for length in lengths if length is not None), default=None)
 
 
 def _has_text(expr: Expr, ranges: Ranges) -> bool:
     """Say whether some text over a class is in the language."""
+    return _shortest(expr, ranges) is not None
+
+
+def _shortest(expr: Expr, ranges: Ranges) -> int | None:
+    """Return the length of some text over a class that is in the language, None if none is seen."""
     spend(1)
     if expr.kind == LITERAL:
-        return all(charset.contains(ranges, ord(char)) for char in expr.args[0])
+        return len(expr.args[0]) if all(charset.contains(ranges, ord(char)) for char in expr.args[0]) else None
     if expr.kind == CLASS:
-        return bool(charset.intersect(ranges, expr.args[0]))
+        return 1 if charset.intersect(ranges, expr.args[0]) else None
     if expr.kind == REPEAT:
-        return expr.args[1] == 0 or _has_text(expr.args[0], ranges)
+        body = _shortest(expr.args[0], ranges) if expr.args[1] else 0
+        return None if body is None else int(expr.args[1]) * body
     if expr.kind == CONCAT:
-        return all(_has_text(factor, ranges) for factor in parts(expr))
-    return expr is EPSILON or (expr.kind == UNION and any(_has_text(member, ranges) for member in expr.args))
+        return _sum(_shortest(factor, ranges) for factor in parts(expr))
+    if expr.kind == UNION:
+        return _least(_shortest(member, ranges) for member in expr.args)
+    return 0 if expr is EPSILON else None
 
 
 def _is_over(expr: Expr, ranges: Ranges) -> bool:

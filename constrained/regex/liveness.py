@@ -39,7 +39,7 @@ from .expr import (
     parts,
     single,
 )
-from .lasting import lasting
+from .lasting import lasting, spare
 from .saturate import has_length
 from .show import short_text
 
@@ -139,7 +139,7 @@ def is_empty(expr: Expr) -> bool:
     if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and lasting(expr) is not None:
+    if expr.kind == INTERSECT and (lasting(expr) is not None or (spare(expr) or 0) > 0):
         expr._live = True
         return False
     if expr.kind == INTERSECT and _lacks(expr) or _unbounded(expr)._live is False:

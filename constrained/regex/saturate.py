@@ -11,8 +11,9 @@ from __future__ import annotations
 from ..caches import cached
 from ..work import spend
 from .algebra import concat, repeat, union
-from .boolean import length_bound
-from .expr import CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, parts
+from .boolean import intersect, length_bound
+from .expr import ANY_TEXT, COMPLEMENT, CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, parts, single
+from .lasting import spare
 
 
 def saturated(expr: Expr, horizon: int) -> Expr:
@@ -47,7 +48,29 @@ def saturated(expr: Expr, horizon: int) -> Expr:
         bound = length_bound(*expr.args)
         if bound is not None and bound[0] == 0 and bound[2].plain and bound[1] - horizon >= farthest(bound[2]):
             return saturated(bound[2], horizon)  # wherever one token leads, there is room for the rest
+    return _roomy(expr, horizon) if expr.kind == INTERSECT else expr
+
+
+def _roomy(expr: Expr, horizon: int) -> Expr:
+    """Return an intersection with C{m,n} without the bound n, where there is room for what the others ask for wherever
+    one token leads, or where they ask for nothing: the complement of what begins with a text of a set.
+    """
+    counted = next((e for e in expr.args if e.kind == REPEAT and single(e.args[0]) is not None), None)
+    if counted is None or not horizon < counted.args[2] < INFINITE:
+        return expr
+    others = [other for other in expr.args if other is not counted]
+    free = counted.args[1] == 0 and all(map(_is_closed, others))
+    if free or (spare(expr) or 0) >= horizon:
+        return intersect(repeat(counted.args[0], min(counted.args[1], horizon + 1)), *others)
     return expr
+
+
+def _is_closed(expr: Expr) -> bool:
+    """Say whether every beginning of a text of the language is in it, because what goes on from outside stays there."""
+    if expr.kind != COMPLEMENT:
+        return False
+    members = expr.args[0].args if expr.args[0].kind == UNION else expr.args
+    return all(parts(member)[-1] is ANY_TEXT for member in members)
 
 
 @cached(4096)

@@ -188,7 +188,7 @@ class _Listing:
             if not shape.clauses:
                 yield shape
                 continue
-            spend(2 + len(shape.named) * len(shape.clauses[0]) // 4)
+            spend(4 + len(shape.named) * len(shape.clauses[0]))
             named, rest = dict(shape.named), shape.clauses[1:]
             for part in sorted(shape.clauses[0], key=_order):
                 if isinstance(part, (Present, HasNamed)):
@@ -269,13 +269,24 @@ class _Listing:
                 return
             columns = [known[min(index, len(known) - 1)] or () for index in range(length)]
             empty = True
-            for items in product(*columns):
-                spend(1)
-                if not shape.unique or len(set(items)) == length:
-                    empty = False
-                    yield "array", items
+            for items in _different(columns) if shape.unique else product(*columns):
+                spend(1 + (length >> 3))
+                empty = False
+                yield "array", items
             if empty and length >= len(known):
                 return
+
+
+def _different(columns: Sequence[Collection[object]]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of one value of each column, no two the same."""
+    todo: list[tuple[object, ...]] = [()]
+    while todo:
+        items = todo.pop()
+        spend(1)
+        if len(items) == len(columns):
+            yield items
+        else:
+            todo += [(*items, value) for value in columns[len(items)] if value not in items]
 
 
 def _conditions(shape: ArrayShape | ObjectShape) -> int:
