@@ -1,8 +1,6 @@
 """A text → messages and faults: the machine reads, marks become messages, then names and arguments are judged.
 
-If the machine cannot read a text, a second one tries that also knows calls which are plainly meant as calls (the rules
-``broken_x``).  What it can read had the right structure, and the fault is one of syntax; else the fault is where it
-stopped.
+Where the machine cannot read a text, `rejections` finds out where and why, and what could be read all the same.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 A state is an interned set of configurations (machine state, stack), closed under calls and returns; the empty one is
 DEAD.  A step moves every configuration over one byte and closes the result.
 
-Owns: states and their rows of successors.  Borrows: what closes configurations; machines, stacks and positions inside
-texts, to move them; the bytes of tokens; the meter of work.
+Owns: states and their rows of successors.  Borrows: the closure; machines, stacks and positions inside texts, to move
+configurations over a byte; the trie, for the bytes of tokens; the meter of work.
 Invariants: equal sets with equal flags have one number; configurations are sorted by machine state and all live, so
 every state but DEAD leads to a word; a successor that is known never changes.
 Plain twin: `twin.automaton.PlainKernel`, `step_byte`, `_after_token`, `_intern`.

@@ -5,8 +5,8 @@ A configuration is (machine state, stack).  A machine state that calls another a
 frame more; one that accepts adds what the frames of its stack say.  Of the result those are kept that read something: a
 byte, a named token.
 
-Owns: the closure in the making and the last result.  Borrows: machines, stacks, positions inside texts, what expands
-and what follows, all of which grow as it asks; the meter of work.
+Owns: the closure in the making and the last result.  Borrows: machines, stacks, positions inside texts, `Expansion` and
+`Dispatches`, all of which grow as it asks; the meter of work.
 Invariants: `closed` has each machine state once, with the union of the stacks that it was reached on; a closure that
 broke off leaves nothing that the next one would read.
 Plain twin: `twin.automaton.PlainKernel._close`, which keeps stacks apart.

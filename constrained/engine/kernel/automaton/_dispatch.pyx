@@ -5,8 +5,8 @@ Behind the name of a property comes that property's value; behind an item of a s
 told either the label of the text, where the language knows which of its texts was read, or the text itself, of which
 the stack has then kept a record.
 
-Owns: what each Dispatch has answered.  Borrows: the numbers of machine states, the machines, the states of objects, the
-stacks with their records, the positions inside texts, the meter of work.
+Owns: what each Dispatch has answered.  Borrows: `Expansion`, for the numbers of machine states; machines, objects,
+stacks with their records, positions inside texts; the meter of work.
 Invariant: a Dispatch is asked once for each label or record.
 Plain twin: `twin.automaton.PlainKernel._returned`.
 """

@@ -1,13 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The automaton states behind texts: where a mask goes on with the tokens that leave a text.
 
-    nobody wants to know the text ── popped ──► one state for each stack
-    somebody does ── ordinary ──► one state for all texts that it does not name
-                  └─ following ──► that behind one text; which exits are such: `special_exits`, `special_groups`
+    the text does not matter to what follows ── popped ──► one state for each stack
+    a Dispatch asks for the text ── ordinary ──► one state for all texts that are not special
+                                 └─ following ──► one for each special text, at the exits of `special_exits` or,
+                                                  of texts in quotes, `special_groups`
 
-Owns: the states behind texts, texts that are begun.  Borrows: the automaton, which it adds states to; stacks, positions
-and the trie; what follows recorded texts; the meter of work.
-Invariants: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
+Owns: the states behind texts, the beginnings of recorded texts.  Borrows: the automaton, which it adds states to;
+stacks, positions and the trie; `Dispatches`, for what follows a recorded text; the meter of work.
+Invariant: `ordinary` reads all that lies behind any text that is not special, see `machine.Dispatch`.
 Plain twin: `twin.automaton.PlainKernel._returned`, which has one frame for each text.
 """
 from cython cimport final

@@ -8,8 +8,8 @@ example is worked through in docs/kernel.md.
     state ── walk ──► tokens, and a worklist of the texts it enters
     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
 
-Owns: the draft, the finished masks, the states behind texts.  Borrows: all that it is composed of, and the meter of
-work.
+Owns: the draft, the finished masks, `Behind`.  Borrows: automaton and machines, stacks, positions, `Walk`,
+`IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks are one
 block of memory; between masks the draft is empty.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.

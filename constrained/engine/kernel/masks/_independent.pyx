@@ -8,9 +8,9 @@ that begins too many characters falls out.
     inside a string:  ab  stays;  a": 1  leaves at the trie node of  a"  and what follows decides about  : 1
 
 Owns: which mask belongs to which position of this kernel.  Borrows: the vocabulary's store, in which the masks are;
-what builds them; the automaton, positions and languages; the trie; the meter of work.
-Invariants: a mask in the store is never changed, but that what it is asked for (`inside`, `groups`) is added to it; a
-key of the store says all that the mask depends on.
+the `Builder` that makes them; the automaton, positions and languages; the trie; the meter of work.
+Invariants: a mask in the store is never changed, except that `inside` and `groups` are added when they are first asked
+for; a key of the store says all that the mask depends on.
 Plain twin: none of their own: masks are compared with those of `twin.automaton`, bit by bit, in `tests/laws.py`.
 Source: the idea is XGrammar's (Dong et al. 2024); exits by trie node, parts and counts are ours.
 """
