@@ -171,6 +171,15 @@ def _loaded_after(statement: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
+def test_a_module_that_cannot_be_imported_says_why(tmp_path, monkeypatch):
+    """A wrong attribute inside it is no missing name of the package, which is all that `from … import` would say."""
+    (tmp_path / "broken.py").write_text("import math\nmath.nothing\n")
+    monkeypatch.setattr(constrained, "__path__", [*constrained.__path__, str(tmp_path)])
+    monkeypatch.setitem(constrained._HOMES, "Broken", "broken")
+    with pytest.raises(ImportError, match="'math' has no attribute 'nothing'"):
+        from constrained import Broken  # noqa: F401
+
+
 def test_importing_the_package_loads_no_host():
     assert not _loaded_after("import constrained") & {
         "torch",
