@@ -145,6 +145,8 @@ class Dispatch:
     `alike` (with ``records``): texts outside `special` matter only in that what follows may refuse the same text again,
     where it reads a text of the same language as here, or of one that has none of its texts.
     None as result: the text is refused.
+    `compared` (with ``records``): what decides whether a text is one of the `refused` ones; None: only `after_text`
+    knows, and with it too `after_text` may refuse more.
     """
 
     records: bool = False
@@ -153,6 +155,8 @@ class Dispatch:
     tells_from: int | None = None  # bytes behind the text; None: no number of them tells
     told_by: bytes = b""
     alike: bool = False
+    compared: Callable[[str], Hashable] | None = None
+    refused: frozenset[Hashable] = frozenset()
     wanted: int = 0  # bitmask of the labels of texts that have to be written sooner or later; none has to be named
 
     def after(self, label: int) -> State | None:

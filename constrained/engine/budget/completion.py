@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from constrained.engine.budget.characters import Way, order, symbols
 from constrained.engine.budget.lookahead import FORGOTTEN, SOME, Lookahead
 from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.budget.successors import Successors, TokenSteps
-from constrained.engine.budget.text_ways import Way, order, symbols
 from constrained.engine.twin.automaton import DEAD, Config, Frame
 from constrained.engine.twin.spelling import variants
 from constrained.engine.twin.text import TextAt
@@ -42,7 +42,19 @@ if TYPE_CHECKING:
 ENDLESS = 1 << 30  # length of a way that is not known
 _KEPT = 16  # states whose tokens are kept with where they lead
 _MOST_BYTES = 1 << 26  # estimated; then constraints start afresh
-_MOST_ENDS = 20_000
+_MOST_ENDS = 50_000
+
+
+class _End:
+    """An end of ways: the fewest tokens that spell it, the first of these, and its symbols; compared by identity."""
+
+    __slots__ = ("count", "token", "width")
+
+    def __init__(self, count: int, token: int, width: int) -> None:
+        self.count, self.token, self.width = count, token, width
+
+
+_NOTHING = _End(0, 0, 0)
 
 
 class Completions:
@@ -70,8 +82,7 @@ class Completions:
         self._frames: dict[Frame, Way | None] = {}
         self._known: dict[int, Way | None] = {}
         self._tokens: dict[int, tuple[int, ...] | None] = {}
-        # of ways: the fewest tokens that spell it, the first of these, and its bytes
-        self._ends: dict[Way, tuple[int, int, int]] = {}
+        self._ends: dict[tuple[_End, str], _End] = {}  # an end and the symbol before it → the longer end
         self._longest: dict[int, int] = {}
         self._successors: OrderedDict[int, Successors] = OrderedDict()
 
@@ -177,37 +188,47 @@ class Completions:
     def _spelled(self, way: Way) -> tuple[int, ...] | None:
         """Return the fewest tokens that spell a way: shortest paths from the end.
 
-        PERF: ways have most of their ends in common, so the first token of the rest is kept for each of them.
+        PERF: ways have most of their ends in common, so the first token of the rest is kept for each of them; an end is
+        a node of the tree of ends, as ends that are texts would take memory by the square of their lengths.
         """
         if len(self._ends) > _MOST_ENDS:
-            self._ends.clear()
-        known, texts, longest = self._ends, self._vocabulary.by_text, self._vocabulary.longest
-        first = next((at for at in range(len(way)) if way[at:] in known), len(way))
-        spend(1 + (len(way) - first))
+            self._ends = {}
+        known, texts, widths = self._ends, self._vocabulary.by_text, self._vocabulary.widths
+        ends = self._known_ends(way, known)
         data = bytes([min(ord(symbol), 255) for symbol in way])
-        # of the bytes before the next special token
-        end = next((at for at in range(first, len(way)) if ord(way[at]) > 255), len(way))
-        for at in range(first - 1, -1, -1):
-            best = (ENDLESS, 0, 0)
+        end = len(way)  # of the bytes before the next special token
+        for at in range(len(way) - 1, -1, -1):
             if ord(way[at]) > 255:
-                end, best = at, (self._count(way[at + 1 :]) + 1, ord(way[at]) - 256, 1)
+                end = at
+            if at >= len(way) + 1 - len(ends):
+                continue
+            best = _End(ENDLESS, 0, 0)
+            if ord(way[at]) > 255:
+                best = _End(ends[-1].count + 1, ord(way[at]) - 256, 1)
             else:
-                for width in range(min(longest, end - at), 0, -1):
-                    token = texts.get(data[at : at + width])
-                    if token is not None and (count := self._count(way[at + width :]) + 1) < best[0]:
-                        best = (count, token, width)
-            known[way[at:]] = best
-        if self._count(way) >= ENDLESS:
+                for width in widths:
+                    token = texts.get(data[at : at + width]) if width <= end - at else None
+                    if token is not None and (count := ends[-width].count + 1) < best.count:
+                        best = _End(count, token, width)
+            known[ends[-1], way[at]] = best
+            ends.append(best)
+        ends.reverse()
+        if ends[0].count >= ENDLESS:
             return None
         tokens, at = [], 0
         while at < len(way):
-            _, token, width = known[way[at:]]
-            tokens.append(token)
-            at += width
+            tokens.append(ends[at].token)
+            at += ends[at].width
         return tuple(tokens)
 
-    def _count(self, way: Way) -> int:
-        return self._ends[way][0] if way else 0
+    def _known_ends(self, way: Way, known: dict[tuple[_End, str], _End]) -> list[_End]:
+        """Return the ends of a way that are known, the shortest first."""
+        ends, left = [_NOTHING], len(way)
+        while left and (end := known.get((ends[-1], way[left - 1]))) is not None:
+            ends.append(end)
+            left -= 1
+        spend(1 + len(way) // 32 + left * (1 + len(self._vocabulary.widths) // 8))
+        return ends
 
     # -- what a budget forbids -----------------------------------------------------------------------------------------
 

@@ -20,11 +20,12 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TypeAlias
 
-from constrained.engine.budget.text_ways import TextWays, Way, expected_byte, symbols
+from constrained.engine.budget.characters import Way, expected_byte, symbols
+from constrained.engine.budget.text_ways import TextWays
 from constrained.engine.twin.spelling import variants
 from constrained.engine.twin.text import TextAt
 from constrained.machine import Dispatch, Edges, State, Text
-from constrained.work import spend
+from constrained.work import spend_nearby
 
 # The states of an entry that a word came through, the last first; the symbols and the remembered texts before each.
 Trail: TypeAlias = "tuple[int, State, int, Trail] | None"
@@ -66,7 +67,7 @@ class Ways:
         way = None if wider is None else self.of(wider)
         if wider is None or way is None or not machine.takes(way):  # type: ignore[attr-defined]
             return False
-        spend(4)
+        spend_nearby(4)
         self.keep(machine, way, self.writes(wider))
         return True
 
@@ -127,7 +128,7 @@ class _Search:
                     return way
             elif (entry, at) not in self._seen:
                 self._seen.add((entry, at))
-                spend(15)
+                spend_nearby(15)
                 known = self._ways.known(at) if self._hurried else None
                 if known is not None:
                     self._add(way + known, entry, None, trail, writes + self._ways.writes(at))

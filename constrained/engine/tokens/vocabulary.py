@@ -250,6 +250,12 @@ class Vocabulary:
         """Text → id; of several the highest: in SentencePiece that is the piece, not the byte that stands in for it."""
         return {text: token for token, text in enumerate(self.tokens) if text is not None}
 
+    @cached_property
+    def widths(self) -> list[int]:
+        """The lengths of texts in bytes, each once, descending."""
+        lengths: list[int] = np.unique(np.diff(self.spelled[0])).tolist()
+        return [length for length in reversed(lengths) if length]
+
     def _segmented(self, data: bytes) -> list[int]:
         """Return the segmentation that takes the longest token everywhere, with as few steps back as necessary.
 

@@ -213,12 +213,14 @@ class Numbered(Dispatch):
 class Unused(Dispatch):
     """What follows an id, which no earlier call has."""
 
-    __slots__ = ("at", "special")
+    __slots__ = ("at", "refused", "special")
     records = True
     alike = True
+    compared = str
 
     def __init__(self, at: Place) -> None:
-        self.at, self.special = at, at.used
+        self.at = at
+        self.special = self.refused = at.used
 
     def after_text(self, text: str | None) -> State | None:
         if text in self.special:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.schema.machines.clauses import beyond, claims, empty, reads_simply, told_apart
-from constrained.schema.machines.distinct import Distinct, Written, may_repeat, without_numbers
+from constrained.schema.machines.distinct import Distinct, may_repeat, without_numbers
+from constrained.schema.machines.recorded_values import Written
 from constrained.schema.reading.nodes import both
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.satisfiability.items import can_complete
@@ -69,7 +70,10 @@ class ArrayPosition(NamedTuple):
 
     def way_out(self) -> Edges:
         """Return the edges of `State.way_out`: the bracket where it may come, else the comma or an item."""
-        return self._edges(hurried=True)
+        try:
+            return self._edges(hurried=True)
+        except LimitExceeded as error:
+            raise located(error, self.machine.place) from None
 
     def wider(self) -> ArrayPosition | None:
         """Return the position before which no number was written; None: this one."""

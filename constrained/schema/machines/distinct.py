@@ -14,79 +14,36 @@ Left out: "not uniqueItems", and items under further conditions (some negations)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from constrained.errors import LimitExceeded, UnsupportedSchema
+from constrained.caches import cached
+from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.regex import NEVER
-from constrained.schema.machines.items import MOST_DIGITS, is_live
 from constrained.schema.machines.items import Item as Open
-from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, whole_of
+from constrained.schema.machines.items import is_live
+from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
-from constrained.schema.numeric.keys import number_key
+from constrained.schema.numeric.keys import MOST_DIGITS, number_key
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
 from constrained.schema.satisfiability.kinds import Kinds
 from constrained.schema.values import ArrayShape, Conj
-from constrained.work import place, spend
+from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.value import Values
 
-Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `satisfiability.counts`
-
-
-class Written(NamedTuple):
-    """The values of the items so far."""
-
-    scalars: frozenset[Item] = frozenset()
-    composites: Earlier = NONE
-
-    def has(self, item: Item) -> bool:
-        if item[0] in _SCALAR_KINDS:
-            return item in self.scalars
-        digest = whole_of(item).digest
-        return any(whole.digest == digest for whole in self.composites)
-
-    def plus(self, item: Item) -> Written:
-        if item[0] in _SCALAR_KINDS:
-            return Written(self.scalars | {item}, self.composites)
-        return self.plus_whole(whole_of(item))
-
-    def plus_whole(self, whole: Whole) -> Written:
-        """Raise LimitExceeded where the values are too long to be remembered."""
-        composites = Earlier(whole, self.composites)
-        if composites.size > MOST_REMEMBERED:
-            raise LimitExceeded(
-                "too much to remember for uniqueItems",
-                where=place(),
-                because=f"the items have more than {MOST_REMEMBERED:,} characters",
-                instead='bound the array with "maxItems"',
-            )
-        return Written(self.scalars, composites)
-
-    def without(self, items: Iterable[Item]) -> list[Item]:
-        """Return those of some items that have not been written."""
-        digests = {whole.digest for whole in self.composites}
-        return [
-            item
-            for item in items
-            if (item not in self.scalars if item[0] in _SCALAR_KINDS else whole_of(item).digest not in digests)
-        ]
-
-
 # in Python's spelling too, which has every other surface's
 _NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?")
-_SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
 
 _MOST_LISTED = 65
 _MOST_PLACES = 400  # kinds of places inside an item that are looked at
-MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
 
 
 class AfterText(Dispatch):
@@ -103,20 +60,36 @@ class AfterText(Dispatch):
         tells_from: int | None = None,
         alike: bool = False,
     ) -> None:
-        self._after, self._number, self.tells_from, self.alike = after, number, tells_from, alike
-        self._used = used
-        # The language of numbers leaves the used ones out, but for those that are too long to write down.
-        self.refuses = not number or any(kind == "number" and not isinstance(value, Fraction) for kind, value in used)
-        # One token can hold the empty string twice, so that "" has to be told from other strings.
-        self.special = (
-            frozenset() if number else frozenset({"", *(str(value) for kind, value in used if kind == "string")})
-        )
+        self._after, self.tells_from, self.alike = after, tells_from, alike
+        self._item = self.compared = _number if number else _string
+        self._used = self.refused = used
+
+    @cached_property
+    def refuses(self) -> bool:  # type: ignore[override]  # only asked for
+        """The language of numbers leaves the used ones out, but for those that are too long to write down."""
+        if self._item is _string:
+            return True
+        return any(kind == "number" and not isinstance(value, Fraction) for kind, value in self._used)
+
+    @cached_property
+    def special(self) -> frozenset[str]:  # type: ignore[override]  # only asked for
+        """The used strings, and the empty one, as one token can hold it twice."""
+        return frozenset() if self._item is _number else _texts(self._used) | {""}
 
     def after_text(self, text: str | None) -> State | None:
         if text is None:
             return self._after
-        item: Item = ("number", _value(text)) if self._number else ("string", text)
+        item = self._item(text)
         return None if item in self._used else self._after._replace(written=self._after.written.plus(item))
+
+
+def _string(text: str) -> Item:
+    return "string", text
+
+
+@cached(4096)  # PERF: what is tried behind each item is the same object, so that sets need not compare fractions
+def _number(text: str) -> Item:
+    return "number", _value(text)
 
 
 def _value(text: str) -> object:
@@ -265,7 +238,7 @@ class Distinct:
         hurried: bool,
     ) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
-        spend(1 + len(written.scalars) + written.composites.count)
+        spend(1 + len(written.scalars) // 8 + written.composites.count)
         if conj in self._listed:
             listed = self._listed[conj]
             return [
@@ -302,7 +275,7 @@ class Distinct:
         """Return the calls that read the opening bracket of an array or object, as far as one is left."""
         earlier = written.composites
         for item in reserved:
-            if item[0] not in _SCALAR_KINDS:
+            if item[0] not in SCALAR_KINDS:
                 earlier = Earlier(whole_of(item), earlier)
         items = [
             (opening, Open(self, after, state, None, Built(None, kind, earlier)))

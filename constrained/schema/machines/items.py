@@ -26,10 +26,9 @@ from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSe
 from constrained.regex import Expr, matches
 from constrained.schema.machines.recorded_values import Built, Whole
 from constrained.schema.machines.texts import cut, without_dead_ends
-from constrained.schema.numeric.keys import clipped, number_key, number_text, whole_number
+from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
 from constrained.schema.numeric.language import NumberTexts, number_language
-from constrained.schema.numeric.ranges import constant, contains, reach
-from constrained.schema.values import NumberRange
+from constrained.schema.numeric.ranges import constant, contains, near
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 CLOSING = b"}])"
 MOST_PLACES = 10_000  # of the machines of items whose edges are kept
 _UNITS = 20  # of work, to look at one state
-MOST_DIGITS = 1_000  # of a number that is kept as a fraction; its exponent is bounded by the same
+_FEW_RIVALS = 4  # numbers of earlier values that a shortest way may write again
 _LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 
 
@@ -135,21 +134,25 @@ class Item:
                 if not hurried:
                     calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
             else:
-                calls += self._recorded(callee, after, returns)
+                calls += self._recorded(callee, after, returns, hurried=hurried)
         return Edges(
             ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]),
             calls=tuple(calls),
         )
 
     def _recorded(
-        self, callee: Text, after: State | Dispatch, returns: Return | None
+        self, callee: Text, after: State | Dispatch, returns: Return | None, *, hurried: bool
     ) -> Iterator[tuple[State, Dispatch]]:
-        """Yield the calls that read a text, without those texts that lead nowhere.
+        """Yield the calls that read a text, without those texts that lead nowhere; hurried: these are refused when they
+        are complete, instead of left out of the language, which is then the same in all items.
 
         PERF: numbers that no earlier value has are read apart from the others, whose spellings no set of texts lists:
         together, what follows is asked for behind each of a thousand tokens of three digits.
         """
         recorded = Recorded(self, callee, after, returns)
+        if hurried:
+            yield from self._hurried(recorded)
+            return
         dead = frozenset(text for text in recorded.rivals() if recorded.after_text(text) is None)
         numbers = callee.language
         if isinstance(numbers, NumberTexts) and recorded.has_small_rivals() and not isinstance(after, Dispatch):
@@ -165,6 +168,20 @@ class Item:
             yield callee, recorded
         elif (language := recorded.without(dead)) is not None:
             yield Text(callee.surface, language), recorded
+
+
+    def _hurried(self, recorded: Recorded) -> Iterator[tuple[State, Dispatch]]:
+        """Yield the calls of a shortest way.  Numbers that no earlier value has are read apart from the others, which
+        are left out where there are many, as the ways multiply.
+        """
+        if not recorded.has_small_rivals():
+            yield recorded.callee, recorded
+            return
+        more = recorded.offers_more(recorded.rivals())
+        if more:
+            yield recorded.callee, recorded.fresh()
+        if not more or len(recorded.rivals()) <= _FEW_RIVALS:
+            yield recorded.callee, recorded
 
 
 class Inlined(NamedTuple):
@@ -215,7 +232,7 @@ class Recorded(Dispatch):
         returns: Return | None,
         rivals: Collection[str] | None = None,
     ) -> None:
-        self._item, self._callee, self._then, self._returns = item, callee, then, returns
+        self._item, self.callee, self._then, self._returns = item, callee, then, returns
         self._number = callee.surface is Surface.RAW
         self._texts = callee.language.texts if isinstance(callee.language, LiteralSet) else None
         special = then.special if isinstance(then, Dispatch) else frozenset()
@@ -234,7 +251,7 @@ class Recorded(Dispatch):
     def alike(self) -> bool:  # type: ignore[override]
         """Whether a text that is none of the special ones matters only where another item has it in its place."""
         told = self._then.alike if isinstance(self._then, Dispatch) else True
-        return told and not self._number and isinstance(self._callee.language, Expr) and self._item.home.alike
+        return told and not self._number and isinstance(self.callee.language, Expr) and self._item.home.alike
 
     def rivals(self) -> frozenset[str]:
         """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to
@@ -252,9 +269,18 @@ class Recorded(Dispatch):
 
     def has_small_rivals(self) -> bool:
         """Say whether there are rivals, all of them numbers that are cheap as fractions."""
-        return self._number and bool(self.rivals()) and all(_is_within(text, _LONGEST_NUMBER) for text in self.rivals())
+        return self._number and bool(self.rivals()) and all(is_within(text, _LONGEST_NUMBER) for text in self.rivals())
+
+    def fresh(self) -> Recorded:
+        """Return what follows a number that no earlier value has in this place; others are refused."""
+        found = Recorded(self._item, self.callee, self._then, self._returns, self.rivals())
+        keys = [content for kind, content in self._item.built.candidates() if kind == "number"]
+        found.compared, found.refused = number_key, frozenset(keys)
+        return found
 
     def after_text(self, text: str | None) -> State | None:
+        if self.compared is not None and text is not None and self.compared(text) in self.refused:
+            return None
         return self.following(text, searching=False)
 
     def following(self, text: str | None, *, searching: bool) -> State | None:
@@ -282,7 +308,7 @@ class Recorded(Dispatch):
         """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing
         is left.
         """
-        language: Any = self._callee.language
+        language: Any = self.callee.language
         if isinstance(language, LiteralSet):
             barred = sum(
                 1 << index
@@ -292,14 +318,14 @@ class Recorded(Dispatch):
             left = language.excluded | barred
             return None if left == (1 << len(language.texts)) - 1 else LiteralSet(language.texts, left)
         if isinstance(language, NumberTexts):
-            short = frozenset([Fraction(text) for text in dead if _is_within(text, MOST_DIGITS)])
+            short = frozenset([Fraction(text) for text in dead if is_within(text, MOST_DIGITS)])
             found = number_language(language.ranges, language.spelling, short)
             return found if found.edges() else None  # the others are refused when they end
         return without_dead_ends(language, dead)
 
     def offers_more(self, few: frozenset[str]) -> bool:
         """Say whether some text is not among these and is not refused."""
-        language: Any = self._callee.language
+        language: Any = self.callee.language
         if isinstance(language, LiteralSet):
             return any(
                 not language.excluded >> index & 1
@@ -309,6 +335,8 @@ class Recorded(Dispatch):
                 for index, text in enumerate(language.texts)
             )
         if isinstance(language, NumberTexts):
+            if any(numbers.low is None or numbers.high is None for numbers in language.ranges):
+                return True  # there are infinitely many
             beyond = frozenset([near(text, language.ranges) for text in few])
             return bool(number_language(language.ranges, language.spelling, beyond).edges())
         refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
@@ -316,7 +344,7 @@ class Recorded(Dispatch):
 
     def reads(self, text: str) -> bool:
         """Say whether the callee reads a text."""
-        language: Any = self._callee.language
+        language: Any = self.callee.language
         if isinstance(language, LiteralSet):
             return any(
                 not language.excluded >> index & 1
@@ -328,20 +356,6 @@ class Recorded(Dispatch):
             return any(contains(numbers, value) for numbers in language.ranges)
         assert isinstance(language, Expr)
         return matches(language, text)
-
-
-def _is_within(text: str, most: int) -> bool:
-    """Say whether a number as `number_text` writes it has no more digits, and no greater exponent."""
-    return len(text) <= most and abs(clipped(text.rpartition("e")[2], most + 1)) <= most
-
-
-def near(text: str, ranges: tuple[NumberRange, ...]) -> Fraction:
-    """Return a number that lies in the same ranges as one that `number_text` wrote, whose exponent may be long; the
-    same one where that is short, see `ranges.reach`.
-    """
-    digits, _, exponent = text.rpartition("e")
-    most = max(reach(ranges) + len(digits), MOST_DIGITS)
-    return whole_number(digits) * Fraction(10) ** clipped(exponent, most)
 
 
 def _is_among(text: str, texts: frozenset[str]) -> bool:

@@ -145,12 +145,14 @@ class NamedKey(Dispatch):
 class OtherKey(Dispatch):
     """What follows a key of a cell; keys in `special` are named or written and refused."""
 
-    __slots__ = ("at", "cell", "special")
+    __slots__ = ("at", "cell", "refused", "special")
     records = True
     alike = True
+    compared = str
 
     def __init__(self, at: ObjectPosition, cell: int, special: frozenset[str]) -> None:
-        self.at, self.cell, self.special = at, cell, special
+        self.at, self.cell = at, cell
+        self.special = self.refused = special
 
     @property
     def tells_from(self) -> int | None:  # type: ignore[override]  # only asked for

@@ -20,12 +20,15 @@ from hashlib import blake2b
 from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
+from constrained.errors import LimitExceeded
 from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import canonical_text
+from constrained.work import place, spend
 
 # of an atom: a str, a bool, None, a number's key; of an array: a tuple of nodes; of an object: a dict of nodes
 Content: TypeAlias = Any
 Node: TypeAlias = tuple[str, Content]  # (JSON type, content)
+Item: TypeAlias = tuple[str, object]  # (JSON type, value), as in `satisfiability.counts`
 Rival: TypeAlias = tuple[Node, Any]  # a container of an earlier value, and the rival that it is a part of
 
 WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None),
@@ -33,6 +36,8 @@ WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null"
 _OPENING = {ord("{"): "object", ord("["): "array", ord("("): "array"}
 _CLOSING = frozenset(b"}])")
 _MODULUS = 1 << 128
+SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
+MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
 
 
 def _digest(*parts: bytes) -> int:
@@ -87,6 +92,45 @@ class Earlier:
 NONE = Earlier()
 
 
+class Written(NamedTuple):
+    """The values of the items so far."""
+
+    scalars: frozenset[Item] = frozenset()
+    composites: Earlier = NONE
+
+    def has(self, item: Item) -> bool:
+        if item[0] in SCALAR_KINDS:
+            return item in self.scalars
+        digest = whole_of(item).digest
+        return any(whole.digest == digest for whole in self.composites)
+
+    def plus(self, item: Item) -> Written:
+        if item[0] in SCALAR_KINDS:
+            return Written(self.scalars | {item}, self.composites)
+        return self.plus_whole(whole_of(item))
+
+    def plus_whole(self, whole: Whole) -> Written:
+        """Raise LimitExceeded where the values are too long to be remembered."""
+        composites = Earlier(whole, self.composites)
+        if composites.size > MOST_REMEMBERED:
+            raise LimitExceeded(
+                "too much to remember for uniqueItems",
+                where=place(),
+                because=f"the items have more than {MOST_REMEMBERED:,} characters",
+                instead='bound the array with "maxItems"',
+            )
+        return Written(self.scalars, composites)
+
+    def without(self, items: Iterable[Item]) -> list[Item]:
+        """Return those of some items that have not been written."""
+        digests = {whole.digest for whole in self.composites}
+        return [
+            item
+            for item in items
+            if (item not in self.scalars if item[0] in SCALAR_KINDS else whole_of(item).digest not in digests)
+        ]
+
+
 class Built:
     """A container under construction, inside of others; never changed.
 
@@ -97,7 +141,7 @@ class Built:
     """
 
     __slots__ = (
-        "_digest", "count", "depth", "floor", "key", "kind", "known", "parent", "parts", "rivals", "size", "total",
+        "_digest", "count", "depth", "floor", "going_on", "key", "kind", "known", "parent", "parts", "rivals", "size", "total",
         "word",
     )  # fmt: skip
 
@@ -125,6 +169,7 @@ class Built:
             total,
         )
         self.key, self.word, self.known, self.size, self.floor = key, word, known, size, floor
+        self.going_on: dict[Node, list[Rival]] | None = None
         self.depth: int = parent.depth + 1 if parent is not None else 1
         self._digest: int | None = None
 
@@ -174,11 +219,7 @@ class Built:
         if self.expects_key:
             written = self._keys()
             return frozenset(key for (_, content), _ in self.live_rivals() for key in content if key not in written)
-        return frozenset(
-            node
-            for rival in self.live_rivals()
-            if (node := self._next(rival)) is not None and node[0] not in ("array", "object")
-        )
+        return frozenset(self._going_on())
 
     def _keys(self) -> set[str]:
         found, at = set(), self.parts
@@ -186,6 +227,20 @@ class Built:
             (key, _), at = at
             found.add(key)
         return found
+
+    def _going_on(self) -> dict[Node, list[Rival]]:
+        """Return the atoms with which rivals go on, each with these rivals.  PERF: kept, as a search asks for one after
+        the other.
+        """
+        if self.going_on is None:
+            found: dict[Node, list[Rival]] = {}
+            for rival in self.live_rivals():
+                node = self._next(rival)
+                if node is not None and node[0] not in ("array", "object"):
+                    found.setdefault(node, []).append(rival)
+            spend(1 + len(found) // 2)
+            self.going_on = found
+        return self.going_on
 
     def _next(self, rival: Rival) -> Node | None:
         """Return what a rival has where the next value comes."""
@@ -247,7 +302,7 @@ class Built:
     def _with(self, node: Node, digest: int, size: int, survivors: Iterable[Rival] | None = None) -> Built:
         """Return this container with one more entry; survivors: its rivals that have it, where that is known."""
         if survivors is None:
-            survivors = [rival for rival in self.live_rivals() if self._next(rival) == node]
+            survivors = self._going_on().get(node, ())
         written = digest.to_bytes(16, "little")
         if self.kind == "object":
             assert self.key is not None

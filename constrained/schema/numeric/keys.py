@@ -13,6 +13,8 @@ from typing import TypeAlias
 
 from constrained.work import spend_nearby
 
+MOST_DIGITS = 1_000  # of a number that is kept as a fraction; its exponent is bounded by the same
+
 Exponent: TypeAlias = "int | str"  # one of more than `_SHORT` digits as text, with a sign where it is negative
 Key: TypeAlias = tuple[bool, str, Exponent]  # (negative, digits without zeros at either end, exponent)
 
@@ -87,3 +89,8 @@ def _moved(exponent: str, by: int) -> Exponent:
     digits = f"{high}{low:0{_END}d}".lstrip("0")
     sign = "-" if negative else ""
     return sign + digits if len(digits) > _SHORT else int(sign + digits)
+
+
+def is_within(text: str, most: int) -> bool:
+    """Say whether a number as `number_text` writes it has no more digits, and no greater exponent."""
+    return len(text) <= most and abs(clipped(text.rpartition("e")[2], most + 1)) <= most

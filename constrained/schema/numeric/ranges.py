@@ -15,6 +15,7 @@ from math import ceil, floor, gcd, lcm
 from typing import TypeAlias
 
 from constrained.errors import LimitExceeded
+from constrained.schema.numeric.keys import MOST_DIGITS, clipped, whole_number
 from constrained.schema.values import NumberRange
 from constrained.work import spend
 
@@ -77,6 +78,15 @@ def reach(ranges: Iterable[NumberRange]) -> int:
         if part is not None
     ]
     return sum([part.numerator.bit_length() + part.denominator.bit_length() for part in written])
+
+
+def near(text: str, ranges: tuple[NumberRange, ...]) -> Fraction:
+    """Return a number that lies in the same ranges as one that `number_text` wrote, whose exponent may be long; the
+    same one where that is short, see `ranges.reach`.
+    """
+    digits, _, exponent = text.rpartition("e")
+    most = max(reach(ranges) + len(digits), MOST_DIGITS)
+    return whole_number(digits) * Fraction(10) ** clipped(exponent, most)
 
 
 def normal(numbers: NumberRange) -> NumberRange | None:
