@@ -198,10 +198,38 @@ def test_validate_reads_a_file_of_texts(capsys, tmp_path):
     assert capsys.readouterr().out.splitlines()[-1] == "2 of 4 texts are valid"
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"format": "hermes"}', '{"text": "a"}'])
-def test_validate_refuses_a_file_of_something_else(capsys, tmp_path, line):
-    assert run(["validate", "--jsonl", _written(tmp_path / "rows.jsonl", line)]) == 2
-    assert "at line 1" in capsys.readouterr().err
+BROKEN = [b"{", b"[]", b'{"format": "hermes"}', b'{"text": "a"}', b'{"prompt": 3}', b'"\xff"', b"[" * 100_000]
+
+
+def test_a_broken_line_is_the_error_of_its_row(capsys, tmp_path):
+    """The others are done, in order; a further run goes on from what was written."""
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {"format": "hermes", "kind": "assistant_turn", "text": TURN, "prompt": "Yes?", "seed": seed} for seed in range(8)
+    ]
+    lines = [line for row, broken in zip(rows, [*BROKEN, b""], strict=True) for line in (json.dumps(row).encode(), broken)]
+    path.write_bytes(b"\n".join(lines))
+    for command in (["validate", "--json"], ["generate", "--choice", "yes"]):
+        out = tmp_path / command[0]
+        for _ in range(2):
+            assert run([*command, "--jsonl", str(path), "--out", str(out)]) == 1
+            said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            assert len(said) == 15
+            for number, row in enumerate(said, 1):
+                if number % 2:
+                    assert row.get("valid") or row["text"] == "yes"
+                else:
+                    assert row["line"] == number and f"at line {number}" in row["error"]["message"]
+            kept = out.read_bytes()
+            out.write_bytes(kept[: len(kept) // 2])  # as a run that was broken off
+        assert len(out.read_bytes()) == len(kept) // 2
+
+
+def test_what_is_wrong_with_a_row_is_told_with_its_id(capsys, tmp_path):
+    path = _written(tmp_path / "rows.jsonl", json.dumps({"prompt": "a", "id": "x", "seed": 10**30}))
+    assert run(["generate", "--choice", "yes", "--jsonl", path]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["id"] == "x" and said["error"]["message"]
 
 
 def test_parse_prints_messages(capsys, tmp_path):

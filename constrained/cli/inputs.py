@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from os import fsencode
 from os.path import isfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConstrainedError, SchemaError
+from ..integrations.servers.ray_data import unread
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
@@ -74,6 +76,36 @@ def read_tools(path: str | None) -> list[dict[str, Any]] | None:
             f"{path} holds no tools", because="it is neither a list nor an object", instead="a list of tool definitions"
         )
     return tools
+
+
+def read_rows(
+    path: str, holds: Callable[[dict[str, Any]], bool], *, what: str, instead: str
+) -> list[tuple[int, dict[str, Any]]]:
+    """Return the rows of a file of JSON lines with the numbers of their lines; `unread` ones where a line is no row.
+
+    holds: whether an object is such a row.  what: the word for what another one lacks.
+    Raises: ConstrainedError: the file cannot be read.
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        because = (error.strerror or str(error)).lower()
+        raise ConstrainedError(f"cannot read {path}", because=because, instead="give the path of a file") from error
+    rows = []
+    for number, line in enumerate(data.split(b"\n"), 1):  # no other line ends: JSON texts may hold them
+        if not line.strip():
+            continue
+        where = f"line {number}"
+        try:
+            row = json.loads(line.decode())
+        except (ValueError, RecursionError) as error:
+            because = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            row = unread(number, ConstrainedError(f"{path} is not JSON", where=where, because=because))
+        else:
+            if not isinstance(row, dict) or not holds(row):
+                row = unread(number, ConstrainedError(f"{path} holds no {what}", where=where, instead=instead))
+        rows.append((number, row))
+    return rows
 
 
 def read_vocabulary(tokenizer: str | None, size: int | None = None) -> Vocabulary:

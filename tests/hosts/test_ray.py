@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 import constrained as c
-from constrained.integrations.servers.ray_data import run, run_into
+from constrained.integrations.servers.ray_data import run, run_into, unread
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray[data] is not installed")
 WORKER = f"{__name__}:{{}}".format
 ROWS = [{"id": at, "schema": {"enum": [at, "x"]}, "text": str(at if at % 3 else "y")} for at in range(40)]
+ROWS[7] = unread(8, ValueError("no row"))
 
 
 def judging():
@@ -50,9 +51,10 @@ def dying(folder):
 def expected():
     found = list(run(ROWS, WORKER("judging")))
     assert [result.get("id") for result in found if "error" not in result] == [
-        at for at in range(40) if at % 3 and at != 5
+        at for at in range(40) if at % 3 and at not in (5, 7)
     ]
-    assert found[5] == {"error": {"message": "row five is wrong", "type": "ValueError"}}
+    assert found[5] == {"id": 5, "error": {"message": "row five is wrong", "type": "ValueError"}}
+    assert found[7] == ROWS[7]
     assert "not allowed" in found[0]["error"]["message"] or found[0]["error"]["type"] == "Rejected"
     return found
 

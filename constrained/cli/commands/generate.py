@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +20,7 @@ from constrained.cli.inputs import (
     SchemaOption,
     ToolsOption,
     read_model,
+    read_rows,
 )
 from constrained.cli.languages import (
     Language,
@@ -39,7 +39,7 @@ from constrained.engine.constraint import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
-from constrained.integrations.servers.ray_data import results
+from constrained.integrations.servers.ray_data import is_unread, results
 
 
 def generate(
@@ -77,15 +77,19 @@ def generate(
     """Let a model write under a chat format or a schema.
 
     Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one
-    object each, in its order.
+    object each, in its order; what is wrong with a row is its "error", and exit code 1.
     """
     asked = Language.among(locals())
     grammar = asked.grammar()
     if jsonl is not None:
-        rows = [{"prompt": prompt, "seed": seed + at, **row} for at, row in enumerate(_prompts(jsonl))]
         settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
-        for result in results(rows, f"{__name__}:writer", (model, asdict(asked), settings), actors=ray, out=out):
+        arguments = model, asdict(asked), settings
+        wrong = 0
+        for result in results(_prompts(jsonl, seed), f"{__name__}:writer", arguments, actors=ray, out=out):
             typer.echo(json.dumps(result, ensure_ascii=False))
+            wrong += "error" in result
+        if wrong:
+            raise typer.Exit(1)
         return
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
@@ -100,29 +104,14 @@ def generate(
         typer.echo(json.dumps(row, ensure_ascii=False) if as_json else row["text"])
 
 
-def _prompts(path: str) -> list[dict[str, Any]]:
-    """Return the rows of a file of prompts."""
-    try:
-        lines = Path(path).read_text("utf-8").split("\n")  # no other line ends: JSON texts may hold them
-    except (OSError, ValueError) as error:
-        raise ConstrainedError(
-            f"cannot read {path}", because=str(error), instead="give the path of a UTF-8 file"
-        ) from error
-    found = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise ConstrainedError(f"{path} is not JSON", where=f"line {number}", because=str(error)) from error
-            if (
-                not isinstance(row, dict)
-                or not isinstance(row.get("prompt"), str)
-                or type(row.get("seed", 0)) is not int
-            ):
-                raise ConstrainedError(f"{path} holds no prompt", where=f"line {number}", instead='{"prompt": …}')
-            found.append(row)
-    return found
+def _prompts(path: str, seed: int) -> list[dict[str, Any]]:
+    """Return the rows of a file of prompts, each with a seed."""
+
+    def holds(row: dict[str, Any]) -> bool:
+        return isinstance(row.get("prompt"), str) and type(row.get("seed", 0)) is int
+
+    rows = read_rows(path, holds, what="prompt", instead='{"prompt": …}')
+    return [row if is_unread(row) else {"seed": seed + at, **row} for at, (_, row) in enumerate(rows)]
 
 
 def writer(

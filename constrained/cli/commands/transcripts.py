@@ -14,11 +14,20 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, OutOption, RayOption, ToolsOption, read_tools
+from constrained.cli.inputs import (
+    ChoiceOption,
+    FormatOption,
+    JsonOption,
+    OutOption,
+    RayOption,
+    ToolsOption,
+    read_rows,
+    read_tools,
+)
 from constrained.errors import ConstrainedError, Rejected
 from constrained.formats import ChatFormat, Message, ToolCall
 from constrained.formats.tools.judge import compact
-from constrained.integrations.servers.ray_data import results
+from constrained.integrations.servers.ray_data import is_unread, results
 
 
 class Kind(StrEnum):
@@ -173,12 +182,12 @@ def judge(strict: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def _all_valid(path: str, *, strict: bool, as_json: bool, actors: int, out: str | None) -> bool:
-    rows = list(_rows(path))
+    rows = _rows(path)
     valid = 0
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
         found = results(rows, f"{__name__}:judge", (strict,), actors=actors, out=out)
         for row, said in progress.track(zip(rows, found, strict=True), description="texts", total=len(rows)):
-            said = {"id": row["id"], "valid": None, "calls": None, **said}
+            said = {"id": row.get("id", str(row.get("line"))), "valid": None, "calls": None, **said}
             valid += said["valid"] is True
             if as_json:
                 typer.echo(compact(said))
@@ -189,22 +198,14 @@ def _all_valid(path: str, *, strict: bool, as_json: bool, actors: int, out: str 
     return valid == len(rows)
 
 
-def _rows(path: str) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(_text(path).split("\n"), 1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise ConstrainedError(f"{path} is not JSON", where=f"line {number}", because=str(error)) from error
-            if (
-                not isinstance(row, dict)
-                or not isinstance(row.get("text"), str)
-                or not isinstance(row.get("format"), str)
-            ):
-                raise ConstrainedError(
-                    f"{path} holds no text", where=f"line {number}", instead='{"format": …, "kind": …, "text": …}'
-                )
-            yield {"id": str(number), **row}
+def _rows(path: str) -> list[dict[str, Any]]:
+    """Return the rows of a file of texts, each with an id."""
+
+    def holds(row: dict[str, Any]) -> bool:
+        return isinstance(row.get("text"), str) and isinstance(row.get("format"), str)
+
+    rows = read_rows(path, holds, what="text", instead='{"format": …, "kind": …, "text": …}')
+    return [row if is_unread(row) else {"id": str(number), **row} for number, row in rows]
 
 
 def _said(row: dict[str, Any], *, strict: bool) -> dict[str, Any]:

@@ -5,6 +5,9 @@ arguments.  It takes a row and returns a result, both JSON objects; what it rais
 An actor that dies is made again and its rows are done again: results depend on the row alone, so nothing is lost and
 nothing comes twice.
 
+A row that could not be read is the error that says so (`unread`): it goes through unworked on and is its own result, so
+that a broken line costs nobody else anything, and a run with it goes on as any other.
+
 A file of results holds, line by line, those of the first rows.  To go on is to look how far it came: each line names
 its row by a hash, and a file that belongs to other rows is refused; a last line that was cut is written again.
 
@@ -28,6 +31,20 @@ _BATCH = 8  # rows that an actor takes at once: what is lost, and done again, wh
 _STORE = 200 << 20  # bytes of Ray's object store, where this process starts Ray
 
 
+def unread(line: int, error: Exception) -> Row:
+    """Return the row that stands for a line of a file that is none."""
+    return {"line": line, "error": _told(error)}
+
+
+def is_unread(row: Row) -> bool:
+    """Say whether a row is one of `unread`; no row that is worked on has only these keys."""
+    return row.keys() == {"line", "error"}
+
+
+def _told(error: Exception) -> Row:
+    return {"message": str(error) or type(error).__name__, "type": type(error).__name__}
+
+
 class Worker:
     """What an actor holds: a worker, and how its errors become results."""
 
@@ -36,11 +53,13 @@ class Worker:
         self._work: Callable[[Row], Row] = getattr(importlib.import_module(module), name)(*arguments)
 
     def result(self, row: Row) -> Row:
-        """Return the worker's result, or what went wrong."""
+        """Return the worker's result, or what went wrong, with the row's id if it has one."""
+        if is_unread(row):
+            return row
         try:
             return self._work(row)
         except Exception as error:
-            return {"error": {"message": str(error) or type(error).__name__, "type": type(error).__name__}}
+            return {**({"id": row["id"]} if "id" in row else {}), "error": _told(error)}
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         """As Ray Data calls it: columns of texts."""
