@@ -141,8 +141,8 @@ class Built:
     """
 
     __slots__ = (
-        "_digest", "count", "depth", "floor", "going_on", "key", "kind", "known", "parent", "parts", "rivals", "size", "total",
-        "word",
+        "_digest", "count", "depth", "floor", "going_on", "key", "kind", "known", "parent", "parts", "rivals", "size",
+        "total", "word",
     )  # fmt: skip
 
     def __init__(
