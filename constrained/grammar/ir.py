@@ -49,16 +49,15 @@ operations: dict[str, Callable[..., Any]] = {}
 class Grammar:
     """A context-free language of bytes and special tokens.
 
-    `specials` are the special tokens of its words: literals that stand for one, and all `Special` symbols.  `widened`
-    says where the language is larger than what was asked for; it includes what the embedded machines report.  `source`
-    is the text it was read from, where there is one.  `adopts`: literals with the spelling of a special token are that
-    token in every vocabulary that has it; not so in a Lark text, which may be a stranger's: there only those among
-    `specials` are.  `stops`: those of the `specials` that end a turn, as a chat format says: generation ends with them,
-    although the tokenizer may know other ends.
-
-    `cut`: those entries of `narrowed` that no symbol reports, because the grammar was printed and read again.
-
-    `recipe`: the call that made it, a name and its arguments, with which `Constraint.save` writes it down; None where
+    specials: the special tokens of its words: literals that stand for one, and all `Special` symbols.
+    widened: where the language is larger than what was asked for, what the embedded machines report included.
+    source: the text it was read from, where there is one.
+    adopts: literals with the spelling of a special token are that token in every vocabulary that has it.  Not so in a
+    Lark text, which may be a stranger's: there only those among `specials` are.
+    stops: those of `specials` that end a turn of a chat format; generation ends with them, whatever else the tokenizer
+    knows as its end.
+    cut: entries of `narrowed` that no symbol reports, because the grammar was printed and read again.
+    recipe: the call that made it, a name and its arguments, with which `Constraint.save` writes it down; None where
     rules were written by hand or changed afterwards.
 
     Pickled grammars, as all pickles, are programs to whoever loads them: load only what you have written; let others
@@ -105,10 +104,10 @@ class Grammar:
         declare: Mapping[str, str] | None = None,
         define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
-        """Read a Lark text, which opens no file and names no special tokens but those given; its meaning is that of
-        `lark.reader`.
+        """Return the grammar of a Lark text, which opens no file; what it means is said in `lark.reader`.
 
-        `define`: grammars for rules that the text uses and does not define.
+        specials: texts of literals that are special tokens, or names of declared terminals → these; all else is text.
+        declare: names of declared terminals → texts.  define: grammars of rules that the text uses and does not define.
 
         >>> Grammar.from_lark('start: "a" start "b" |').nullable
         True
