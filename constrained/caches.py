@@ -8,15 +8,16 @@ moment, even while something for it is being computed.
 
 What others left behind is forgotten when an operation begins (`begin`), not in its midst: there only what it has
 charged itself counts.  So an operation never costs more than in a process that knows nothing, however much that one
-has done before; tests/test_verdicts.py holds to that.
+has done before; tests/test_verdicts.py holds to that.  To forget takes up to 15 ms, and is left to those who compile: a
+mask or a step does it only where nobody compiles, at twice the bound.
 
 Refused: a bound on entries alone, as one entry may be a pattern of a thousand states; a bound per cache, as which of
 them a process fills depends on its inputs.
 Tables that no input changes (Unicode, formats, calendars) are not counted and stay.
 
-What was forgotten lies in pieces all over the heap, and the C library of Linux keeps free pages for itself; so it is
-asked to return them after every quarter of the bound (`malloc_trim`, 1 to 6 ms).  Without that a process that compiled
-60,000 schemas grew from 215 to 289 MB, though what it held stayed the same.
+What was forgotten lies in pieces all over the heap, and the C library of Linux keeps free pages for itself; so those
+who compile ask it to return them after every quarter of the bound (`malloc_trim`, 1 to 6 ms).  Without that a process
+that compiled 60,000 schemas grew from 215 to 289 MB, though what it held stayed the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from typing import Any, TypeVar
 
-MOST_BYTES = 1 << 24  # charged when an operation begins, and again by the operation itself
+MOST_BYTES = 1 << 24  # charged when a compile begins, and again by each operation itself
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,14 +44,18 @@ def forgets(forget: Callable[[], None]) -> Callable[[], None]:
     return forget
 
 
-def begin() -> None:
+def begin(*, hurried: bool = False) -> None:
     """Note that an operation begins: it may charge `MOST_BYTES` of its own before anything is forgotten.
 
+    hurried: somebody waits for a mask or a step.
     Cost: 0.1 µs.  Operations of other threads count as part of the ones that are under way.
     """
-    global _most
-    if _held > MOST_BYTES:
+    global _most, _returned
+    if _held > MOST_BYTES << hurried:
         _forget()
+        _give_back()
+    elif not hurried and _held > _returned + MOST_BYTES // 4:
+        _returned = _held
         _give_back()
     _most = MOST_BYTES + _held
 
@@ -94,13 +99,10 @@ def _trim() -> Callable[[int], int] | None:
 
 def charge(size: int) -> None:
     """Note that some bytes more are kept in a cache; where an operation keeps too many, all caches are emptied."""
-    global _held, _returned
+    global _held
     _held += size
     if _held > _most:
         _forget()
-        _give_back()
-    elif _held > _returned + MOST_BYTES // 4:
-        _returned = _held
         _give_back()
 
 

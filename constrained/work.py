@@ -199,8 +199,8 @@ def current() -> Budget | None:
     return thread.budget
 
 
-def begin(budget: Budget) -> None:
-    """Count against a budget from now on, as one operation::
+def begin(budget: Budget, *, hurried: bool = False) -> None:
+    """Count against a budget from now on, as one operation; hurried: see `caches.begin`::
 
         outer = thread.budget
         try:
@@ -213,7 +213,7 @@ def begin(budget: Budget) -> None:
     """
     if thread.budget is not budget:
         budget.renew()
-        caches.begin()
+        caches.begin(hurried=hurried)
         thread.budget = budget
 
 

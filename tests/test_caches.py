@@ -142,6 +142,30 @@ def test_an_operation_forgets_what_others_left_when_it_begins_and_then_only_its_
         assert caches.held() <= 1 << 16
 
 
+def test_who_waits_for_a_mask_leaves_it_to_a_compile_to_forget(monkeypatch):
+    monkeypatch.setattr(caches, "MOST_BYTES", 1 << 20)
+    caches.clear()
+    matcher, row = c.compile(SCHEMA, VOCABULARY).matcher(), np.zeros((1, VOCABULARY.words), np.int32)
+    returned: list[int] = []
+    monkeypatch.setattr(caches, "_give_back", lambda: returned.append(caches.held()))
+
+    def work(times: int) -> None:
+        for _ in range(times):
+            caches.begin(hurried=True)
+            caches.charge(1 << 19)
+
+    work(3)
+    held = caches.held()
+    matcher.fill_mask(row)
+    assert (caches.held() >= held, returned) == (True, [])
+    c.compile({"enum": ["c"]}, VOCABULARY)
+    assert (caches.held() < held, returned) == (True, [0])
+    work(4)
+    assert caches.held() > 2 << 20
+    caches.begin(hurried=True)
+    assert caches.held() == 0
+
+
 def test_equal_expressions_are_one_object_across_one_turn():
     language = parse_python("(ab|cd)*e")
     caches._forget()

@@ -238,7 +238,7 @@ class Matcher:
         """
         outer = thread.budget
         try:
-            begin(self._budget)
+            begin(self._budget, hurried=True)
             while True:
                 if moved:
                     self.constraint.leave(self._kernel)

@@ -30,7 +30,7 @@ cdef class Meter:
         if self.budget is not None:
             self.outer = thread.budget
             self.opened = True
-            begin(self.budget)
+            begin(self.budget, hurried=True)
             self.began = self.budget.left
         self.opened = True
         return 0

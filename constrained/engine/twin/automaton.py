@@ -180,7 +180,7 @@ class PlainKernel:
             return work()
         outer = thread.budget
         try:
-            begin(budget)
+            begin(budget, hurried=True)
             return work()
         finally:
             thread.budget = outer
