@@ -14,11 +14,10 @@ import typer
 
 from ..errors import ConstrainedError, SchemaError
 from ..integrations.servers.ray_data import unread
+from .hub import ask_hub, unloadable
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
-
-HUB_SECONDS = 1.5  # for the hub to say whether it knows a model
 
 FormatOption = Annotated[
     str | None, typer.Option("--format", "-f", help="Chat format: a name (see `formats`) or a .lark/.toml pair.")
@@ -143,9 +142,9 @@ def read_model(name: str | None) -> tuple[Any, Any]:
 
 
 def _pretrained(kind: str, name: str) -> Any:
+    if not Path(name).exists():
+        ask_hub(name)
     try:
-        if not Path(name).exists():
-            _ask_hub(name)
         import transformers
     except ImportError as error:
         raise ConstrainedError(
@@ -156,26 +155,4 @@ def _pretrained(kind: str, name: str) -> Any:
     try:
         return getattr(transformers, kind).from_pretrained(name)
     except (OSError, ValueError) as error:
-        raise _unloadable(name, error) from error
-
-
-def _ask_hub(name: str) -> None:
-    """Look for a model on this machine, else ask the hub whether it has it.
-
-    Once and briefly, because the loader tries for half a minute, file by file, before it believes that there is
-    nothing.
-    """
-    from huggingface_hub import HfApi, try_to_load_from_cache
-
-    try:
-        if not isinstance(try_to_load_from_cache(name, "config.json"), str):
-            HfApi().model_info(name, timeout=HUB_SECONDS)
-    except Exception as error:  # of the hub's library or of its HTTP library, whichever that is
-        raise _unloadable(name, error) from error
-
-
-def _unloadable(name: str, error: Exception) -> ConstrainedError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return ConstrainedError(
-        f"cannot load {name!r}", because=reason, instead="a local folder or the id of a public model"
-    )
+        raise unloadable(name, error) from error
