@@ -50,8 +50,12 @@ class _State(NamedTuple):
     room: tuple[int, ...]  # per demand: how many may still come; 0 where there is no greatest number
 
 
-def choices(shape: ArrayShape, clauses: tuple[Clause, ...], length: int = 0) -> Iterator[Bounds]:
-    """Yield the ways to pick an obligation from each clause that items from number `length` on can meet."""
+def choices(
+    shape: ArrayShape, clauses: tuple[Clause, ...], length: int = 0, ask: Ask | None = None
+) -> Iterator[Bounds]:
+    """Yield the ways to pick an obligation from each clause that items from number `length` on can meet; `ask` leaves
+    out those of which some item has no value.
+    """
     todo = [(0, Bounds(shape.min, shape.max, (), ()))]
     while todo:
         at, bounds = todo.pop()
@@ -68,13 +72,23 @@ def choices(shape: ArrayShape, clauses: tuple[Clause, ...], length: int = 0) -> 
             elif isinstance(part, LengthAtLeast):
                 following = bounds._replace(least=max(least, part.length))
             elif isinstance(part, ItemAt):
-                if part.index < length:
+                if part.index < length or ask is not None and not ask(_joined(shape, part, fixed)):
                     continue
                 following = bounds._replace(least=max(least, part.index + 1), fixed=(*fixed, part))
             else:
                 assert isinstance(part, ItemFrom)
                 following = bounds._replace(least=max(least, part.index + 1), wanted=(*wanted, part))
             todo.append((at + 1, following))
+
+
+def _joined(shape: ArrayShape, part: ItemAt, fixed: tuple[ItemAt, ...]) -> Conj:
+    """Return what an item has to be by its place, by what was picked before, and by one obligation more."""
+    spend(2 + (len(fixed) >> 3))
+    found = both(shape.prefix[part.index] if part.index < len(shape.prefix) else shape.rest, part.item)
+    for other in fixed:
+        if other.index == part.index:
+            found = both(found, other.item)
+    return found
 
 
 def _preference(part: object) -> int:
@@ -95,6 +109,7 @@ class Completion:
     ) -> None:
         self._shape, self._bounds, self._ask = shape, bounds, ask
         self._fixed: dict[int, Conj] = {}
+        spend(len(bounds.fixed))
         for part in bounds.fixed:
             self._fixed[part.index] = both(self._fixed.get(part.index, frozenset()), part.item)
         counts = shape.counts
@@ -276,5 +291,5 @@ def can_complete(
     known: empty at first; keeps answers for calls with the same shape, as long as `ask` gives the same ones.
     """
     return any(
-        Completion(shape, bounds, ask, length, counted, known).exists() for bounds in choices(shape, clauses, length)
+        Completion(shape, bounds, ask, length, counted, known).exists() for bounds in choices(shape, clauses, length, ask)
     )
