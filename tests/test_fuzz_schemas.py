@@ -96,6 +96,30 @@ def test_what_costs_too_much_inside_is_found_by_compile(costly, around, pointer)
     assert str(caught.value.where).startswith(pointer)
 
 
+def test_what_keys_cost_is_found_by_compile():
+    with pytest.raises(LimitExceeded) as caught:
+        denied = _many(12, lambda i: {"not": {"pattern": f"{chr(97 + i)}.*{chr(109 + i)}"}})
+        schema = {"type": "object", "propertyNames": {"allOf": denied}}
+        compile(Grammar.from_json_schema(schema), vocabularies.embedded(), max_work=60_000, spell_missing=True)
+    assert caught.value.where == "#"
+
+
+def test_places_that_exclude_each_other_are_seen_when_they_are_picked():
+    """Three colours for a ring of nodes with chords: 3**24 ways to pick, most of which fail early."""
+    def alike(one, other, colour):
+        places = [{}] * (max(one, other) + 1)
+        places[one] = places[other] = {"const": colour}
+        return {"not": {"prefixItems": places}}
+
+    edges = [(node, (node + far) % 10) for node in range(10) for far in (1, 4)]
+    schema = {
+        "type": "array", "prefixItems": [{"enum": [0, 1, 2]}] * 10, "minItems": 10, "maxItems": 10,
+        "allOf": [alike(*edge, colour) for edge in edges for colour in range(3)],
+    }  # fmt: skip
+    with metered(Budget(200_000)):
+        Grammar.from_json_schema(schema)
+
+
 def test_what_costs_too_much_only_alone_is_not_tried():
     schema = {"properties": {"a": {"allOf": [COSTLY["patterns"], {"enum": ["0", "1"]}]}}}
     matcher = compile(

@@ -28,6 +28,7 @@ _IN_PLACE = frozenset(
     (
         *applying(Applies.AS_PART, Applies.AS_BRANCH),
         *applying(Applies.AS_CONDITION, holds=Holds.SCHEMA),
+        "propertyNames",  # keys are texts of the same machine
     )
 )
 _FORMAT_ALONE = frozenset({"type", "format"})

@@ -291,5 +291,6 @@ def can_complete(
     known: empty at first; keeps answers for calls with the same shape, as long as `ask` gives the same ones.
     """
     return any(
-        Completion(shape, bounds, ask, length, counted, known).exists() for bounds in choices(shape, clauses, length, ask)
+        Completion(shape, bounds, ask, length, counted, known).exists()
+        for bounds in choices(shape, clauses, length, ask)
     )
