@@ -116,8 +116,7 @@ class ChatFormat:
     @property
     def stop(self) -> tuple[str, ...]:
         """The special tokens that end a turn, as the tokenizer spells them."""
-        names = dict.fromkeys(name for names in self.definition.stops.values() for name in names)
-        return tuple(self.tokens[name] for name in names)
+        return self.definition.stop
 
     def respell(self, spellings: Mapping[str, str]) -> ChatFormat:
         """Return the format for a tokenizer that spells some of its special tokens differently.

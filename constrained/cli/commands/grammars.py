@@ -26,6 +26,8 @@ from constrained.cli.languages import (
 )
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
+from constrained.formats.defining.definition import Definition, read_definition
+from constrained.formats.pairs import shipped_folder
 from constrained.grammar import Embedded
 from constrained.integrations.exports import TARGETS, export
 from constrained.schema.embedding import EmbeddedSchema
@@ -44,7 +46,8 @@ class Target(StrEnum):
 
 def formats(as_json: JsonOption = False) -> None:
     """List the chat formats and their special tokens."""
-    rows = [_describe(ChatFormat.load(name)) for name in ChatFormat.names()]
+    folder = shipped_folder()  # PERF: without the grammars, which take 49 formats seven seconds to read
+    rows = [_describe(name, read_definition(folder / f"{name}.toml", folder)) for name in ChatFormat.names()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -60,9 +63,9 @@ def formats(as_json: JsonOption = False) -> None:
     console().print(table)
 
 
-def _describe(chat: ChatFormat) -> dict[str, Any]:
-    tokens, stop = list(chat.tokens.values()), list(chat.stop)
-    return {"name": chat.name, "title": chat.title, "specification": chat.specification, "tokens": tokens, "stop": stop}
+def _describe(name: str, format: Definition) -> dict[str, Any]:
+    said = {"name": name, "title": format.title, "specification": format.specification}
+    return {**said, "tokens": list(format.tokens.values()), "stop": list(format.stop)}
 
 
 def show(

@@ -178,6 +178,12 @@ class Definition:
     tool_list: str | None
     tool_prompt: tuple[ToolPrompt, ...] = ()
 
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The special tokens that end a turn, as the tokenizer spells them."""
+        names = dict.fromkeys(name for names in self.stops.values() for name in names)
+        return tuple(self.tokens[name] for name in names)
+
 
 _SHAPE = Shape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
