@@ -293,6 +293,14 @@ def test_a_single_call_is_parsed_by_its_kind():
     assert ChatFormat.load("hermes").parse(call, kind="tool_call").arguments == {"n": 1}
 
 
+@pytest.mark.parametrize("kind", ["", " ", " json", "<|constrain|>json", " <|constrain|>json"])
+@pytest.mark.parametrize("name", ["to_json", "json", "查询_天气"])
+def test_the_type_of_a_call_is_no_part_of_its_name(name, kind):
+    chat, arguments = ChatFormat.load("gpt-oss"), "<|message|>{}<|call|>"
+    for text in (f"<|channel|>commentary to=functions.{name}{kind}", f" to=functions.{name}<|channel|>commentary{kind}"):
+        assert chat.parse(text + arguments).tool_calls == [ToolCall(name, {})]
+
+
 def test_queries_of_builtin_tools_mean_what_their_escapes_do():
     call = r"""<|python_tag|>brave_search.call(query="a\"b\\n\u00e9'")<|eom_id|>"""
     assert ChatFormat.load("llama3.1-builtin").parse(call).tool_calls[0].arguments == {"query": "a\"b\\né'"}

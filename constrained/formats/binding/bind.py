@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from json.encoder import encode_basestring
 from typing import Any
@@ -98,7 +98,7 @@ def bind(generic: Grammar, definition: Definition, request: Request, writing: Wr
     rules = shape(generic, definition, request)
     calling = bool(_call_rules(rules, definition))
     if calling and definition.payload is not None and request.tools is not None:
-        check_names(rules, definition, definition.payload, request.tools)
+        check_names(rules, definition, definition.payload, [tool.name for tool in request.tools])
     if request.response is not None and "answer" in rules:
         rules = prune(answering(rules, Embedded("response", _response(request, definition, writing))), ENTRY)
     if request.marker_safe:
@@ -324,27 +324,29 @@ def spell_name(name: str, payload: Payload) -> str:
     return text.replace("</", "<\\/") if payload.tag_safe else text
 
 
-def check_names(rules: Alternatives, definition: Definition, payload: Payload, tools: Sequence[Tool]) -> None:
-    """Refuse tools that the format cannot carry.
+_MADE = re.compile(r"^\(\?#\w+\)")  # what marks a pattern that was made of a terminal and what stands around it
+
+
+def check_names(rules: Alternatives, definition: Definition, payload: Payload, names: Iterable[str]) -> None:
+    """Refuse names of tools that the format cannot carry.
 
     Raises: SchemaError: for the first of them.
     """
     pattern = name_pattern(rules)
     markers = re.compile("|".join(map(re.escape, (*definition.tokens.values(), *definition.reserved))))
-    for tool in tools:
-        text = spell_name(tool.name, payload)
+    for name in names:
         because = None
-        if tool.name in definition.builtins:
+        if name in definition.builtins:
             because = "the format itself has a tool of this name"
-        elif found := markers.search(tool.name):
+        elif found := markers.search(name):
             because = f"it contains {found[0]!r}, a marker of the format"
-        elif pattern is not None and not pattern.fullmatch(text):
-            because = f"its names match {pattern.pattern}"
-        elif payload.name == "python" and any(keyword.iskeyword(part) for part in tool.name.split(".")):
+        elif pattern is not None and not pattern.fullmatch(spell_name(name, payload)):
+            because = f"its names match {_MADE.sub('', pattern.pattern)}"
+        elif payload.name == "python" and any(keyword.iskeyword(part) for part in name.split(".")):
             because = "it holds a keyword of Python"
         if because:
             raise SchemaError(
-                f"tool {tool.name!r} cannot be called in the format '{definition.title}'",
+                f"tool {name!r} cannot be called in the format '{definition.title}'",
                 because=because,
                 instead="rename the tool",
             )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from constrained.errors import ConstrainedError
-from constrained.formats.binding.bind import id_slot, spell_name
+from constrained.formats.binding.bind import check_names, id_slot, spell_name
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
 from constrained.formats.binding.tagged import tags_of
@@ -116,6 +116,7 @@ def write_call(
         values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
+    check_names(rules, definition, payload, [call.name])
     arguments = call.arguments if payload.sorts else in_schema_order(call.arguments, schema)
     avoid = avoided(definition, marker_safe=True)
     if payload.quote is not None:
