@@ -23,7 +23,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .errors import (
+from constrained.errors import (
     BitmaskError,
     ConstrainedError,
     GrammarError,
@@ -36,14 +36,13 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from constrained.engine.batch import fill_masks
+    from constrained.engine.constraint import Constraint, compile, logits_processor
+    from constrained.engine.matcher import Matcher
     from constrained.engine.tokens.vocabulary import Vocabulary
-
-    from .engine.batch import fill_masks
-    from .engine.constraint import Constraint, compile, logits_processor
-    from .engine.matcher import Matcher
-    from .formats import ChatFormat
-    from .grammar import Grammar
-    from .integrations.typed import generate
+    from constrained.formats import ChatFormat
+    from constrained.grammar import Grammar
+    from constrained.integrations.typed import generate
 
 __version__ = "0.1.0"
 

@@ -1,5 +1,5 @@
 """`python -m constrained` is the command line."""
 
-from .cli import main
+from constrained.cli import main
 
 main()

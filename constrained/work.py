@@ -27,8 +27,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from . import caches
-from .errors import LimitExceeded
+import constrained.caches as caches
+from constrained.errors import LimitExceeded
 
 MAX_WORK = 1_000_000  # units; about one second of one core
 CHECK = 1_000  # units between two looks at the clock

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Any
 
-from ..errors import ConstrainedError, Rejected, compose
+from constrained.errors import ConstrainedError, Rejected, compose
 
 OK, REJECTED, WRONG_USE = 0, 1, 2
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors of the package are printed without a traceback."""
     try:
-        from .app import app
+        from constrained.cli.app import app
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from constrained import __version__
 from constrained.cli.commands.bench import bench
 from constrained.cli.commands.demo import demo
 from constrained.cli.commands.generate import generate
@@ -16,8 +17,6 @@ from constrained.cli.commands.specifications import spec
 from constrained.cli.commands.trace import trace
 from constrained.cli.commands.transcripts import parse, validate
 from constrained.cli.commands.vocabulary import vocabulary
-
-from .. import __version__
 
 app = typer.Typer(
     name="constrained",

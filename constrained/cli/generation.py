@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.constraint import Constraint
-from ..errors import ConstrainedError
-from ..formats import ChatFormat
-from ..integrations.typed import described
+from constrained.engine.constraint import Constraint
+from constrained.errors import ConstrainedError
+from constrained.formats import ChatFormat
+from constrained.integrations.typed import described
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary

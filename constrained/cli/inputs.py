@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import ConstrainedError, SchemaError
-from ..integrations.servers.ray_data import unread
-from .hub import ask_hub, unloadable
+from constrained.cli.hub import ask_hub, unloadable
+from constrained.errors import ConstrainedError, SchemaError
+from constrained.integrations.servers.ray_data import unread
 
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
@@ -117,7 +117,7 @@ def read_vocabulary(tokenizer: str | None, size: int | None = None) -> Vocabular
     from constrained.engine.tokens.vocabulary import Vocabulary
 
     if tokenizer is None:
-        from ..default_model import WIDTH, load_tokenizer
+        from constrained.default_model import WIDTH, load_tokenizer
 
         return Vocabulary.from_tokenizer(load_tokenizer(), size=size or WIDTH)
     if Path(tokenizer).is_file():
@@ -131,7 +131,7 @@ def read_model(name: str | None) -> tuple[Any, Any]:
     tiny.
     """
     if name is None:
-        from ..default_model import load_trained
+        from constrained.default_model import load_trained
 
         loaded = load_trained()
         import torch

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from ..errors import ConstrainedError
-from ..formats import ChatFormat
-from ..grammar import Grammar
-from .inputs import read_json, read_tools
+from constrained.cli.inputs import read_json, read_tools
+from constrained.errors import ConstrainedError
+from constrained.formats import ChatFormat
+from constrained.grammar import Grammar
 
 
 class Whitespace(StrEnum):

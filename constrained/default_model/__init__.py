@@ -19,7 +19,7 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConstrainedError
+from constrained.errors import ConstrainedError
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast

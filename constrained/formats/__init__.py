@@ -9,8 +9,8 @@ A format is two files in ``grammars/``: a Lark grammar and a small definition.  
 
 from __future__ import annotations
 
-from .load import ChatFormat
-from .message import Message, ToolCall
-from .tools import Tool, read_tools
+from constrained.formats.load import ChatFormat
+from constrained.formats.message import Message, ToolCall
+from constrained.formats.tools import Tool, read_tools
 
 __all__ = ["ChatFormat", "Message", "Tool", "ToolCall", "read_tools"]

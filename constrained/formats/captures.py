@@ -25,14 +25,14 @@ from html import escape
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..engine.twin.automaton import DEAD, PlainKernel
-from ..engine.twin.text import successor
-from ..errors import Rejected
-from ..grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
-from ..work import metered, spend
+from constrained.engine.twin.automaton import DEAD, PlainKernel
+from constrained.engine.twin.text import successor
+from constrained.errors import Rejected
+from constrained.grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
+from constrained.work import metered, spend
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
+    from constrained.engine.constraint import Constraint
 
 Letter = str | int  # a character, or a special token
 Span = tuple[str, int, int]  # rule, where it begins and ends, in letters

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .message import ToolCall
+from constrained.formats.message import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,27 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from constrained.errors import GrammarError, shown
 from constrained.formats.binding.bind import Writing, bind, shape
 from constrained.formats.binding.request import generating, make_request, request_of
 from constrained.formats.defining.aliases import known, nearest
 from constrained.formats.defining.definition import Definition
+from constrained.formats.message import Message, ToolCall
 from constrained.formats.pairs import read_pair, respelled, shipped_folder
+from constrained.grammar import Grammar
 from constrained.schema.by_content import Recent, content
 from constrained.schema.python_types import is_python_type, schema_of
-
-from ..errors import GrammarError, shown
-from ..grammar import Grammar
-from ..work import metered
-from .message import Message, ToolCall
+from constrained.work import metered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from constrained.engine.tokens.vocabulary import Vocabulary
+    from constrained.formats.read.asked import Asked
+    from constrained.formats.read.question import Question
     from constrained.formats.streaming import StreamParser
-
-    from .read.asked import Asked
-    from .read.question import Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +271,7 @@ class ChatFormat:
     def _asked(
         self, kind: str, tools: object, vocabulary: Vocabulary | None, prompt: str | None, options: dict[str, Any]
     ) -> Asked:
-        from .read.asked import Asked  # it needs the engine; grammars do not
+        from constrained.formats.read.asked import Asked  # it needs the engine; grammars do not
 
         return Asked(self, kind, tools, vocabulary, prompt or "", options)
 
@@ -283,7 +281,7 @@ class ChatFormat:
 
     def entered(self, kind: str) -> ChatFormat:
         """Return the format whose turn is the canonical text of a kind."""
-        from .read.asked import canonical
+        from constrained.formats.read.asked import canonical
 
         if kind not in self._entered:
             self._entered[kind] = canonical(self, kind)

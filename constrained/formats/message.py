@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..tables import table
+from constrained.tables import table
 
 Piece = tuple[str, bool]  # a text, and whether the format says it; what a message says can never be a special token
 

@@ -8,39 +8,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import compose
-from .ir import Grammar, operations
-from .symbols import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
+from constrained.grammar import compose
+from constrained.grammar.ir import Grammar, operations
+from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Special, Symbol
 
 __all__ = ["Embedded", "Grammar", "Literal", "Pattern", "Ref", "Rule", "Special", "Symbol"]
 
 
 def _read(*given: Any) -> Any:
-    from .lark.reader import read
+    from constrained.grammar.lark.reader import read
 
     return read(*given)
 
 
 def _read_file(*given: Any) -> Any:
-    from .lark.reader import read_file
+    from constrained.grammar.lark.reader import read_file
 
     return read_file(*given)
 
 
 def _write(grammar: Grammar, **options: Any) -> Any:
-    from .lark.printer import write
+    from constrained.grammar.lark.printer import write
 
     return write(grammar, **options)
 
 
 def _lower(grammar: Grammar) -> Any:
-    from .lower import lowered
+    from constrained.grammar.lower import lowered
 
     return lowered(grammar)
 
 
 def _machine_of(*given: Any) -> Any:
-    from ..schema.profiles import machine_of  # of a layer above, which loads only when a schema is asked for
+    from constrained.schema.profiles import machine_of  # of a layer above, which loads only when a schema is asked for
 
     operations["machine_of"] = machine_of  # from now on: to ask for a module takes longer than to call it
     return machine_of(*given)

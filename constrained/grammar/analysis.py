@@ -15,12 +15,12 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import GrammarError
-from ..machine import Language
-from ..regex import ANY, Expr, intersect, repeat
-from ..work import spend
-from .ir import Grammar
-from .symbols import Literal, Pattern, Ref, Sequence, Symbol
+from constrained.errors import GrammarError
+from constrained.grammar.ir import Grammar
+from constrained.grammar.symbols import Literal, Pattern, Ref, Sequence, Symbol
+from constrained.machine import Language
+from constrained.regex import ANY, Expr, intersect, repeat
+from constrained.work import spend
 
 Rules = Mapping[str, tuple[Sequence, ...]]
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ..errors import GrammarError
-from ..machine import State, Surface, Text
-from ..work import metered, spend
-from .ir import Grammar
-from .symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
+from constrained.errors import GrammarError
+from constrained.grammar.ir import Grammar
+from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
+from constrained.machine import State, Surface, Text
+from constrained.work import metered, spend
 
 MOST_REPEATS = 10_000
 _OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
@@ -216,7 +216,7 @@ def _free(name: str, prefix: str, taken: Collection[str]) -> str:
 
 
 def _pattern(source: str) -> Pattern:
-    from ..regex import parse_python
+    from constrained.regex import parse_python
 
     return Pattern(parse_python(source), source)
 

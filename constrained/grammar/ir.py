@@ -18,10 +18,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GrammarError
-from ..machine import State, Widened
-from ..tables import table
-from .symbols import (
+from constrained.errors import GrammarError
+from constrained.grammar.symbols import (
     Embedded,
     Pattern,
     Ref,
@@ -34,11 +32,12 @@ from .symbols import (
     named_within,
     texts_of,
 )
+from constrained.machine import State, Widened
+from constrained.tables import table
 
 if TYPE_CHECKING:
     from constrained.grammar.lark.printer import PrintedLark
-
-    from .lower import Alone, Lowering
+    from constrained.grammar.lower import Alone, Lowering
 
 #: What reads, prints, lowers and combines grammars, by name.  All that is built on `Grammar`, which therefore does not
 #: import it: the package fills this in when it is imported (`grammar/__init__.py`).
@@ -133,7 +132,7 @@ class Grammar:
     @classmethod
     def from_regex(cls, pattern: str) -> Grammar:
         """Return the grammar of the texts that a Python regular expression matches in full."""
-        from ..regex import parse_python
+        from constrained.regex import parse_python
 
         return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern).made_by(
             "regex", pattern

@@ -26,13 +26,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from ..machine import END, Bytes, Edges, State, Surface, Text
-from ..regex import Expr, concat, union
-from ..regex.expr import parts
-from ..work import spend
-from .analysis import Facts, filled
-from .ir import Grammar
-from .symbols import Embedded, Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar.analysis import Facts, filled
+from constrained.grammar.ir import Grammar
+from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Special, Symbol
+from constrained.machine import END, Bytes, Edges, State, Surface, Text
+from constrained.regex import Expr, concat, union
+from constrained.regex.expr import parts
+from constrained.work import spend
 
 _MANY = 8  # patterns at one place that are read as one
 

@@ -10,9 +10,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..machine import Language, State
-from ..regex import Expr
-from ..regex.size import LARGE_PATTERN, size
+from constrained.machine import Language, State
+from constrained.regex import Expr
+from constrained.regex.size import LARGE_PATTERN, size
 
 
 class Machine(Protocol):

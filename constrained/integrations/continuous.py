@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
 
-from ..engine.constraint import Constraint
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import ConstrainedError, VocabularyError
-from .servers.cursor import Cursor
-from .servers.masks import forbid
+from constrained.engine.constraint import Constraint
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, VocabularyError
+from constrained.integrations.servers.cursor import Cursor
+from constrained.integrations.servers.masks import forbid
 
 _VERSIONS = "transformers 5.23"
 

@@ -8,10 +8,10 @@ XGrammar there, llama.cpp itself is not.
 
 from __future__ import annotations
 
-from ..errors import GrammarError
-from ..grammar import Grammar
-from .exporting.characters import Exported, in_characters
-from .exporting.structural_tags import structural_tag
+from constrained.errors import GrammarError
+from constrained.grammar import Grammar
+from constrained.integrations.exporting.characters import Exported, in_characters
+from constrained.integrations.exporting.structural_tags import structural_tag
 
 STRUCTURAL_TAGS = "xgrammar-tags"
 TARGETS = ("llguidance", "xgrammar", STRUCTURAL_TAGS, "gbnf")

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from constrained.engine.constraint import Constraint
 from constrained.engine.tokens.vocabulary import Vocabulary
-
-from ..engine.constraint import Constraint
-from ..errors import ConstrainedError, GrammarError, VocabularyError, shown
-from ..formats import ChatFormat
-from ..grammar import Grammar
-from ..schema.python_types import is_python_type
+from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
+from constrained.formats import ChatFormat
+from constrained.grammar import Grammar
+from constrained.schema.python_types import is_python_type
 
 _vocabularies: WeakKeyDictionary[Any, dict[int | None, Vocabulary]] = WeakKeyDictionary()
 

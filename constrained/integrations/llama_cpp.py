@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.constraint import Constraint
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import VocabularyError
-from .sequences.one_sequence import OneSequence, masked
+from constrained.engine.constraint import Constraint
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import VocabularyError
+from constrained.integrations.sequences.one_sequence import OneSequence, masked
 
 
 class GrammarProcessor:

@@ -13,8 +13,8 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ..engine.constraint import Constraint
-from .sequences.one_sequence import OneSequence
+from constrained.engine.constraint import Constraint
+from constrained.integrations.sequences.one_sequence import OneSequence
 
 
 class GrammarProcessor:

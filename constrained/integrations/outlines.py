@@ -19,11 +19,11 @@ from typing import Any
 from outlines import Generator
 from outlines.types import dsl
 
-from ..engine.constraint import Constraint, compile
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import ConstrainedError, GrammarError
-from ..grammar import Grammar
-from .held import vocabulary_of
+from constrained.engine.constraint import Constraint, compile
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, GrammarError
+from constrained.grammar import Grammar
+from constrained.integrations.held import vocabulary_of
 
 
 def grammar_of(output_type: Any) -> Grammar:
@@ -92,11 +92,11 @@ def processor(constraint: Constraint, model: Any, *, max_new_tokens: int | None 
     if kind in ("Transformers", "TransformersMultiModal"):
         return constraint.logits_processor(max_new_tokens=max_new_tokens)
     if kind == "LlamaCpp":
-        from . import llama_cpp
+        from constrained.integrations import llama_cpp
 
         return llama_cpp.logits_processor(constraint, max_new_tokens=max_new_tokens)
     if kind == "MLXLM":
-        from . import mlx_lm
+        from constrained.integrations import mlx_lm
 
         return mlx_lm.logits_processor(constraint, max_new_tokens=max_new_tokens)
     raise ConstrainedError(
@@ -107,7 +107,7 @@ def processor(constraint: Constraint, model: Any, *, max_new_tokens: int | None 
 def vocabulary_of_model(model: Any) -> Vocabulary:
     """Return the vocabulary of a model of Outlines."""
     if type(model).__name__ == "LlamaCpp":
-        from . import llama_cpp
+        from constrained.integrations import llama_cpp
 
         return llama_cpp.vocabulary_of(model.model)
     tokenizer = getattr(model, "hf_tokenizer", None) or getattr(model, "mlx_tokenizer", None) or model.tokenizer

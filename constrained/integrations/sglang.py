@@ -23,11 +23,11 @@ from sglang.srt.constrained.base_grammar_backend import (
     register_grammar_backend,
 )
 
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import ConstrainedError
-from .servers.cursor import Cursor
-from .servers.masks import forbid
-from .servers.requests import Requests
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError
+from constrained.integrations.servers.cursor import Cursor
+from constrained.integrations.servers.masks import forbid
+from constrained.integrations.servers.requests import Requests
 
 NAME = "constrained"
 

@@ -22,15 +22,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..engine.constraint import Constraint
-from ..engine.options import Options
-from ..engine.tokens.saved import replace_file
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import ConstrainedError, GrammarError, VocabularyError, shown
-from ..formats import ChatFormat
-from ..grammar import Grammar
-from ..schema.by_content import values_of
-from .held import vocabulary_of
+from constrained.engine.constraint import Constraint
+from constrained.engine.options import Options
+from constrained.engine.tokens.saved import replace_file
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
+from constrained.formats import ChatFormat
+from constrained.grammar import Grammar
+from constrained.integrations.held import vocabulary_of
+from constrained.schema.by_content import values_of
 
 FORMAT = 1  # of the file; others are refused
 MOST_BYTES = 1 << 26
@@ -279,8 +279,8 @@ def _lark(known: list[Grammar], text: str, start: str, specials: Any, declare: A
 
 
 def _schema(known: list[Grammar], schema: Any, documents: Any, options: Mapping[str, Any]) -> Grammar:
-    from ..grammar import Embedded, Rule
-    from ..schema.embedding import embed
+    from constrained.grammar import Embedded, Rule
+    from constrained.schema.embedding import embed
 
     given = {**options, "avoid": tuple(options["avoid"])}
     machine = embed(schema, documents=documents, **given)

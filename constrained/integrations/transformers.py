@@ -35,15 +35,15 @@ import numpy.typing as npt
 import torch
 from transformers import Cache, GenerationMixin, LogitsProcessor, LogitsProcessorList, StoppingCriteriaList
 
-from ..engine.batch import fill_masks
-from ..engine.constraint import Constraint
-from ..engine.matcher import Matcher
-from ..errors import ConstrainedError, VocabularyError
-from .sequences.calls import callers, generation_config, stopping_criteria, streamer
-from .sequences.drafts import Ahead
-from .sequences.generation import Emptiness, Generation, WordEnd, filled
-from .sequences.rows import Ids, Row, budgets_of
-from .servers.masks import masked
+from constrained.engine.batch import fill_masks
+from constrained.engine.constraint import Constraint
+from constrained.engine.matcher import Matcher
+from constrained.errors import ConstrainedError, VocabularyError
+from constrained.integrations.sequences.calls import callers, generation_config, stopping_criteria, streamer
+from constrained.integrations.sequences.drafts import Ahead
+from constrained.integrations.sequences.generation import Emptiness, Generation, WordEnd, filled
+from constrained.integrations.sequences.rows import Ids, Row, budgets_of
+from constrained.integrations.servers.masks import masked
 
 _PADDED = 1024  # ids by which models' logits may be wider than their tokenizers, or an eighth
 MaxNewTokens: TypeAlias = int | Sequence[int | None] | Literal["generate"] | None

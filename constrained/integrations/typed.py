@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from constrained.engine.constraint import Constraint, compile
 from constrained.engine.tokens.vocabulary import Vocabulary
-
-from ..engine.constraint import Constraint, compile
-from ..errors import ConstrainedError, LimitExceeded, shown
-from ..formats import ChatFormat
-from ..formats.tools.definitions import enveloped
-from ..grammar import Grammar
-from ..schema.pydantic_types import is_adapter
-from ..schema.python_types import is_python_type
-from .held import check_vocabulary, grammar_of, vocabulary_of
+from constrained.errors import ConstrainedError, LimitExceeded, shown
+from constrained.formats import ChatFormat
+from constrained.formats.tools.definitions import enveloped
+from constrained.grammar import Grammar
+from constrained.integrations.held import check_vocabulary, grammar_of, vocabulary_of
+from constrained.schema.pydantic_types import is_adapter
+from constrained.schema.python_types import is_python_type
 
 _JSON_TYPES = {None, type(None), bool, int, float, str, list, dict, Any, object}
 

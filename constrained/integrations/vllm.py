@@ -34,11 +34,11 @@ from vllm.v1.structured_output.backend_types import (
 )
 from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SlotInterface
 
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import ConstrainedError
-from .servers.cursor import Cursor
-from .servers.masks import constrain
-from .servers.requests import Requests, grammar_of, read_arguments
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError
+from constrained.integrations.servers.cursor import Cursor
+from constrained.integrations.servers.masks import constrain
+from constrained.integrations.servers.requests import Requests, grammar_of, read_arguments
 
 _log = logging.getLogger("constrained.servers")
 

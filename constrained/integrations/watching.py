@@ -20,10 +20,10 @@ import torch
 from transformers import StoppingCriteria
 from transformers.generation.streamers import BaseStreamer
 
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import ConstrainedError
-from ..formats import ChatFormat, Message
-from .transformers import GrammarProcessor
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError
+from constrained.formats import ChatFormat, Message
+from constrained.integrations.transformers import GrammarProcessor
 
 
 class EventStreamer(BaseStreamer):  # type: ignore[misc]  # a host's class

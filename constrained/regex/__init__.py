@@ -7,18 +7,17 @@
 prints.
 """
 
+from constrained.regex.algebra import char_class, concat, literal, literals, optional, repeat, union
+from constrained.regex.boolean import complement, intersect
+from constrained.regex.derive import raw_edges
+from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
+from constrained.regex.lasting import lasting, may_use
+from constrained.regex.liveness import example, is_empty, is_finite, live_edges, public_edges
+from constrained.regex.markers import Markers, markers_of, without
+from constrained.regex.saturate import saturated
+from constrained.regex.show import pattern_text, short_text
 from constrained.regex.syntax.ecma import parse_ecma
 from constrained.regex.syntax.python import parse_python
-
-from .algebra import char_class, concat, literal, literals, optional, repeat, union
-from .boolean import complement, intersect
-from .derive import raw_edges
-from .expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
-from .lasting import lasting, may_use
-from .liveness import example, is_empty, is_finite, live_edges, public_edges
-from .markers import Markers, markers_of, without
-from .saturate import saturated
-from .show import pattern_text, short_text
 
 RULES.update(
     {

@@ -15,10 +15,8 @@ from operator import attrgetter, le
 from typing import Protocol
 
 import constrained.regex.charset as charset
-
-from ..machine import LiteralSet
-from ..work import spend
-from .expr import (
+from constrained.machine import LiteralSet
+from constrained.regex.expr import (
     ANY_TEXT,
     CLASS,
     COMPLEMENT,
@@ -40,6 +38,7 @@ from .expr import (
     parts,
     single,
 )
+from constrained.work import spend
 
 _COMPARED = 8  # factors at the head of a concatenation whose counts are compared
 _MANY = 64  # literals of a union that become one set

@@ -18,8 +18,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ..caches import cached, forgets
-from ..work import spend
+from constrained.caches import cached, forgets
+from constrained.work import spend
 
 Ranges = tuple[tuple[int, int], ...]
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..work import spend
-from .algebra import concat, of_literal_set, repeat, union
-from .boolean import complement, intersect, length_bound
-from .charset import MAX
-from .expr import (
+from constrained.regex.algebra import concat, of_literal_set, repeat, union
+from constrained.regex.boolean import complement, intersect, length_bound
+from constrained.regex.charset import MAX
+from constrained.regex.expr import (
     ANY,
     ANY_TEXT,
     COMPLEMENT,
@@ -32,6 +31,7 @@ from .expr import (
     RawEdges,
     node,
 )
+from constrained.work import spend
 
 _Combine = Callable[..., Expr]
 

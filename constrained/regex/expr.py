@@ -18,12 +18,12 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Any
 
-from ..caches import charge, forgets
-from ..errors import LimitExceeded
-from ..interning import Table
-from ..machine import LiteralSet, Outline
-from ..work import place, spend
-from .charset import ALL_WITNESSES, EVERYTHING, Ranges, witnesses_in, witnesses_in_text, witnesses_of
+from constrained.caches import charge, forgets
+from constrained.errors import LimitExceeded
+from constrained.interning import Table
+from constrained.machine import LiteralSet, Outline
+from constrained.regex.charset import ALL_WITNESSES, EVERYTHING, Ranges, witnesses_in, witnesses_in_text, witnesses_of
+from constrained.work import place, spend
 
 # Kinds of node, and what `Expr.args` holds for each.
 NEVER_KIND, EPSILON_KIND = 0, 1  # ()

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
-from ..caches import cached
-from ..machine import Language, LiteralSet
-from ..work import spend
-from .algebra import repeat
-from .expr import Expr
-from .markers import Markers
+from constrained.caches import cached
+from constrained.machine import Language, LiteralSet
+from constrained.regex.algebra import repeat
+from constrained.regex.expr import Expr
+from constrained.regex.markers import Markers
+from constrained.work import spend
 
 ESCAPED = 0x110000
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import constrained.regex.charset as charset
-
-from ..work import spend
-from .charset import Ranges
-from .expr import (
+from constrained.regex.charset import Ranges
+from constrained.regex.expr import (
     ANY,
     ANY_TEXT,
     CLASS,
@@ -32,6 +30,7 @@ from .expr import (
     parts,
     single,
 )
+from constrained.work import spend
 
 
 def may_use(expr: Expr, witness: str) -> bool:

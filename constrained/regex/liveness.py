@@ -11,15 +11,14 @@ from heapq import heappop, heappush
 from operator import is_
 from typing import TYPE_CHECKING
 
-from ..caches import cached
-from ..errors import LimitExceeded
-from ..machine import LiteralSet
-from ..work import current, metered, place, spend
-from .algebra import concat, repeat, union
-from .boolean import intersect
-from .charset import ALL_WITNESSES, witnesses_in_text
-from .derive import joined, raw_edges
-from .expr import (
+from constrained.caches import cached
+from constrained.errors import LimitExceeded
+from constrained.machine import LiteralSet
+from constrained.regex.algebra import concat, repeat, union
+from constrained.regex.boolean import intersect
+from constrained.regex.charset import ALL_WITNESSES, witnesses_in_text
+from constrained.regex.derive import joined, raw_edges
+from constrained.regex.expr import (
     ANY_TEXT,
     CLASS,
     CONCAT,
@@ -39,9 +38,10 @@ from .expr import (
     parts,
     single,
 )
-from .lasting import lasting, spare
-from .saturate import has_length
-from .show import short_text
+from constrained.regex.lasting import lasting, spare
+from constrained.regex.saturate import has_length
+from constrained.regex.show import short_text
+from constrained.work import current, metered, place, spend
 
 if TYPE_CHECKING:
     from constrained.regex.syntax.assertions import Step

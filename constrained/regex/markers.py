@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from ..caches import cached
-from .algebra import concat, literals
-from .boolean import complement, intersect
-from .expr import ANY_TEXT, Expr
+from constrained.caches import cached
+from constrained.regex.algebra import concat, literals
+from constrained.regex.boolean import complement, intersect
+from constrained.regex.expr import ANY_TEXT, Expr
 
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)|(.)", re.DOTALL)
 

@@ -8,12 +8,24 @@ compatible.
 
 from __future__ import annotations
 
-from ..caches import cached
-from ..work import spend
-from .algebra import concat, repeat, union
-from .boolean import intersect, length_bound
-from .expr import ANY_TEXT, COMPLEMENT, CONCAT, INFINITE, INTERSECT, LAZY, REPEAT, UNION, Expr, parts, single
-from .lasting import spare
+from constrained.caches import cached
+from constrained.regex.algebra import concat, repeat, union
+from constrained.regex.boolean import intersect, length_bound
+from constrained.regex.expr import (
+    ANY_TEXT,
+    COMPLEMENT,
+    CONCAT,
+    INFINITE,
+    INTERSECT,
+    LAZY,
+    REPEAT,
+    UNION,
+    Expr,
+    parts,
+    single,
+)
+from constrained.regex.lasting import spare
+from constrained.work import spend
 
 
 def saturated(expr: Expr, horizon: int) -> Expr:

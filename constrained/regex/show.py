@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..work import spend
-from .charset import MAX, Ranges, negate
-from .expr import (
+from constrained.regex.charset import MAX, Ranges, negate
+from constrained.regex.expr import (
     CLASS,
     COMPLEMENT,
     CONCAT,
@@ -22,6 +21,7 @@ from .expr import (
     parts,
     single,
 )
+from constrained.work import spend
 
 _ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 

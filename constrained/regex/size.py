@@ -11,8 +11,21 @@ nothing but "look" or "no need to look".
 
 from __future__ import annotations
 
-from ..caches import cached
-from .expr import CLASS, COMPLEMENT, CONCAT, INFINITE, INTERSECT, LITERAL, REPEAT, SET, STEP, UNION, Expr, single
+from constrained.caches import cached
+from constrained.regex.expr import (
+    CLASS,
+    COMPLEMENT,
+    CONCAT,
+    INFINITE,
+    INTERSECT,
+    LITERAL,
+    REPEAT,
+    SET,
+    STEP,
+    UNION,
+    Expr,
+    single,
+)
 
 LARGE = 1 << 40
 LARGE_PATTERN = 800  # from here on a pattern is tried; of those that people write, most have less than a tenth of that

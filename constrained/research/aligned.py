@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import NothingAllowed
-from .models import Floats, NextToken
-from .trace import unpacked
+from constrained.errors import NothingAllowed
+from constrained.research.models import Floats, NextToken
+from constrained.research.trace import unpacked
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
-    from ..engine.matcher import Matcher
+    from constrained.engine.constraint import Constraint
+    from constrained.engine.matcher import Matcher
 
 
 @dataclass(slots=True)

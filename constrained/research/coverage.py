@@ -22,12 +22,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.constraint import Constraint, compile
-from ..engine.tokens.vocabulary import Vocabulary
-from ..errors import GrammarError
-from ..grammar.ir import Grammar
-from ..grammar.symbols import Embedded, Literal, Pattern, Ref
-from ..grammar.symbols import Symbol as Part
+from constrained.engine.constraint import Constraint, compile
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import GrammarError
+from constrained.grammar.ir import Grammar
+from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref
+from constrained.grammar.symbols import Symbol as Part
 
 MOST_DEPTH = 64  # of schemas: a reference may lead back to itself
 

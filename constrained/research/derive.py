@@ -11,15 +11,15 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import GrammarError
-from ..grammar.ir import Grammar
-from ..grammar.symbols import Literal, Ref, Rule, Special
-from ..work import metered
-from .words import Automaton, Symbol, spelled
+from constrained.errors import GrammarError
+from constrained.grammar.ir import Grammar
+from constrained.grammar.symbols import Literal, Ref, Rule, Special
+from constrained.research.words import Automaton, Symbol, spelled
+from constrained.work import metered
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
-    from ..grammar.symbols import Symbol as Part
+    from constrained.engine.constraint import Constraint
+    from constrained.grammar.symbols import Symbol as Part
 
 TRIES = 1000
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ..errors import LimitExceeded
-from .models import NextToken, normalised
-from .trace import unpacked
+from constrained.errors import LimitExceeded
+from constrained.research.models import NextToken, normalised
+from constrained.research.trace import unpacked
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
+    from constrained.engine.constraint import Constraint
 
 Key = TypeVar("Key", bound=Hashable)
 MOST = 100_000  # sequences

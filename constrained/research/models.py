@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ConstrainedError, shown
+from constrained.errors import ConstrainedError, shown
 
 Floats = npt.NDArray[np.float64]
 # ids so far → (width,) natural logarithms, which sum to 1 as probabilities

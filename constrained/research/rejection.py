@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ConstrainedError, NothingAllowed, shown
-from .models import Floats, NextToken
-from .trace import probabilities
+from constrained.errors import ConstrainedError, NothingAllowed, shown
+from constrained.research.models import Floats, NextToken
+from constrained.research.trace import probabilities
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
-    from ..engine.matcher import Matcher
+    from constrained.engine.constraint import Constraint
+    from constrained.engine.matcher import Matcher
 
 FEW = 0.5  # resample where the effective number of particles is below this share of them
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConstrainedError
-from .aligned import Aligned
-from .models import Reader
-from .rejection import draw
+from constrained.errors import ConstrainedError
+from constrained.research.aligned import Aligned
+from constrained.research.models import Reader
+from constrained.research.rejection import draw
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
+    from constrained.engine.constraint import Constraint
 
 CustomGenerate = Callable[..., Any]
 Draw = Callable[[list[int], int, int], list[int]]  # prompt, most tokens, number of the row → tokens

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ConstrainedError, NothingAllowed, shown
-from .models import Floats, entropy, next_token_of, normalised, prompt_ids
+from constrained.errors import ConstrainedError, NothingAllowed, shown
+from constrained.research.models import Floats, entropy, next_token_of, normalised, prompt_ids
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
-    from ..engine.matcher import Matcher
-    from ..engine.tokens.vocabulary import Vocabulary
+    from constrained.engine.constraint import Constraint
+    from constrained.engine.matcher import Matcher
+    from constrained.engine.tokens.vocabulary import Vocabulary
 
 WORTH_SAYING = 1e-3  # probability from which a forbidden token is noted: to explain one costs some 50 µs
 NEARLY = 0.5  # a mask that removes more of the probability nearly forbade what the model wanted
@@ -101,7 +101,7 @@ class Trace:
 
     def html(self) -> str:
         """Return one self-contained page: nothing is loaded, nothing in a token is read as markup."""
-        from .page import page
+        from constrained.research.page import page
 
         return page(self)
 
@@ -110,7 +110,7 @@ class Trace:
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        from .page import fragment
+        from constrained.research.page import fragment
 
         return fragment(self)
 

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ConstrainedError, GrammarError, shown
-from ..work import metered
+from constrained.errors import ConstrainedError, GrammarError, shown
+from constrained.work import metered
 
 if TYPE_CHECKING:
-    from ..engine.constraint import Constraint
+    from constrained.engine.constraint import Constraint
 
 Symbol = int | str  # a byte, or the name of a special token
 Moves = tuple[tuple[tuple[Symbol, ...], int], ...]  # symbols that lead to the same state, and that state

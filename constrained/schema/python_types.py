@@ -28,9 +28,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Literal, Union, get_args, get_origin
 
-from ..errors import SchemaError
-from ..work import spend
-from .pydantic_types import BOUNDS, is_adapter, is_alias, is_own, schema_of_own
+from constrained.errors import SchemaError
+from constrained.schema.pydantic_types import BOUNDS, is_adapter, is_alias, is_own, schema_of_own
+from constrained.work import spend
 
 Schema = dict[str, Any]
 

@@ -7,8 +7,8 @@ evaluated.
 
 from __future__ import annotations
 
-from .json_text import JsonReader
-from .pieces import Fault, Reader
-from .python_text import KeywordsReader
+from constrained.formats.payload.json_text import JsonReader
+from constrained.formats.payload.pieces import Fault, Reader
+from constrained.formats.payload.python_text import KeywordsReader
 
 __all__ = ["Fault", "JsonReader", "KeywordsReader", "Reader"]

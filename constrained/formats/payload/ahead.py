@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ...work import spend
-from .pieces import Fault, Reader
+from constrained.formats.payload.pieces import Fault, Reader
+from constrained.work import spend
 
 # What becomes of each reader with a character: whether its value has ended, None: it meets a fault.
 Outcomes = tuple[bool | None, ...]

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from constrained.errors import ConstrainedError
+from constrained.regex import matches
 from constrained.schema.by_content import Recent, content
 from constrained.schema.normal.normalise import normalise
 from constrained.schema.reading.nodes import load
 from constrained.schema.surfaces.tags import KINDS, kinds_of
 from constrained.schema.values import ALWAYS, Conj, Value
-
-from ...errors import ConstrainedError
-from ...regex import matches
 
 _EVERY = frozenset(KINDS)
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .pieces import Fault, Tree, decimal_of, end_of, integer_of
+from constrained.formats.payload.pieces import Fault, Tree, decimal_of, end_of, integer_of
 
 _SPACES = re.compile(r"[ \t\n\r]*")
 _BLANKS = re.compile(r"[ \t]*")

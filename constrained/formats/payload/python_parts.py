@@ -10,7 +10,7 @@ import re
 import warnings
 from typing import Any
 
-from .pieces import decimal_of
+from constrained.formats.payload.pieces import decimal_of
 
 SPACES = re.compile(r"[ \t\n\r\f]*")
 WORDS = {"True": True, "False": False, "None": None}

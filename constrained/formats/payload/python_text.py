@@ -17,8 +17,8 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from .pieces import Fault, Tree, decimal_of, end_of, integer_of
-from .python_parts import MEMBER, SPACES, WORDS, decoded, takes, unfinished
+from constrained.formats.payload.pieces import Fault, Tree, decimal_of, end_of, integer_of
+from constrained.formats.payload.python_parts import MEMBER, SPACES, WORDS, decoded, takes, unfinished
 
 _WORD = re.compile(r"\w*")
 _PLAIN = {

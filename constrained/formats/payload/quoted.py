@@ -16,12 +16,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from constrained.errors import ConstrainedError
+from constrained.formats.payload.pieces import Fault, Tree, decimal_of, integer_of
+from constrained.formats.payload.raw import json_of
 from constrained.formats.payload.values import refuse_circles, write_json
-
-from ...errors import ConstrainedError
-from ...work import spend
-from .pieces import Fault, Tree, decimal_of, integer_of
-from .raw import json_of
+from constrained.work import spend
 
 Piece = tuple[str, bool]  # a text, and whether the format says it
 

@@ -14,12 +14,11 @@ from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
 from typing import Any
 
+from constrained.formats.payload.allowed import Allowed, allowed_by
+from constrained.formats.payload.json_text import JsonReader
+from constrained.formats.payload.pieces import Fault
 from constrained.schema.surfaces.tags import CONTAINERS
-
-from ...work import spend
-from .allowed import Allowed, allowed_by
-from .json_text import JsonReader
-from .pieces import Fault
+from constrained.work import spend
 
 Pair = tuple[str, str, str, int]  # key, the rule that wrote the value, its text, its place
 

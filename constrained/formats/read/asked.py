@@ -10,20 +10,19 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import GrammarError, Rejected, VocabularyError
 from constrained.formats.binding.request import Request, make_request, read_options
+from constrained.formats.message import Message
+from constrained.formats.read.inputs import Turn, certain, split_ids, split_text
+from constrained.formats.read.question import KINDS, Question, ask, offered
+from constrained.formats.read.reading import Reading, Terms, messages_of, read
+from constrained.formats.read.rejections import Wrong, rejected
+from constrained.formats.read.strict import deviation, entered
 from constrained.schema.by_content import content
-
-from ...errors import GrammarError, Rejected, VocabularyError
-from ...work import MAX_WORK, Budget, current, metered
-from ..message import Message
-from .inputs import Turn, certain, split_ids, split_text
-from .question import KINDS, Question, ask, offered
-from .reading import Reading, Terms, messages_of, read
-from .rejections import Wrong, rejected
-from .strict import deviation, entered
+from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:
-    from ..load import ChatFormat
+    from constrained.formats.load import ChatFormat
 
 Kind = Literal["assistant_turn", "conversation", "tool_call"]
 

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 from constrained.formats.defining.slots import PAIR_TEXTS, Slots
 from constrained.formats.message import Piece, Worded, pieces_of
-
-from ..payload.raw import CROSSED, ELEMENTS, json_of
-from .machine import TOKEN
-from .trails import VALUE, Placed, Trail, marks_of
+from constrained.formats.payload.raw import CROSSED, ELEMENTS, json_of
+from constrained.formats.read.machine import TOKEN
+from constrained.formats.read.trails import VALUE, Placed, Trail, marks_of
 
 _MOST_OPEN, _MOST_MET = 32, 2_000  # things that are open, and ways of that and of marks, whose effects are kept
 

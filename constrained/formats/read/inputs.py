@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import Rejected
 from constrained.formats.defining.definition import Definition
-
-from ...errors import Rejected
 
 Piece = tuple[str, bool]  # (text or name, whether it is a special token)
 

@@ -21,13 +21,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from ...work import spend
-from ..payload.ahead import Ahead, Outcomes, outcomes_at
-from .inputs import Piece
-from .network import Kind, Mark, Network, Node
-from .patterns import has
-from .threads import LONGEST_REPEAT, MOST_STEPS, Beyond, Failure, Set, Step, Thread, known_of, numbered, step_of
-from .trails import VALUE, Frame, Read, Trail, agreed, marked
+from constrained.formats.payload.ahead import Ahead, Outcomes, outcomes_at
+from constrained.formats.read.inputs import Piece
+from constrained.formats.read.network import Kind, Mark, Network, Node
+from constrained.formats.read.patterns import has
+from constrained.formats.read.threads import (
+    LONGEST_REPEAT,
+    MOST_STEPS,
+    Beyond,
+    Failure,
+    Set,
+    Step,
+    Thread,
+    known_of,
+    numbered,
+    step_of,
+)
+from constrained.formats.read.trails import VALUE, Frame, Read, Trail, agreed, marked
+from constrained.work import spend
 
 _MOST_PIECES = 8  # that become one step
 _LONGEST_LOG = 200  # steps whose marks are made together; what they need no more is still young then

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from ...errors import GrammarError
-from ...grammar import Literal, Pattern, Ref, Special, Symbol
-from ..payload.ahead import Native
-from .patterns import Patterns
+from constrained.errors import GrammarError
+from constrained.formats.payload.ahead import Native
+from constrained.formats.read.patterns import Patterns
+from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 
 Alternatives = Mapping[str, tuple[tuple[Symbol, ...], ...]]
 Mark = tuple[bool, str]  # (whether it begins, the rule that it marks)

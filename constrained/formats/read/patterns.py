@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from ...machine import Language
+from constrained.machine import Language
 
 MOST_STATES = 20_000  # of one network; counted repeats may have any number
 _MOST_SPELLED = 24  # characters of a text that shows what could have come

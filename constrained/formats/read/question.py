@@ -11,22 +11,21 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from constrained.errors import GrammarError
 from constrained.formats.binding.bind import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
 from constrained.formats.defining.definition import Definition
 from constrained.formats.defining.slots import ACCEPTED, Slots
-
-from ...errors import GrammarError
-from ...grammar import Grammar, Ref
-from ..payload import JsonReader, KeywordsReader
-from ..payload.ahead import Native
-from ..payload.python_parts import plain_keywords
-from ..tools import Tool
-from .assemble import Assembler
-from .inputs import Turn
-from .machine import Machine
-from .network import Network, build
-from .trails import Marked, Trail
+from constrained.formats.payload import JsonReader, KeywordsReader
+from constrained.formats.payload.ahead import Native
+from constrained.formats.payload.python_parts import plain_keywords
+from constrained.formats.read.assemble import Assembler
+from constrained.formats.read.inputs import Turn
+from constrained.formats.read.machine import Machine
+from constrained.formats.read.network import Network, build
+from constrained.formats.read.trails import Marked, Trail
+from constrained.formats.tools import Tool
+from constrained.grammar import Grammar, Ref
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}

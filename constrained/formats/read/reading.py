@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ...work import spend
-from ..message import Message, ToolCall
-from ..payload import Fault, JsonReader, KeywordsReader
-from ..payload.ahead import Ahead
-from ..payload.allowed import allowed_by
-from ..payload.elements import read_elements
-from ..payload.quoted import read_quoted
-from ..payload.raw import ELEMENTS, arguments_of
-from ..tools import Tool
-from ..tools.judge import Judge, Misfit
-from .assemble import ReadCall, ReadMessage
-from .inputs import Turn
-from .machine import Machine
-from .question import Question
-from .rejections import Wrong, diagnosed
-from .trails import Trail, marks_of
+from constrained.formats.message import Message, ToolCall
+from constrained.formats.payload import Fault, JsonReader, KeywordsReader
+from constrained.formats.payload.ahead import Ahead
+from constrained.formats.payload.allowed import allowed_by
+from constrained.formats.payload.elements import read_elements
+from constrained.formats.payload.quoted import read_quoted
+from constrained.formats.payload.raw import ELEMENTS, arguments_of
+from constrained.formats.read.assemble import ReadCall, ReadMessage
+from constrained.formats.read.inputs import Turn
+from constrained.formats.read.machine import Machine
+from constrained.formats.read.question import Question
+from constrained.formats.read.rejections import Wrong, diagnosed
+from constrained.formats.read.trails import Trail, marks_of
+from constrained.formats.tools import Tool
+from constrained.formats.tools.judge import Judge, Misfit
+from constrained.work import spend
 
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
 

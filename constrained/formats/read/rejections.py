@@ -19,17 +19,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from constrained.errors import Rejected
 from constrained.formats.defining.slots import ACCEPTED
-
-from ...errors import Rejected
-from ..payload.ahead import Ahead
-from .inputs import Turn
-from .machine import Machine
-from .network import Kind, Network
-from .patterns import PatternState
-from .question import BROKEN, Question
-from .threads import Failure, Thread
-from .trails import Marked, Trail, marks_of
+from constrained.formats.payload.ahead import Ahead
+from constrained.formats.read.inputs import Turn
+from constrained.formats.read.machine import Machine
+from constrained.formats.read.network import Kind, Network
+from constrained.formats.read.patterns import PatternState
+from constrained.formats.read.question import BROKEN, Question
+from constrained.formats.read.threads import Failure, Thread
+from constrained.formats.read.trails import Marked, Trail, marks_of
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from constrained.engine.constraint import compile
+from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import GrammarError, Rejected
 from constrained.formats.defining.definition import ENTRY, Definition
-
-from ...engine.constraint import compile
-from ...engine.matcher import Matcher
-from ...errors import GrammarError, Rejected
-from ...grammar import Grammar, Ref, Rule
-from .inputs import Turn
-from .rejections import Wrong
+from constrained.formats.read.inputs import Turn
+from constrained.formats.read.rejections import Wrong
+from constrained.grammar import Grammar, Ref, Rule
 
 
 def entered(generic: Grammar, definition: Definition, kind: str, entry: str) -> Grammar:

@@ -21,14 +21,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ...errors import LimitExceeded
-from ...work import spend
-from ..payload import Fault
-from ..payload.ahead import Ahead
-from .inputs import Piece
-from .network import Kind, Mark, Network, Node
-from .patterns import Patterns, Ranges, without
-from .trails import Frame, Link, Marking, Trail, joined
+from constrained.errors import LimitExceeded
+from constrained.formats.payload import Fault
+from constrained.formats.payload.ahead import Ahead
+from constrained.formats.read.inputs import Piece
+from constrained.formats.read.network import Kind, Mark, Network, Node
+from constrained.formats.read.patterns import Patterns, Ranges, without
+from constrained.formats.read.trails import Frame, Link, Marking, Trail, joined
+from constrained.work import spend
 
 _DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so many are left
 MOST_SETS = 5_000  # that machines over one network keep

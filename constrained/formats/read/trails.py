@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from .network import Mark, Node
+from constrained.formats.read.network import Mark, Node
 
 _MOST_MADE = 64  # choices of marks for which a step keeps what it makes
 VALUE = object()  # stands for the value of a native rule that has ended

@@ -22,11 +22,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import SchemaError
-from ...schema.python_types import is_python_type, schema_of, schema_of_callable
-from ...work import metered, spend
-from .parameters import PARAMETERS, Schema, malformed, mapping, read_parameters
-from .relaxed import parse_relaxed
+from constrained.errors import SchemaError
+from constrained.formats.tools.parameters import PARAMETERS, Schema, malformed, mapping, read_parameters
+from constrained.formats.tools.relaxed import parse_relaxed
+from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
+from constrained.work import metered, spend
 
 # Keys of a definition that say nothing about the arguments of a call.
 _REMARKS = frozenset(

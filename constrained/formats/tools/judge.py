@@ -20,16 +20,15 @@ from typing import Any, NoReturn
 import jsonschema
 from jsonschema.exceptions import best_match
 
+from constrained.engine.constraint import Constraint, compile
 from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import LimitExceeded, Rejected, SchemaError, UnsupportedSchema
+from constrained.grammar import Embedded, Grammar, Rule
+from constrained.regex import matches, parse_ecma
+from constrained.schema import embed
 from constrained.schema.by_content import Recent, content
 from constrained.schema.reading.closing import close
-
-from ...engine.constraint import Constraint, compile
-from ...errors import LimitExceeded, Rejected, SchemaError, UnsupportedSchema
-from ...grammar import Embedded, Grammar, Rule
-from ...regex import matches, parse_ecma
-from ...schema import embed
-from ...work import Preempted, begin, spend, thread
+from constrained.work import Preempted, begin, spend, thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import SchemaError
-from .type_names import from_python, standard_types
+from constrained.errors import SchemaError
+from constrained.formats.tools.type_names import from_python, standard_types
 
 Schema = dict[str, Any]
 

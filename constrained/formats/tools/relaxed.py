@@ -10,8 +10,8 @@ import json
 import re
 from typing import Any
 
-from ...errors import SchemaError
-from ...work import spend
+from constrained.errors import SchemaError
+from constrained.work import spend
 
 _TOKEN = re.compile(
     r"""\s+|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<word>[A-Za-z]+)|(?P<number>-?\d[\d.eE+-]*)"""

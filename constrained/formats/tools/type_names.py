@@ -11,8 +11,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import SchemaError
-from ...work import spend
+from constrained.errors import SchemaError
+from constrained.work import spend
 
 Schema = dict[str, Any]
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from ...errors import GrammarError
-from ...grammar import Grammar, Literal, Pattern, Ref, Special, Symbol
-from ...grammar.lark.printer import write
-from ...machine import Language
-from ...work import metered, spend
+from constrained.errors import GrammarError
+from constrained.grammar import Grammar, Literal, Pattern, Ref, Special, Symbol
+from constrained.grammar.lark.printer import write
+from constrained.machine import Language
+from constrained.work import metered, spend
 
 MOST_STATES = 5_000
 _NAMED = re.compile(r"<[^<>\s]+>")

@@ -23,10 +23,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...errors import GrammarError
-from ...grammar import Embedded, Grammar, Literal, Ref, Rule, Special, Symbol
-from ...work import metered, spend
-from .characters import Exported, in_characters
+from constrained.errors import GrammarError
+from constrained.grammar import Embedded, Grammar, Literal, Ref, Rule, Special, Symbol
+from constrained.integrations.exporting.characters import Exported, in_characters
+from constrained.work import metered, spend
 
 Format = dict[str, Any]  # of XGrammar: an object with a type
 _EMPTY: Format = {"type": "const_string", "value": ""}

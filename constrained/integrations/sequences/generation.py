@@ -14,11 +14,11 @@ import numpy.typing as npt
 import torch
 from transformers import LogitsProcessorList, StoppingCriteria
 
-from ...engine.batch import fill_masks
-from ...engine.constraint import Constraint
-from ...engine.matcher import Matcher
-from ...errors import ConstrainedError, NothingAllowed
-from .rows import Ids, Row, Rows
+from constrained.engine.batch import fill_masks
+from constrained.engine.constraint import Constraint
+from constrained.engine.matcher import Matcher
+from constrained.errors import ConstrainedError, NothingAllowed
+from constrained.integrations.sequences.rows import Ids, Row, Rows
 
 
 class Generation:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...engine.constraint import Constraint
-from ...errors import ConstrainedError, LimitExceeded
-from .rows import Rows
+from constrained.engine.constraint import Constraint
+from constrained.errors import ConstrainedError, LimitExceeded
+from constrained.integrations.sequences.rows import Rows
 
 _log = logging.getLogger("constrained.sequences")
 

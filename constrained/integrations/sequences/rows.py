@@ -21,9 +21,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...engine.constraint import Constraint
-from ...engine.matcher import Matcher
-from ...errors import ConstrainedError, Rejected
+from constrained.engine.constraint import Constraint
+from constrained.engine.matcher import Matcher
+from constrained.errors import ConstrainedError, Rejected
 
 Ids = npt.NDArray[np.int64]  # (rows, length) token ids
 

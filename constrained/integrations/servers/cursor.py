@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.matcher import Matcher
-from ...errors import LimitExceeded, Rejected
+from constrained.engine.matcher import Matcher
+from constrained.errors import LimitExceeded, Rejected
 
 _log = logging.getLogger("constrained.servers")
 

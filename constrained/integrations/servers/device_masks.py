@@ -25,15 +25,15 @@ from weakref import ref
 import numpy as np
 import torch
 
-from ...engine.batch import fill_masks
-from ...engine.matcher import Matcher
-from ...engine.tokens.bitmask import number
-from ...engine.tokens.vocabulary import Vocabulary
-from ...errors import ConstrainedError, shown
-from .masks import unpacked, widened
+from constrained.engine.batch import fill_masks
+from constrained.engine.matcher import Matcher
+from constrained.engine.tokens.bitmask import number
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, shown
+from constrained.integrations.servers.masks import unpacked, widened
 
 try:
-    from .device_kernel import launch
+    from constrained.integrations.servers.device_kernel import launch
 except ImportError:  # no Triton
     launch = None  # type: ignore[assignment]
 

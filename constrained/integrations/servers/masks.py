@@ -14,7 +14,7 @@ except ImportError:  # no compiler
     select = None
 
 if TYPE_CHECKING:
-    from .cursor import Cursor
+    from constrained.integrations.servers.cursor import Cursor
 
 
 def unpacked(words: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import ConstrainedError
+from constrained.errors import ConstrainedError
 
 Row = dict[str, Any]
 _BATCH = 8  # rows that an actor takes at once: what is lost, and done again, when it dies

@@ -20,12 +20,12 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-from ...engine.constraint import Constraint, compile
-from ...engine.tokens.vocabulary import Vocabulary
-from ...errors import ConstrainedError, shown
-from ...formats import ChatFormat
-from ...grammar import Grammar
-from .warming import Warmer
+from constrained.engine.constraint import Constraint, compile
+from constrained.engine.tokens.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, shown
+from constrained.formats import ChatFormat
+from constrained.grammar import Grammar
+from constrained.integrations.servers.warming import Warmer
 
 KINDS = ("json", "regex", "choice", "lark", "format")
 BESIDE = ("profile", "tools", "tool_choice", "prompt", "budget")

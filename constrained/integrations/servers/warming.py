@@ -23,8 +23,8 @@ from collections import deque
 from typing import Any
 from weakref import WeakSet, ref
 
-from ...engine.constraint import Constraint
-from ...errors import ConstrainedError, shown
+from constrained.engine.constraint import Constraint
+from constrained.errors import ConstrainedError, shown
 
 SLICE = 0.003  # seconds of work at a time
 _open: WeakSet[Warmer] = WeakSet()
