@@ -11,10 +11,8 @@ from __future__ import annotations
 from operator import attrgetter
 
 import constrained.regex.charset as charset
-
-from ..work import spend
-from .algebra import concat, literals, of_ranges, repeat, union
-from .expr import (
+from constrained.regex.algebra import concat, literals, of_ranges, repeat, union
+from constrained.regex.expr import (
     ANY,
     ANY_TEXT,
     CLASS,
@@ -37,6 +35,7 @@ from .expr import (
     parts,
     single,
 )
+from constrained.work import spend
 
 _PERHAPS_SMALL = frozenset({NEVER_KIND, EPSILON_KIND, CLASS, LITERAL, SET})
 _COUNTED = frozenset({REPEAT, CLASS, LITERAL})  # what C{m,n} can be, for a class of characters C
