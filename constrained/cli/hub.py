@@ -17,7 +17,7 @@ from threading import Thread
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from ..errors import ConstrainedError
+from constrained.errors import ConstrainedError
 
 HUB_SECONDS = 1.0  # for the hub to say whether it knows a model
 _ID = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
