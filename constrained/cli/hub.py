@@ -1,4 +1,4 @@
-"""Is there such a model?  Asked once and briefly, before anything heavy is imported.
+"""The question whether the hub has a model, asked once and briefly, before anything heavy is imported.
 
 The loader of `transformers` tries for half a minute, file by file, before it believes that there is nothing, and its
 libraries take half a second to import.  So the hub is asked with the standard library, in a thread that nobody waits

@@ -1,5 +1,4 @@
-"""How characters are written in the shortest ways: those of a range that a reader would expect, in a spelling of
-fewest bytes, and how a character that has begun may go on.
+"""Characters in shortest ways: the one of a range that a reader would expect, in a spelling of fewest bytes.
 
 Tests: tests/test_budget.py.
 """

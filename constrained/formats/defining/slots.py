@@ -1,4 +1,4 @@
-"""What the rules of a format mean to those that read it: which write a text, a thought, a call, a message, a stop.
+"""The slots of a format: which rules write a text, a thought, a call, a message or a stop.
 
 ``any_x`` stands for ``x`` throughout, and so does a copy of it that look-ahead made.
 """

@@ -1,6 +1,4 @@
-"""Parts of Python's literals: what strings mean, whole ones and such as were cut, and arguments that are read at a
-glance.
-"""
+"""Parts of Python's literals: the values of strings, whole or cut, and arguments that are read at a glance."""
 
 from __future__ import annotations
 
