@@ -12,7 +12,9 @@ from constrained.engine.tokens.bitmask import number
 from constrained.errors import ConstrainedError, shown
 from constrained.work import MAX_WORK, Budget
 
-CACHE_BYTES = 1 << 28  # default bound of the states and masks of a vocabulary's constraints
+# Default bound of the states and masks of a vocabulary's constraints: with what one operation adds and the heap rounds
+# up, a process that strangers fill stays within 300 MB.
+CACHE_BYTES = 160 << 20
 REFILL = 256  # an operation that computes gets a share of 1 : REFILL of the units of work back
 
 
