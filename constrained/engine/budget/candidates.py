@@ -22,6 +22,7 @@ from constrained.work import spend_nearby
 
 _TRIED = 20_000  # texts that are tried where each has to differ from earlier ones
 _BLOCK = 32  # texts that are passed over at once
+_RANGES = 4  # ranges that lead to the same language, so many of whose characters are tried
 _FIRST = 8  # texts that are tried one by one: as a rule one of them is free
 
 # bytes at least, way so far, tie break, the text's start and the language behind the way (None: it is complete)
@@ -121,9 +122,12 @@ class Candidates:
         if language.accepts:
             whole = way + closing(start.spelling)
             yield len(whole), whole, None, None
+        tried: dict[Language, int] = {}  # PERF: what repr() writes as itself are 700 ranges that lead to one language
         for low, high, target in language.edges():
-            ways = [way + char for char in spelled(start.spelling, low, high, self._most)]
-            spend_nearby(1 + len(ways) // 2)
+            most = min(self._most, _RANGES * self._most - tried.get(target, 0))
+            ways = [way + char for char in spelled(start.spelling, low, high, most)] if most else []
+            tried[target] = tried.get(target, 0) + len(ways)
+            spend_nearby((1 + len(ways)) // 2)
             for longer in ways:
                 yield self._least(longer, start, target), longer, start, target
 
