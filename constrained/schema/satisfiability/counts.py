@@ -36,6 +36,7 @@ from constrained.work import spend, working_on
 FewValues: TypeAlias = "frozenset[object] | None"
 
 _DEEPEST = 64  # levels of arrays and objects that are spelled out
+_DEPTHS = (0, 1, 2, 4, 8, 16, 32, _DEEPEST)  # doubled, as each is spelled out anew
 _NEAR = 8  # items of an array, all of whose positions a condition on some item may mean
 
 
@@ -47,7 +48,7 @@ def values_below(conj: Conj, limit: int, value_of: Callable[[Conj], Value]) -> F
     if not conj:
         return None
     with working_on(ordered(conj)[0].node.pointer):
-        for depth in range(_DEEPEST):
+        for depth in _DEPTHS:
             listing = _Listing(limit, value_of)
             found = listing.of(conj, depth)
             if found is None or not (listing.cut or listing.conditions):
