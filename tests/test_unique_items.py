@@ -289,6 +289,8 @@ def test_a_text_that_leads_nowhere_else_is_not_begun():
 def test_too_many_items_of_too_few_values_are_an_error():
     few = [
         ({"type": "array", "items": BIT, "minItems": 4, "maxItems": 4}, 17),
+        ({"type": "array", "items": BIT, "minItems": 2, "uniqueItems": True}, 3),
+        ({"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 2, "maxItems": 2, "uniqueItems": True}, 7),
         ({"type": "array", "maxItems": 0}, 2),
         ({"type": "array", "items": False}, 2),
         ({"type": "array", "prefixItems": [BIT], "items": False}, 4),
