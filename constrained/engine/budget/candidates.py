@@ -4,7 +4,7 @@ What has been found is kept with where the search stands, so that the thousandth
 before it stopped.  Blocks of texts that are all refused are passed over at once, by sets of what a `Dispatch` compares
 (`Dispatch.compared`).
 
-Tests: tests/test_budget.py, against a search that begins anew each time.
+Tests: tests/test_budget_distinct.py, against a search that begins anew each time.
 """
 
 from __future__ import annotations

@@ -1,0 +1,118 @@
+"""Budgets where a thousand items have to differ: what is found goes on where it stopped, and the work is counted."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from heapq import heappop, heappush
+from itertools import count, islice
+
+import jsonschema
+import pytest
+
+import constrained as c
+from constrained.engine.budget.candidates import Candidates
+from constrained.engine.budget.characters import characters, closing, spelled
+from constrained.engine.budget.text_ways import TextWays
+from constrained.engine.twin.spelling import decode, variants
+from constrained.engine.twin.text import DONE, TextAt
+from constrained.machine import Dispatch, Surface
+from constrained.regex import parse_python
+from constrained.schema.numeric.language import CANONICAL_NUMBERS, number_language
+from constrained.schema.values import NumberRange
+from constrained.work import Budget, metered
+
+_BYTES = [bytes([byte]) for byte in range(128)]
+_DISTINCT = {
+    "whole numbers": {"type": "integer"},
+    "even numbers": {"type": "integer", "multipleOf": 2, "minimum": -40},
+    "cents": {"type": "number", "multipleOf": 0.01},
+    "strings": {"type": "string"},
+    "words": {"type": "string", "pattern": "^[a-c]*$"},
+}
+
+
+def _bytewise() -> c.Vocabulary:
+    return c.Vocabulary([bytes([byte]) for byte in range(256)], special={"<stop>": 256}, stop=[256], size=257)
+
+
+@pytest.mark.parametrize("texts", [[], [b"0," * 300, b"1" * 4000, b'",']], ids=["bytes", "huge tokens"])
+@pytest.mark.parametrize("item", _DISTINCT.values(), ids=_DISTINCT.keys())
+def test_a_thousand_distinct_items_are_a_fifth_of_the_work_of_a_constraint(item, texts):
+    vocabulary = c.Vocabulary([*_BYTES, *texts], special={"<stop>": 200}, stop=[200], size=201)
+    schema = {"type": "array", "items": item, "minItems": 1000, "uniqueItems": True}
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary)
+    before = constraint.budget.left
+    completion = constraint.matcher().shortest_completion()
+    assert before - constraint.budget.left < 250_000
+    values = json.loads(vocabulary.decode(completion))
+    assert len(values) == len(set(values)) == 1000
+    jsonschema.validate(values[:50], {**schema, "minItems": 50})
+
+
+def test_a_thousand_distinct_objects_are_refused_with_their_place():
+    item = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+    schema = {"properties": {"b": {"type": "array", "items": item, "uniqueItems": True}}, "required": ["b"]}
+    for many in (200, 1000):
+        schema["properties"]["b"]["minItems"] = many
+        grammar = c.Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
+        constraint = c.compile(grammar, _bytewise())
+        if many == 200:
+            assert len(json.loads(bytes(constraint.matcher().shortest_completion()))["b"]) == 200
+        else:
+            with pytest.raises(c.LimitExceeded, match="too much work at #"):
+                constraint.matcher().shortest_completion()
+
+
+def _anew(at, most, body):
+    """Yield what `Candidates` does, by a search that keeps nothing."""
+    ties = count()
+    heap = [(len(begun), begun, next(ties), whole, whole.language) for begun, whole in characters(at)]
+    while heap:
+        _, way, _, start, language = heappop(heap)
+        if start is None or start.place == DONE:
+            yield way
+            continue
+        if language.accepts:
+            heappush(heap, (len(way + closing(start.spelling)), way + closing(start.spelling), next(ties), None, None))
+        for low, high, target in language.edges():
+            for char in spelled(start.spelling, low, high, most):
+                rest = body(start.spelling, target) + closing(start.spelling)
+                heappush(heap, (len(way + char + rest), way + char, next(ties), start, target))
+
+
+class _Used(Dispatch):
+    """What follows a text that must be none of some texts."""
+
+    records, compared = True, str
+
+    def __init__(self, refused: frozenset[str]) -> None:
+        self.refused = refused
+
+
+@pytest.mark.parametrize("most", [3, 12])
+@pytest.mark.parametrize(("surface", "language"), [
+    (Surface.RAW, number_language((NumberRange(integer=True),), CANONICAL_NUMBERS)),
+    (Surface.RAW, parse_python("[ab]{2,4}|c")),
+    (Surface.JSON, parse_python("(?s:.*)")),
+    (Surface.PYTHON, parse_python("(\\n|é|日|x)*")),
+], ids=["numbers", "a few", "any", "escapes"])
+def test_candidates_go_on_where_a_search_begins_anew(surface, language, most):
+    """Also where the work runs out in between, and where blocks of used texts are passed over."""
+    ways = TextWays()
+    spelling, part = next((spelling, part) for spelling, part in variants(surface, language) if part is not None)
+    at = TextAt(spelling, part)
+    expected = list(islice(_anew(at, most, ways.body), 300))
+    found = Candidates(at, most, ways.body, lambda texts: None)
+    for units in range(1, 4_000, 37):
+        with suppress(c.LimitExceeded), metered(Budget(units)):
+            assert list(islice(found, 300)) == expected
+            break
+    assert list(islice(found, 300)) == expected
+    texts = [decode(surface, spelling.opening + way.encode("latin-1")) for way in expected]
+    for used in (texts[:0], texts[:1], texts[:99], texts[5:50], texts[:250:2]):
+        offered = list(islice(found.free(_Used(frozenset(used)), spelling.opening, surface), 150))
+        free = [way for way, text in zip(expected, texts, strict=True) if text not in used]
+        assert [way for way in offered if way in free] == free[: sum(way in free for way in offered)]
+        if len(free) > 100 and used == texts[:99]:
+            assert offered.index(free[0]) < 8 + 32  # two blocks were passed over
