@@ -86,3 +86,24 @@ def test_names_in_docstrings_and_comments_exist(module):
     elsewhere = {"Tekkenizer.from_file", "GenerationMixin._sample"}  # of mistral-common and transformers
     code = PROSE.sub("", text)
     assert [name for name in sorted(named - files - elsewhere) if _is_stale(name, code)] == []
+
+
+# Who may name a keyword: its record, its meaning, and whoever writes it.  All others ask `reading.keywords`.
+NAMING = {
+    "additionalProperties": {
+        "schema.reading.keywords", "schema.keywords.by_type", "schema.keywords.objects",
+        "schema.reading.closing", "schema.python_types", "formats.tools.type_names",  # write it
+        "schema.satisfiability.plain", "formats.binding.arguments", "formats.payload.values",  # of schemas that nobody has read
+    },
+    "contains": {
+        "schema.reading.keywords", "schema.keywords.by_type", "schema.keywords.arrays",
+        "schema.reading.size_estimates", "schema.limits",  # what it costs, and which keyword a message names
+    },
+    "unevaluatedItems": {"schema.reading.keywords", "schema.keywords.by_type", "schema.limits", "schema.reading.size_estimates"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("keyword", NAMING)
+def test_one_record_decides(keyword):
+    named = {name.removeprefix("constrained.") for name, text in SOURCES.items() if f'"{keyword}"' in PROSE.sub("", text)}
+    assert {name for name in named if not name.startswith("benchmarks")} <= NAMING[keyword]

@@ -57,6 +57,14 @@ READ = {
             "e": {"type": "array", "items": {"type": "string", "enum": ["x"]}},
         }}),
     ),
+    "types wherever a keyword has subschemas": (
+        {"name": "f", "parameters": {"type": "dict", "dependencies": {"a": {"minProperties": 2, "type": "dict"}}, "properties": {
+            "a": {"type": "array", "items": [{"type": "float"}], "additionalItems": {"type": "long"}, "unevaluatedItems": {"type": "String"}},
+        }}},
+        Tool("f", "", {"type": "object", "dependencies": {"a": {"minProperties": 2, "type": "object"}}, "properties": {
+            "a": {"type": "array", "items": [{"type": "number"}], "additionalItems": {"type": "integer"}, "unevaluatedItems": {"type": "string"}},
+        }}),
+    ),
     "Responses": ({"type": "function", "name": "f", "description": "d", "parameters": CITY, "strict": True}, Tool("f", "d", CITY)),
     "Anthropic": ({"name": "f", "description": "d", "input_schema": CITY, "cache_control": {"type": "ephemeral"}}, Tool("f", "d", CITY)),
     "MCP": ({"name": "f", "title": "F", "inputSchema": CITY, "outputSchema": {}, "annotations": {}}, Tool("f", "", CITY)),

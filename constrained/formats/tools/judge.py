@@ -28,6 +28,7 @@ from constrained.regex import matches, parse_ecma
 from constrained.schema import embed
 from constrained.schema.by_content import Recent, content
 from constrained.schema.reading.closing import close
+from constrained.schema.reading.keywords import OTHER_KEYS
 from constrained.work import Preempted, begin, spend, thread
 
 
@@ -191,7 +192,7 @@ def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
     expected = _expected(keyword, error.validator_value)
     if keyword == "required" and isinstance(error.instance, dict):
         expected = f"the property {next((name for name in error.validator_value if repr(name) in error.message), '')!r}"
-    if keyword in ("additionalProperties", "unevaluatedProperties") and isinstance(error.instance, dict):
+    if keyword in OTHER_KEYS and isinstance(error.instance, dict):
         known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
         extra = next((name for name in error.instance if name not in known), None)
         path, unknown = [*path, *([extra] if extra is not None else [])], extra is not None

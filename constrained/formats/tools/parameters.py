@@ -12,18 +12,13 @@ from typing import Any
 
 from constrained.errors import SchemaError
 from constrained.formats.tools.type_names import from_python, standard_types
+from constrained.schema.reading.keywords import named
 
 Schema = dict[str, Any]
 
 _KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 PARAMETERS = frozenset({*_KEYS, "params"})
-_SCHEMA_KEYWORDS = frozenset(
-    "type properties required additionalProperties patternProperties propertyNames minProperties maxProperties "
-    "dependentRequired "
-    "dependentSchemas dependencies unevaluatedProperties $ref $dynamicRef $defs definitions $schema $id anyOf oneOf "
-    "allOf not if "
-    "enum const".split()
-)
+_SCHEMA_KEYWORDS = {"$schema", "$id", *named(lambda keyword: keyword.about in ("", "object"))} - {"then", "else"}
 _PARAMETER_KEYS = frozenset(
     {"name", "description", "type", "param_type", "required", "default", "example", "examples", "title"}
 )

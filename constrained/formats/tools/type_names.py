@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from constrained.errors import SchemaError
+from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.work import spend
 
 Schema = dict[str, Any]
@@ -111,20 +112,10 @@ def _generic(name: str, arguments: list[ast.expr]) -> Schema:
     raise KeyError(name)
 
 
-_SUBSCHEMA = (
-    "items",
-    "additionalProperties",
-    "contains",
-    "not",
-    "if",
-    "then",
-    "else",
-    "propertyNames",
-    "additionalItems",
-    "unevaluatedProperties",
-)
-_SUBSCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED_SUBSCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_SINGLE = frozenset(applying(*Applies, holds=Holds.SCHEMA))
+_LISTS = frozenset(applying(*Applies, holds=Holds.LIST))
+_MAPS = frozenset(applying(*Applies, holds=Holds.MAP))
+_NESTED = _SINGLE | _LISTS | _MAPS
 
 
 def standard_types(schema: Schema, where: str) -> Schema:
@@ -146,9 +137,9 @@ def standard_types(schema: Schema, where: str) -> Schema:
     for key, value in schema.items():
         if key not in _NESTED:
             continue
-        if key in _NAMED_SUBSCHEMAS and isinstance(value, dict):
+        if key in _MAPS and isinstance(value, dict):
             new: object = _each(value, f"{where}/{key}")
-        elif key in _SUBSCHEMAS and isinstance(value, list):
+        elif key in _LISTS and isinstance(value, list):
             new = list(_each(dict(enumerate(value)), f"{where}/{key}").values())
         elif isinstance(value, dict):
             new = standard_types(value, f"{where}/{key}")
@@ -157,9 +148,6 @@ def standard_types(schema: Schema, where: str) -> Schema:
         if new is not value and new != value:
             changed[key] = new
     return {**schema, **changed} if changed else schema
-
-
-_NESTED = frozenset((*_SUBSCHEMA, *_SUBSCHEMAS, *_NAMED_SUBSCHEMAS))
 
 
 def _each(schemas: Mapping[Any, Any], where: str) -> Mapping[Any, Any]:
@@ -198,8 +186,7 @@ _NOTED = (
     "$defs",
     "definitions",
 )
-# apply to null too
-_WHOLE = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "$ref", "$dynamicRef"})
+_WHOLE = named(lambda keyword: keyword.demanding and not keyword.about)  # apply to null too
 
 
 def _translated(schema: Schema, kind: str, where: str) -> Schema:

@@ -49,12 +49,12 @@ class Group(IntEnum):
     LOGIC = 4  # the function returns operations
     LISTED = 5  # enum and const: types, scalars and composite values
     NAMES = 6
-    UNEVALUATED = 7
+    UNEVALUATED = 7  # in place of a function: of which type
 
 
 Function = Callable[..., Any]
 
-_KEYWORDS: dict[str, tuple[Group, Function | None]] = {
+_KEYWORDS: dict[str, tuple[Group, Any]] = {
     "type": (Group.TYPE, None),
     "$ref": (Group.LOGIC, logic.reference),
     "$dynamicRef": (Group.LOGIC, logic.reference),
@@ -92,8 +92,8 @@ _KEYWORDS: dict[str, tuple[Group, Function | None]] = {
     "dependencies": (Group.OBJECTS, objects.dependent_required),
     "minProperties": (Group.OBJECTS, objects.min_properties),
     "maxProperties": (Group.OBJECTS, objects.max_properties),
-    "unevaluatedItems": (Group.UNEVALUATED, None),
-    "unevaluatedProperties": (Group.UNEVALUATED, None),
+    "unevaluatedItems": (Group.UNEVALUATED, ARRAY),
+    "unevaluatedProperties": (Group.UNEVALUATED, OBJECT),
 }
 
 
@@ -168,7 +168,7 @@ def _sort(node: Node) -> SortedKeywords:
         elif group is Group.NAMES:
             names = node.below(value, keyword)
         elif group is Group.UNEVALUATED:
-            unevaluated[ARRAY if keyword == "unevaluatedItems" else OBJECT] = node.below(value, keyword)
+            unevaluated[function] = node.below(value, keyword)
         else:
             values = value if keyword == "enum" else [value]
             types &= types_of(values)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from constrained.schema.reading.keywords import Applies, Holds, applying, named
+from constrained.schema.reading.keywords import OTHER_KEYS, Applies, Holds, applying, named
 
 _OWN = applying(Applies.INSIDE, holds=Holds.SCHEMA)
 _OWN_LISTS = applying(Applies.INSIDE, holds=Holds.LIST)
@@ -20,7 +20,6 @@ _PARTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
 _CONDITIONS = applying(Applies.AS_CONDITION, Applies.AS_PROBE, holds=Holds.SCHEMA)
 _DEFINITIONS = applying(Applies.BY_REFERENCE)
 _SPREAD = named(lambda keyword: keyword.describes)
-_STATED = ("additionalProperties", "unevaluatedProperties")
 
 
 def close(schema: Any) -> Any:
@@ -60,7 +59,7 @@ def _close(schema: Any, shared: set[str], *, own: bool) -> Any:
             copy[keyword] = _close(value, shared, own=False)
         else:
             copy[keyword] = value
-    if own and not any(keyword in schema for keyword in _STATED):
+    if own and OTHER_KEYS.isdisjoint(schema):
         if "properties" in schema and not spread:
             copy["additionalProperties"] = False
         elif spread and not alone and spread != ["$ref"] and _has_properties(schema):

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from constrained.caches import charge, forgets
 from constrained.schema.reading.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, UNDECLARED, Dialect
+from constrained.schema.reading.keywords import KEYWORDS, Applies, Holds, Keyword, applying
 from constrained.schema.reading.nodes import Document, Node
 from constrained.schema.reading.resources import Library, Resource
 from constrained.schema.values import Conj
@@ -36,7 +37,6 @@ _DIALECTS = {id(dialect): dialect for dialect in (DRAFT_4, DRAFT_6, DRAFT_7, DRA
 _PLACED = frozenset({"$id", "id", "$schema", "nullable"})  # keywords of no rule that are not mere annotations
 _ATOMS = frozenset({str, int, float, bool, type(None), Decimal})
 _ONLY_STR = frozenset({str})
-_HOLDING = frozenset({"items", "additionalProperties"})
 _SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
@@ -144,6 +144,10 @@ def _write_const(value: Any, rules: Rules, key: list[Hashable]) -> bool:
     return type(value) in _ATOMS and _write_typed(value, rules, key)
 
 
+def _write_schema(value: Any, rules: Rules, key: list[Hashable]) -> bool:
+    return type(value) is not list and _write(value, rules, key)
+
+
 def _write_properties(value: Any, rules: Rules, key: list[Hashable]) -> bool:
     key.append(len(value))
     if len(value) > _LARGEST >> 1:
@@ -172,34 +176,40 @@ def _bare(schema: Any, rules: Rules) -> Any:
         return schema
     found = {keyword: value for keyword, value in schema.items() if keyword in rules}
     for keyword in _HOLDING & found.keys():
-        found[keyword] = _bare(found[keyword], rules)
-    if "properties" in found:
-        found["properties"] = {name: _bare(part, rules) for name, part in found["properties"].items()}
-    if "anyOf" in found:
-        found["anyOf"] = [_bare(part, rules) for part in found["anyOf"]]
+        value = found[keyword]
+        if type(value) is list:
+            found[keyword] = [_bare(part, rules) for part in value]
+        elif keyword in _MAPS:
+            found[keyword] = {name: _bare(part, rules) for name, part in value.items()}
+        else:
+            found[keyword] = _bare(value, rules)
     return found
 
 
-_WRITERS: dict[str, Callable[[Any, Rules, list[Hashable]], bool]] = {
+Writer: TypeAlias = Callable[[Any, Rules, list[Hashable]], bool]
+
+_OF_SUBSCHEMAS: dict[Holds, Writer] = {
+    Holds.SCHEMA: _write_schema,
+    Holds.SCHEMA_OR_LIST: _write_schema,
+    Holds.LIST: _write_scalars,
+    Holds.MAP: _write_properties,
+}
+_OF_VALUES: dict[str, Writer] = {
     "type": _write_names,
+    "required": _write_names,
     "enum": _write_enum,
     "const": _write_const,
-    "format": _write_as_is,
-    "minLength": _write_as_is,
-    "maxLength": _write_as_is,
-    "minimum": _write_typed,
-    "maximum": _write_typed,
-    "exclusiveMinimum": _write_typed,
-    "exclusiveMaximum": _write_typed,
-    "multipleOf": _write_typed,
-    "minItems": _write_as_is,
-    "maxItems": _write_as_is,
-    "uniqueItems": _write_as_is,
-    "items": lambda value, rules, key: type(value) is not list and _write(value, rules, key),
-    "properties": _write_properties,
-    "required": _write_names,
-    "additionalProperties": _write,
-    "minProperties": _write_as_is,
-    "maxProperties": _write_as_is,
-    "anyOf": _write_scalars,
 }
+
+
+def _writer(keyword: Keyword) -> Writer:
+    """Return what writes the value of a keyword: 1 and 1.0 are told apart but where they count."""
+    if keyword.holds:
+        return _OF_SUBSCHEMAS[keyword.holds]
+    plain = _write_typed if keyword.measures and not keyword.counts else _write_as_is
+    return _OF_VALUES.get(keyword.name, plain)
+
+
+_WRITERS = {keyword.name: _writer(keyword) for keyword in KEYWORDS if keyword.interned}
+_HOLDING = frozenset(keyword.name for keyword in KEYWORDS if keyword.interned and keyword.holds)
+_MAPS = frozenset(applying(Applies.INSIDE, holds=Holds.MAP))

@@ -3,13 +3,14 @@
 What a keyword *means* is a function in `schema.keywords`, under its name in the table of `by_type`.  Everything else
 that some module has to know is in its record: `dialects` cuts the records by draft, `check` asks for the form, `cycles`
 for what applies to the same value, `closing` for what describes an object, `satisfiability.quick` for what may leave a
-type without a value, `limits` for what may be out of reach.  A keyword that is not told to be any of this is none of
+type without a value, `interning` for what small schemas consist of, `limits` for what may be out of reach, and
+`formats.tools` for where subschemas are.  A keyword that is not told to be any of this is none of
 it, so the fields say what is special about it:
 
     keyword             drafts    applies     says
     "allOf"             4 …       AS_PART     demanding, risky: its normal form may be out of bounds; describes
-    "properties"        4 …       INSIDE      (asserts something about objects)
-    "additionalItems"   4 … 2019  INSIDE
+    "properties"        4 …       INSIDE      about objects; interned
+    "additionalItems"   4 … 2019  INSIDE      about arrays, the rest of their items
 
 `KEYWORDS` has two records for a keyword whose form a draft has changed.
 """
@@ -74,6 +75,9 @@ class Keyword(NamedTuple):
     until: int = DRAFTS[-1]
     counts: bool = False  # characters, items or keys
     measures: bool = False  # numbers: its value must be a number that can be computed with
+    about: str = ""  # the type that it says something of, as in `TYPES`; "number" for both kinds; "": any type
+    rest: bool = False  # about those keys or items that no keyword beside it names
+    interned: bool = False  # may stand in a schema that is one object for all documents, see `interning`
     refers: bool = False
     describes: bool = False  # takes part in the description of the same value
     demanding: bool = False  # may refuse the empty object, array or string, or some number
@@ -125,12 +129,15 @@ def _boolean(name: str, **more: Any) -> Keyword:
     return Keyword(name, "true or false", _is(bool), **more)
 
 
-def _number(name: str, **more: Any) -> Keyword:
-    return Keyword(name, "a number", _is(*NUMERIC), measures=True, demanding=True, **more)
+def _bound(name: str, **more: Any) -> Keyword:
+    return Keyword(
+        name, "a number", _is(*NUMERIC), about="number", interned=True, measures=True, demanding=True, **more
+    )
 
 
-def _count(name: str, **more: Any) -> Keyword:
-    return Keyword(name, "a whole number that is not negative", _is_count, counts=True, measures=True, **more)
+def _count(name: str, about: str, **more: Any) -> Keyword:
+    expected = "a whole number that is not negative"
+    return Keyword(name, expected, _is_count, about=about, counts=True, measures=True, **more)
 
 
 def _schema(name: str, applies: Applies, **more: Any) -> Keyword:
@@ -156,9 +163,13 @@ _BOOLEAN_BOUND: dict[str, Any] = {
     "expected": "true or false (a boolean in draft 4)",
     "fits": _is(bool),
     "until": 4,
+    "about": "number",
+    "interned": True,
     "measures": True,
     "demanding": True,
 }
+_ITEMS: dict[str, Any] = {"about": "array", "interned": True, "applies": Applies.INSIDE}
+_NARROWING: dict[str, Any] = {"risky": True, "negating": True, "monotone": False}
 
 KEYWORDS: tuple[Keyword, ...] = (
     _string("$ref", vocabulary=_CORE, refers=True, describes=True, demanding=True),
@@ -169,28 +180,36 @@ KEYWORDS: tuple[Keyword, ...] = (
     _boolean("$recursiveAnchor", vocabulary=_CORE, since=2019, until=2019),
     _named_schemas("$defs", Applies.BY_REFERENCE, vocabulary=_CORE, since=2019),
     _named_schemas("definitions", Applies.BY_REFERENCE, vocabulary=Vocabulary.NONE),
-    Keyword("type", f"one of {', '.join(TYPES)}, or a list of them", _is_type),
-    Keyword("enum", "a list of values", _is(list), measures=True, demanding=True),
-    Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True),
-    Keyword("multipleOf", "a number greater than 0", _is_positive, measures=True, demanding=True),
-    _number("minimum"),
-    _number("maximum"),
+    Keyword("type", f"one of {', '.join(TYPES)}, or a list of them", _is_type, interned=True),
+    Keyword("enum", "a list of values", _is(list), measures=True, demanding=True, interned=True),
+    Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True, interned=True),
+    Keyword(
+        "multipleOf",
+        "a number greater than 0",
+        _is_positive,
+        about="number",
+        interned=True,
+        measures=True,
+        demanding=True,
+    ),
+    _bound("minimum"),
+    _bound("maximum"),
     Keyword("exclusiveMinimum", **_BOOLEAN_BOUND),
     Keyword("exclusiveMaximum", **_BOOLEAN_BOUND),
-    _number("exclusiveMinimum", since=6),
-    _number("exclusiveMaximum", since=6),
-    _count("minLength", demanding=True),
-    _count("maxLength"),
-    _string("pattern", demanding=True),
-    _string("format", vocabulary=Vocabulary.FORMAT),
+    _bound("exclusiveMinimum", since=6),
+    _bound("exclusiveMaximum", since=6),
+    _count("minLength", "string", interned=True, demanding=True),
+    _count("maxLength", "string", interned=True),
+    _string("pattern", about="string", demanding=True),
+    _string("format", vocabulary=Vocabulary.FORMAT, about="string", interned=True),
     Keyword(
         "items",
         "a schema or a list of schemas",
         _is(dict, bool, list),
         Vocabulary.APPLICATOR,
         Holds.SCHEMA_OR_LIST,
-        Applies.INSIDE,
         until=2019,
+        **_ITEMS,
     ),
     Keyword(
         "items",
@@ -198,41 +217,42 @@ KEYWORDS: tuple[Keyword, ...] = (
         _is(dict, bool),
         Vocabulary.APPLICATOR,
         Holds.SCHEMA,
-        Applies.INSIDE,
         since=2020,
+        rest=True,
+        **_ITEMS,
     ),
-    _schemas("prefixItems", Applies.INSIDE, since=2020),
-    _schema("additionalItems", Applies.INSIDE, until=2019),
+    _schemas("prefixItems", Applies.INSIDE, about="array", since=2020),
+    _schema("additionalItems", Applies.INSIDE, about="array", rest=True, until=2019),
     _schema(
         "unevaluatedItems",
         Applies.INSIDE,
         vocabulary=_UNEVALUATED,
+        about="array",
+        rest=True,
         since=2019,
-        risky=True,
-        negating=True,
-        monotone=False,
+        **_NARROWING,
     ),
-    _schema("contains", Applies.AS_PROBE, since=6, demanding=True, risky=True, negating=True, monotone=False),
-    _count("minContains", since=2019),
-    _count("maxContains", since=2019),
-    _count("minItems", demanding=True),
-    _count("maxItems"),
-    _boolean("uniqueItems"),
-    _named_schemas("properties", Applies.INSIDE),
-    _named_schemas("patternProperties", Applies.INSIDE),
-    _schema("additionalProperties", Applies.INSIDE),
+    _schema("contains", Applies.AS_PROBE, about="array", since=6, demanding=True, **_NARROWING),
+    _count("minContains", "array", since=2019),
+    _count("maxContains", "array", since=2019),
+    _count("minItems", "array", interned=True, demanding=True),
+    _count("maxItems", "array", interned=True),
+    _boolean("uniqueItems", about="array", interned=True),
+    _named_schemas("properties", Applies.INSIDE, about="object", interned=True),
+    _named_schemas("patternProperties", Applies.INSIDE, about="object"),
+    _schema("additionalProperties", Applies.INSIDE, about="object", rest=True, interned=True),
     _schema(
         "unevaluatedProperties",
         Applies.INSIDE,
         vocabulary=_UNEVALUATED,
+        about="object",
+        rest=True,
         since=2019,
-        risky=True,
-        negating=True,
-        monotone=False,
+        **_NARROWING,
     ),
-    _schema("propertyNames", Applies.AS_PROBE, since=6),
-    Keyword("required", "a list of strings", _are_strings, demanding=True),
-    Keyword("dependentRequired", "an object of lists of strings", _are_string_lists, since=2019),
+    _schema("propertyNames", Applies.AS_PROBE, about="object", since=6),
+    Keyword("required", "a list of strings", _are_strings, about="object", interned=True, demanding=True),
+    Keyword("dependentRequired", "an object of lists of strings", _are_string_lists, about="object", since=2019),
     Keyword(
         "dependencies",
         "an object of schemas or lists of strings",
@@ -240,20 +260,27 @@ KEYWORDS: tuple[Keyword, ...] = (
         Vocabulary.NONE,
         Holds.SCHEMA_OR_STRINGS_MAP,
         Applies.AS_CONDITION,
+        about="object",
         until=7,
         describes=True,
         risky=True,
     ),
-    _named_schemas("dependentSchemas", Applies.AS_CONDITION, since=2019, describes=True, risky=True, negating=True),
-    _count("minProperties", demanding=True),
-    _count("maxProperties"),
-    _schemas("allOf", Applies.AS_PART, describes=True, demanding=True, risky=True),
-    _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True),
-    _schemas("oneOf", Applies.AS_BRANCH, describes=True, demanding=True, risky=True, negating=True, monotone=False),
-    _schema("not", Applies.AS_CONDITION, demanding=True, risky=True, negating=True, monotone=False),
-    _schema(
-        "if", Applies.AS_CONDITION, since=7, describes=True, demanding=True, risky=True, negating=True, monotone=False
+    _named_schemas(
+        "dependentSchemas",
+        Applies.AS_CONDITION,
+        about="object",
+        since=2019,
+        describes=True,
+        risky=True,
+        negating=True,
     ),
+    _count("minProperties", "object", interned=True, demanding=True),
+    _count("maxProperties", "object", interned=True),
+    _schemas("allOf", Applies.AS_PART, describes=True, demanding=True, risky=True),
+    _schemas("anyOf", Applies.AS_BRANCH, describes=True, demanding=True, interned=True),
+    _schemas("oneOf", Applies.AS_BRANCH, describes=True, demanding=True, **_NARROWING),
+    _schema("not", Applies.AS_CONDITION, demanding=True, **_NARROWING),
+    _schema("if", Applies.AS_CONDITION, since=7, describes=True, demanding=True, **_NARROWING),
     _schema("then", Applies.AS_CONDITION, since=7, monotone=False),
     _schema("else", Applies.AS_CONDITION, since=7, monotone=False),
 )
@@ -271,6 +298,9 @@ def named(says: Callable[[Keyword], bool]) -> frozenset[str]:
     ['$dynamicRef', '$ref', '$recursiveRef']
     """
     return frozenset(keyword.name for keyword in KEYWORDS if says(keyword))
+
+
+OTHER_KEYS = named(lambda keyword: keyword.rest and keyword.about == "object")  # `additionalProperties` and its like
 
 
 def applying(*ways: Applies, holds: Holds | None = None) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ from typing import Any
 from constrained.errors import GrammarError
 from constrained.regex import Expr, matches
 from constrained.regex.size import LARGE_PATTERN, size
-from constrained.schema.reading.cycles import REFERRING
+from constrained.schema.reading.cycles import REFERRING, RISKY
+from constrained.schema.reading.keywords import Applies, applying, named
 from constrained.schema.reading.resources import Library
 from constrained.schema.strings.sets import of_pattern
 from constrained.work import spend
@@ -34,22 +35,12 @@ _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
 _MOST_DENIED = 3  # keywords of a member of `oneOf` that are counted when it is denied
-_IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", *REFERRING})
+_IN_PLACE = frozenset({*applying(Applies.AS_PART, Applies.AS_BRANCH), "not", "if", *REFERRING})
 _TEXTUAL = _IN_PLACE | {"then", "else", "pattern", "format", "multipleOf"}
-_COMBINING = _IN_PLACE | {
-    "dependentSchemas", "dependencies", "contains", "unevaluatedProperties", "unevaluatedItems",
-}
+_COMBINING = _IN_PLACE | RISKY
 _ONE_SET = frozenset({"string", "boolean", "null"})  # types whose values are one alternative, whatever is combined
-_ASSERTING = (
-    "properties",
-    "patternProperties",
-    "additionalProperties",
-    "items",
-    "prefixItems",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-)
+_ASSERTING = frozenset({*applying(Applies.INSIDE), "propertyNames", "minProperties", "maxProperties"})
+_EVALUATING = named(lambda keyword: keyword.describes) | {*REFERRING, "contains"}
 
 
 def with_large_texts(library: Library, schemas: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -182,7 +173,7 @@ class _Count:
         return min(total, MANY)
 
     def _denied(self, schema: dict[str, Any], depth: int) -> int:
-        ways = min(len(schema.get("required", ())) + sum([keyword in schema for keyword in _ASSERTING]), _MOST_DENIED)
+        ways = min(len(schema.get("required", ())) + len(_ASSERTING.intersection(schema)), _MOST_DENIED)
         ways += 1 if "type" in schema or "enum" in schema or "const" in schema else 0
         ways += (2 if "multipleOf" in schema else 0) + (
             MANY if "contains" in schema and ("minContains" in schema or "maxContains" in schema) else 0
@@ -221,11 +212,11 @@ class _Count:
         patterns = [_patterns(part) for part in members]
         found: list[list[int]] = [[] for _ in members]
         spend(len(members) ** 2 >> 2)
-        for index, (kinds, named) in enumerate(zip(types, tags, strict=True)):
+        for index, (kinds, own) in enumerate(zip(types, tags, strict=True)):
             for other in range(index):
                 apart = kinds and types[other] and kinds.isdisjoint(types[other])
-                apart = apart or not all(named[key] & tags[other][key] for key in named.keys() & tags[other].keys())
-                apart = apart or _is_outside(named, patterns[other]) or _is_outside(tags[other], patterns[index])
+                apart = apart or not all(own[key] & tags[other][key] for key in own.keys() & tags[other].keys())
+                apart = apart or _is_outside(own, patterns[other]) or _is_outside(tags[other], patterns[index])
                 if not apart:
                     found[index].append(other)
                     found[other].append(index)
@@ -301,6 +292,4 @@ def _count(schema: dict[str, Any], keyword: str) -> int:
 
 def _is_simple(schema: dict[str, Any]) -> bool:
     """Say whether nothing is combined with a schema."""
-    return not any(
-        keyword in schema for keyword in ("allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains", *REFERRING)
-    )
+    return _EVALUATING.isdisjoint(schema)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from constrained.schema.reading.keywords import named
+from constrained.schema.reading.keywords import OTHER_KEYS, named
 from constrained.schema.reading.resources import Target
 from constrained.schema.strings.sets import is_spelled
 
@@ -23,11 +23,9 @@ Targets: TypeAlias = Mapping[tuple[int, str], Target]  # of the references, see 
 # Keywords that refuse the empty object, the empty array, the empty string or some number.  All others leave one of each
 # type, but for a format together with a length.
 _DEMANDING = named(lambda keyword: keyword.demanding)
-_KEYS = frozenset(
-    {"patternProperties", "propertyNames", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas"}
-)
-_OTHER_KEYS = frozenset({"additionalProperties", "unevaluatedProperties"})
-_ITEMS = frozenset({"uniqueItems", "maxItems", "prefixItems", "additionalItems", "unevaluatedItems"})
+# What may refuse all the keys, or all the items, that something else demands.
+_KEYS = named(lambda of: of.about == "object" and not (of.demanding or of.rest)) - {"properties"}
+_ITEMS = named(lambda of: of.about == "array" and not of.demanding) - {"items"}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _NOTES = frozenset({"title", "description", "default", "examples", "$comment", "anyOf"})
 _DEEPEST = 6  # required values inside required values
@@ -95,7 +93,7 @@ def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
     if not _KEYS.isdisjoint(schema) or type(required) is not list:
         return False
     properties = schema.get("properties", {})
-    open_ = _OTHER_KEYS.isdisjoint(schema)
+    open_ = OTHER_KEYS.isdisjoint(schema)
     return all(is_spelled(key) and is_plainly_live(properties.get(key, open_), targets, depth + 1) for key in required)
 
 
