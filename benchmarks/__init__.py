@@ -8,7 +8,7 @@
         walks            does every walk along the masks reach an end?
         always_valid     does everything that a random model finishes parse and fit its schema?
         always_finished  does every text with a budget of tokens end as a word?
-        forged           does a reader find a call that the grammar did not mean as one?
+        forged           does a reader find a call that the grammar did not mean as one?  (`readers`: published ones)
         keywords         which JSON Schema keywords does each engine enforce?
         cliffs           do large bounds cost anything?
         bombs            does every hostile input work, or end soon with an error that names the place?

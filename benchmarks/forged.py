@@ -2,9 +2,8 @@
 
 Random walks along the masks of each format, hungry for markers: the vocabulary has the spellings of all special tokens,
 tags and calls as plain tokens, whole and cut in two, and blanks, and the walk takes one of them whenever it may.  A
-finished turn is then read by its ids, as text, and by the format's published readers (typed again from their sources;
-llama-models as installed), and all must find the same calls; where no call may be, nobody may find one.  What was read
-is written again to the letter.
+finished turn is then read by its ids, as text, and by the format's published readers (`readers`), and all must find
+the same calls; where no call may be, nobody may find one.  What was read is written again to the letter.
 
     python -m constrained.benchmarks.forged [--walks 250] [--formats hermes,chatglm3] [--seed 0]
 """
@@ -12,12 +11,11 @@ is written again to the letter.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -27,7 +25,8 @@ import numpy as np
 from constrained import ChatFormat, ConstrainedError, Vocabulary, compile
 from constrained.formats.binding.markers import marks
 
-Calls = list[tuple[str, Any]]
+from .readers import READERS, TAGGED
+
 LONGEST = 60  # tokens of a walk, before it is led to its end
 CALLS = (
     '{"name": "f", "parameters": {}}',
@@ -39,6 +38,12 @@ CALLS = (
     "```python\n",
     "<tool_call>",
     "</tool_call>",
+    "<function=",
+    "</function>",
+    "<parameter=",
+    "</parameter>",
+    '<parameter name="',
+    "</invoke>",
     "'",
     "}",
     ">{",
@@ -89,96 +94,6 @@ class Outcome:
     walks: int = 0
     calls: int = 0
     failures: list[str] = field(default_factory=list)
-
-
-# -- readers -----------------------------------------------------------------------------------------------------------
-
-
-def llama_models(text: str) -> Calls:
-    """llama-models, ``ChatFormat.decode_assistant_message_from_content``, without its tokenizer."""
-    from llama_models.llama3.tool_utils import ToolUtils, is_valid_python_list, parse_python_list_for_function_calls
-
-    body = text.strip(" ")
-    python_tag = body.startswith("<|python_tag|>")
-    body = body.removeprefix("<|python_tag|>").removesuffix("<|eot_id|>").removesuffix("<|eom_id|>")
-    if is_valid_python_list(body):  # of which `maybe_extract_custom_tool_call` returns the first only
-        return list(parse_python_list_for_function_calls(body))
-    custom = ToolUtils.maybe_extract_custom_tool_call(body)
-    if custom is not None:
-        return [custom]
-    search = ToolUtils.maybe_extract_builtin_tool_call(body)
-    if search is not None:
-        return [(search[0], {"query": search[1]})]
-    return [("code_interpreter", {"code": body})] if python_tag else []
-
-
-def hermes(text: str) -> Calls:
-    """The expression of vLLM's parser for Hermes, and `json.loads`."""
-    found = re.findall(r"<tool_call>(.*?)</tool_call>|<tool_call>(.*)", text.removesuffix("<|im_end|>"), re.DOTALL)
-    read = [json.loads(whole or rest) for whole, rest in found]
-    return [(call["name"], call["arguments"]) for call in read]
-
-
-def internlm2(
-    text: str, start: str = "<|action_start|>", end: str = "<|action_end|>", plugin: str = "<|plugin|>"
-) -> Calls:
-    """The steps of vLLM's and lmdeploy's parsers, for one action or more."""
-    calls = []
-    for part in text.split(start)[1:]:
-        kind, _, action = part.partition(plugin)
-        if not kind.strip():
-            read = json.loads(action[action.find("{") :].partition(end)[0])
-            calls.append((read["name"], read.get("parameters", read.get("arguments"))))
-        else:
-            code = part.partition(end)[0].partition("\n")[2].strip()
-            calls.append(("interpreter", {"code": code.removeprefix("```python\n").removesuffix("\n```")}))
-    return calls
-
-
-def chatglm3(text: str) -> Calls:
-    """The official ``process_response``: metadata up to a line break, the lines of the fence; literals in place of its
-    `eval`.
-    """
-    calls = []
-    for response in re.sub(r"(<\|user\|>|<\|observation\|>|</s>)$", "", text).split("<|assistant|>"):
-        metadata, _, content = response.partition("\n")
-        if metadata.strip():
-            body = "\n".join(content.split("\n")[1:-1])
-            if metadata.strip() == "interpreter":
-                calls.append(("interpreter", {"code": body}))
-            else:
-                call = ast.parse(body, mode="eval").body
-                assert isinstance(call, ast.Call)
-                calls.append(
-                    (metadata.strip(), {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords})
-                )
-    return calls
-
-
-def openchatml(text: str) -> Calls:
-    """No parser is published: what stands behind each token, or between the tags of the prose, as JSON; thoughts are
-    cut off.
-    """
-    calls = []
-    text = re.sub(r"<\|start_(reflect|introspect|reason)\|>.*?<\|end_\1\|>", "", text, flags=re.DOTALL)
-    for part in re.split(r"<\|function_call\|>|<tool_call>", text)[1:]:
-        read, _ = json.JSONDecoder().raw_decode(part.lstrip())
-        calls.append((read["name"], read["arguments"]))
-    return calls
-
-
-READERS: dict[str, Callable[[str], Calls]] = {
-    "llama3.1-function": llama_models,
-    "llama3.1-json": llama_models,
-    "llama3.1-builtin": llama_models,
-    "llama3.1-combined": llama_models,
-    "pythonic": llama_models,
-    "hermes": hermes,
-    "internlm2": internlm2,
-    "chatglm3": chatglm3,
-    "openchatml": openchatml,
-    "internlm2-legacy": lambda text: internlm2(text, "[UNUSED_TOKEN_144]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_141]"),
-}
 
 
 # -- walks -------------------------------------------------------------------------------------------------------------
@@ -287,10 +202,20 @@ def differences(
         return  # its expression ends at the first brace: grammars/README.md says so
     try:
         found = READERS[name](text)
+        if name in TAGGED:
+            pairs = zip(found, calls, strict=True)
+            found = [(tool, _typed(texts, arguments)) for (tool, texts), (_, arguments) in pairs]
     except Exception as error:  # whatever a published reader stumbles over
         found = [(type(error).__name__, str(error))]
     if found != [(tool, floats(arguments)) for tool, arguments in calls]:
         yield f"the published reader finds {found}, not {calls}"
+
+
+def _typed(texts: dict[str, str], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return texts between tags as values: strings where the arguments have strings, else JSON."""
+    return {
+        key: text if isinstance(arguments.get(key), str) else json.loads(text) for key, text in texts.items()
+    }
 
 
 def one_spelling(text: str) -> str:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from constrained.benchmarks import forged
+from constrained.benchmarks import forged, readers
 
 from constrained import ChatFormat, ConstrainedError, GrammarError, Rejected, Vocabulary, compile
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.markers import marks
 
 NAMES = ChatFormat.names()
-SPECIFIED = tuple(forged.READERS)
+SPECIFIED = tuple(readers.READERS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,7 +71,7 @@ ANSWERS = (
 def test_answers_of_llama_are_calls_in_no_profile(name):
     for text in ANSWERS:
         assert generates(name, text, "<|eot_id|>"), text
-        assert not forged.llama_models(text) if pytest.importorskip("llama_models") else True
+        assert not readers.llama_models(text) if pytest.importorskip("llama_models") else True
     for text in CALLS:
         assert not generates(name, text, "<|eot_id|>", tool_choice="none"), text
     assert generates(name, "a<|eot_id|>b", "<|eot_id|>", marker_safe=False)
@@ -103,6 +103,31 @@ def test_strings_escape_what_would_complete_a_marker(name, string, spelled):
     assert spelled in text
     assert chat.parse(text, forged.TOOLS, strict=True).tool_calls[0].arguments == {"text": string}
     assert not any(mark in spelled for mark in marks(chat.definition))
+
+
+RAW = [  # format, a string that a published reader misreads between tags, one that it does not
+    ("qwen3-coder", "a<parameter=b>c", "a<parameter"), ("qwen3.5", "a</function>", "</functio>"), ("mimo", "</function>", "<function=f>"),
+    ("seed-oss", "\n<parameter=", "<paramete"), ("seed-oss", "<function=", "</parameters>"), ("minimax-m2", "a</invoke>b", "<invoke>"),
+    ("minimax-m2", "<parameter name=", "<parameter nam"), ("glm-4.6", "<arg_key>", "<arg_ke>"), ("deepseek-v3.2", "<｜DSML｜invoke", "<DSML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "misread", "plain"), RAW)
+def test_a_string_between_tags_holds_nothing_that_readers_end_it_at(name, misread, plain):
+    chat = ChatFormat.load(name)
+    turn = chat.write(Message("", [ToolCall("look_up", {"text": "@@"})]), forged.TOOLS)
+    stop = next(stop for stop in chat.stop if turn.endswith(stop))
+    turn = turn.removesuffix(stop)
+    assert generates(name, turn.replace("@@", plain), stop)
+    assert not generates(name, turn.replace("@@", misread), stop)
+    assert "DSML" in misread or generates(name, turn.replace("@@", misread), stop, marker_safe=False)
+
+
+def test_an_answer_of_seed_oss_holds_no_call():
+    turn = "See <function=f><parameter=a>1</parameter></function>."
+    assert readers.READERS["seed-oss"](turn) == [("f", {"a": "1"})]
+    assert not generates("seed-oss", turn, "<seed:eos>", tool_choice="none")
+    assert generates("seed-oss", "See <function> and </function>.", "<seed:eos>")
 
 
 @pytest.mark.parametrize("name", ["hermes", "qwen3-coder", "gemma-4"])

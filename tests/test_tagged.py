@@ -104,11 +104,34 @@ def test_values_keep_their_types(name, arguments):
 
 
 @pytest.mark.parametrize(("name", "text"), [
-    ("glm-4.7", "a</arg_value>b"), ("qwen3-coder", "a</parameter>b"), ("deepseek-v3.2", "a</｜DSML｜parameter>b"), ("gemma-4", f"a{QUOTE}b"),
+    ("glm-4.7", "a</arg_value>b"), ("qwen3-coder", "a</parameter>b"), ("qwen3-coder", "<parameter=a>"), ("minimax-m2", "<parameter name='a'>"), ("glm-4.6", "<arg_key>"), ("deepseek-v3.2", "a</｜DSML｜parameter>b"), ("gemma-4", f"a{QUOTE}b"),
 ])  # fmt: skip
 def test_a_string_never_holds_what_ends_it(name, text):
     with pytest.raises(ConstrainedError, match="cannot write"):
         ChatFormat.load(name).write_call("f", {"s": text}, TOOLS)
+
+
+ANY_TOOLS = [{"name": "f", "parameters": {"properties": {"any": {}, "text": {"type": "string"}, "either": {"type": ["string", "integer"]}}}}]
+READ_BACK = [  # parameter, value, whether raw text says which with the tools, and without
+    ("any", '"hi"', True, True), ("any", "x", True, True), ("any", 7, True, True), ("any", {"a": "<b>"}, True, True), ("any", "", True, True),
+    ("any", "7", False, False), ("any", " -1.5e3\n", False, False), ("any", "true", False, False), ("any", "None", False, False),
+    ("any", '{"a": 1}', False, False), ("any", "[]", False, False), ("either", "7", False, False), ("either", "x", True, True),
+    ("either", '"7"', True, True), ("either", "true", True, False), ("text", "7", True, False), ("text", '"7"', True, True),
+    ("text", 7, False, True), ("text", None, False, True), ("text", ["a"], False, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_what_is_written_is_read_or_refused(name):
+    """Raw text between tags is a value by its schema alone, but where the tag says what it is."""
+    chat, tagged = ChatFormat.load(name), name.startswith(("deepseek", "kimi", "cohere", "gemma"))
+    for key, value, with_tools, without in READ_BACK:
+        for tools, told in ((ANY_TOOLS, with_tools), (None, without)):
+            if not (told or tagged):
+                with pytest.raises(ConstrainedError, match=r"is read as an? .* schema"):
+                    chat.write_call("f", {key: value}, tools)
+            elif told or key != "text":  # else the arguments do not fit
+                assert chat.parse(chat.write_call("f", {key: value}, tools), tools).tool_calls[0].arguments == {key: value}
 
 
 def test_a_value_of_another_type_is_told_by_the_schema():

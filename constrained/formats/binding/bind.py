@@ -20,7 +20,7 @@ from typing import Any
 
 from constrained.errors import GrammarError, SchemaError
 from constrained.formats.binding.arguments import Arguments
-from constrained.formats.binding.markers import avoided, marker_safe, marks, overlapping
+from constrained.formats.binding.markers import avoided, marker_safe, misread, overlapping
 from constrained.formats.binding.prompted import after_prompt
 from constrained.formats.binding.request import Request
 from constrained.formats.binding.rules import (
@@ -204,19 +204,18 @@ def _bind_tools(
         rule: [join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)]
         for rule in _call_rules(rules, definition)
     }
-    options = {
+    tags = tags_of(rules, definition)
+    options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
         **asdict(writing),
-        "tags": tags_of(rules, definition.markers, tuple(definition.tokens.values()))
-        if payload.surface == "tagged"
-        else None,
+        "tags": tags,
         "quote": None if payload.quote is None else definition.tokens[payload.quote],
-        "avoid": avoided(definition, marker_safe=request.marker_safe),
+        "avoid": avoided(definition, tags, marker_safe=request.marker_safe),
     }
-    if options["tags"] is not None and request.marker_safe:
-        mark = marks(definition)  # raw strings do without, as nothing is escaped in them
-        options["tags"] = options["tags"]._replace(avoid=mark, ends=overlapping(rules, mark))
+    if tags is not None and request.marker_safe:
+        mark = misread(definition, tags)  # raw strings do without, as nothing is escaped in them
+        options["tags"] = tags._replace(avoid=mark, ends=overlapping(rules, mark))
     Options(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
     if tools is not None and request.only is not None:

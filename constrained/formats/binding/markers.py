@@ -15,10 +15,12 @@ from __future__ import annotations
 import re
 
 from constrained.formats.binding.rules import Alternatives, reached, texts_in
+from constrained.formats.binding.tagged import beginning_of_members
 from constrained.formats.defining.definition import Definition
 from constrained.grammar import Pattern, Symbol
 from constrained.regex import Expr, complement, intersect, markers_of, parse_python, without
 from constrained.regex.guarded import Cleared
+from constrained.schema.surfaces.tags import Tags
 
 TURN = ("answer", "calling", "calling_without_environment")
 CLOSING = "</"  # of all tags
@@ -30,12 +32,19 @@ def marks(definition: Definition) -> tuple[str, ...]:
     return markers_of(text for text in texts if not text.isalnum()).texts
 
 
-def avoided(definition: Definition, *, marker_safe: bool) -> tuple[str, ...]:
-    """Return what strings in arguments do not spell."""
+def misread(definition: Definition, tags: Tags | None) -> tuple[str, ...]:
+    """Return what strings in arguments do not spell as readers find more in it: markers, what readers of the format
+    misread, and the beginning of a member.
+    """
+    further = () if definition.payload is None else definition.payload.avoid
+    return markers_of((*marks(definition), *further, *([] if tags is None else [beginning_of_members(tags)]))).texts
+
+
+def avoided(definition: Definition, tags: Tags | None = None, *, marker_safe: bool) -> tuple[str, ...]:
+    """Return what strings in arguments do not spell where they can be escaped."""
     payload = definition.payload
-    tags = payload is not None and (payload.tag_safe or payload.surface == "tagged")
-    further = (*marks(definition), *(payload.avoid if payload is not None else ())) if marker_safe else ()
-    return markers_of((*further, *([CLOSING] if tags else []))).texts
+    closing = payload is not None and (payload.tag_safe or payload.surface == "tagged")
+    return markers_of((*(misread(definition, tags) if marker_safe else ()), *([CLOSING] if closing else []))).texts
 
 
 def marks_of_thoughts(definition: Definition, rules: Alternatives) -> tuple[str, ...]:

@@ -55,11 +55,10 @@ def check_names_of(definition: Definition, rules: Alternatives, file: str) -> No
                 f"the rule {rule!r} is not one terminal",
                 "a rule that is one terminal, as it is read back as a text",
             )
-    if definition.payload is not None and definition.payload.surface == "tagged":
-        try:
-            tags_of(rules, definition.markers, tuple(definition.tokens.values()))
-        except GrammarError as error:
-            raise refused(file, "payload.surface", f"{error.what}: {error.because}") from error
+    try:
+        tags_of(rules, definition)
+    except GrammarError as error:
+        raise refused(file, "payload.surface", f"{error.what}: {error.because}") from error
 
 
 def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> None:

@@ -19,10 +19,9 @@ array's are written.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from constrained.errors import GrammarError
 from constrained.formats.binding.rules import Alternatives, Sequence, flatten
+from constrained.formats.defining.definition import Definition
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, Slot, Tags
 
@@ -34,22 +33,32 @@ _SLOTS = {
 }
 
 
-def tags_of(rules: Alternatives, markers: Collection[str], specials: Collection[str]) -> Tags:
-    """Return what stands around members; `markers` are texts that some tokenizers have as tokens, `specials` those that
-    all have.
+def tags_of(rules: Alternatives, definition: Definition) -> Tags | None:
+    """Return what stands around members of a format's arguments; None where they do not stand between tags.
 
     Raises: GrammarError: the rules are not of the shape above.
     """
+    if definition.payload is None or definition.payload.surface != "tagged":
+        return None
     keys, slot = _slot(rules, "member", ("key",))
     item = _slot(rules, "item", ())[1] if slot.elements else None
     if item is not None and not item.elements:
         raise _malformed("items write objects and arrays as members do", "item")
     closing = _fixed(rules, "arguments_close")
-    every = tuple(dict.fromkeys((*specials, *markers)))
+    specials = tuple(definition.tokens.values())
+    every = tuple(dict.fromkeys((*specials, *definition.markers)))
     return Tags(
         _fixed(rules, "arguments_open", ""), keys, slot, closing, _fixed(rules, "no_arguments", closing),
-        _text_of(rules), item, every, tuple(specials),
+        _text_of(rules), item, every, specials,
     )
+
+
+def beginning_of_members(tags: Tags) -> str:
+    """Return what begins a member for readers, whichever quotes stand around its name.
+
+    A value that holds it is refused by readers here: either the value before has no end, or other readers end it there.
+    """
+    return tags.key.rstrip("\"'")
 
 
 def _slot(rules: Alternatives, rule: str, keys: tuple[str, ...]) -> tuple[str, Slot]:

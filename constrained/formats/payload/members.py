@@ -12,20 +12,25 @@ from typing import Any
 
 from constrained.errors import ConstrainedError
 from constrained.formats.payload.allowed import Allowed
-from constrained.formats.payload.raw import kind_of, value_of
+from constrained.formats.payload.raw import kind_of, no_text, value_of
 from constrained.formats.payload.values import refuse_circles, write_json
 from constrained.schema.normal.normalise import is_never
 from constrained.schema.surfaces.tags import AGAIN, CONTAINERS, KINDS, Slot, Tags, nests, why_no_tag
 from constrained.work import spend
 
+_ARTICLES = {"object": "an", "array": "an"}
 Piece = tuple[str, bool]  # a text, and whether it is of the tags
 _Work = tuple[list[Piece], Slot, str, Any, Allowed]  # what stands before a value, its place, its name, what it may be
 
 
-def write_members(arguments: Mapping[str, Any], tags: Tags, avoid: tuple[str, ...], allowed: Allowed) -> list[Piece]:
-    """Return arguments as members between tags; `allowed`: what they may be, `avoid`: what JSON inside escapes.
+def write_members(
+    arguments: Mapping[str, Any], tags: Tags, begins: str, avoid: tuple[str, ...], allowed: Allowed
+) -> list[Piece]:
+    """Return arguments as members between tags; `allowed`: what they may be, `begins`: what the next one begins with,
+    `avoid`: what JSON inside escapes.
 
-    Raises: ConstrainedError: a string holds what ends it.
+    Raises: ConstrainedError: a value would be read as another: a string holds what ends it, or is spelled as a value of
+    another type that may stand there.
     """
     if tags.slot.elements:
         refuse_circles(arguments)
@@ -46,12 +51,8 @@ def write_members(arguments: Mapping[str, Any], tags: Tags, avoid: tuple[str, ..
             inner = _members(value, tags, may) if kind == "object" else _items(value, tags, may)
             work += reversed(list(inner))
         else:
-            if kind == "string" and not re.fullmatch(tags.text, value):
-                raise ConstrainedError(
-                    f"cannot write the parameter {name!r}",
-                    because="its text holds what ends a value in this format, where nothing is escaped",
-                )
             text = value if kind == "string" else write_json(value, avoid)
+            _refuse_misread(name, kind, text, slot, tags, begins, may.kinds)
             pieces += [(slot.value[KINDS.index(kind)], True), (text, False), *end]
     return [*pieces, (tags.closing if arguments else tags.bare, True)]
 
@@ -90,5 +91,27 @@ def _is_text(value: Any, slot: Slot, tags: Tags, kinds: Collection[str]) -> bool
     """Return whether a string can stand as raw text; True for other values."""
     if type(value) is not str:
         return True
-    told = slot.value.count(slot.value[0]) == 1  # by its tag that it is one
-    return bool(re.fullmatch(tags.text, value)) and (told or value_of(value, "value", kinds) == value)
+    return bool(re.fullmatch(tags.text, value)) and (_is_told(slot) or value_of(value, "value", kinds) == value)
+
+
+def _is_told(slot: Slot) -> bool:
+    """Return whether the tag of a string says that it is one."""
+    return slot.value.count(slot.value[0]) == 1
+
+
+def _refuse_misread(
+    name: str, kind: str, text: str, slot: Slot, tags: Tags, begins: str, kinds: Collection[str]
+) -> None:
+    """Refuse the text of a value that is read as another.  Raises: ConstrainedError."""
+    if begins in text or kind == "string" and not re.fullmatch(tags.text, text):
+        because = "its text holds what ends a value in this format, where nothing is escaped"
+        raise ConstrainedError(f"cannot write the parameter {name!r}", because=because)
+    if _is_told(slot):
+        return
+    read = "object" if slot.elements and no_text(text, kinds) else kind_of(value_of(text, "value", kinds))
+    if read != kind:
+        raise ConstrainedError(
+            f"cannot write the parameter {name!r}",
+            because=f"{text[:40]!r} between tags is read as {_ARTICLES.get(read, 'a')} {read}, by the tool's schema",
+            instead=f"tools whose schema says that it is {_ARTICLES.get(kind, 'a')} {kind} and nothing else",
+        )

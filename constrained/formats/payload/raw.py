@@ -2,8 +2,9 @@
 
 Between tags ``12`` may be a number or a string of two digits; only the schema tells.  A parameter that can only be a
 string is the text as it stands.  Where other types are allowed, a text that is JSON of one of them is that value, and
-everything else is the string, if there may be one.  What fits nothing stays text, so that the schema says what is wrong
-with it.  Templates write Python's ``True``, ``False`` and ``None``, which are read where the type is allowed.
+everything else is the string, if there may be one, quotes and all.  What fits nothing stays text, so that the schema
+says what is wrong with it.  Templates write Python's ``True``, ``False`` and ``None``, which are read where the type is
+allowed.
 
 The types of a parameter are those of `allowed`.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from constrained.formats.payload.allowed import Allowed, allowed_by
 from constrained.formats.payload.json_text import JsonReader
@@ -30,10 +31,19 @@ _WORDS = {"True": True, "False": False, "None": None}
 Nested = Callable[[str, "str | None", Allowed], Any]  # of a text, its kind where that is told, and what it may be
 
 
-def arguments_of(pairs: Iterable[Pair], schema: Any, nested: Nested | None = None) -> dict[str, Any]:
+class Ends(NamedTuple):
+    """What a value does not hold, as it begins the next one, and what ends it."""
+
+    next: str
+    end: str
+
+
+def arguments_of(
+    pairs: Iterable[Pair], schema: Any, nested: Nested | None = None, ends: Ends | None = None
+) -> dict[str, Any]:
     """Return the arguments that pairs of a key and a text mean for a schema; `nested` reads the elements of a text.
 
-    Raises: Fault: a key comes twice, or a text that must be JSON is not.
+    Raises: Fault: a key comes twice, a text that must be JSON is not, or one goes on into the next parameter.
 
     >>> properties = {"a": {"type": "string"}, "b": {"type": "integer"}}
     >>> arguments_of([("a", "value", "007", 0), ("b", "value", "7", 4)], {"properties": properties})
@@ -48,6 +58,8 @@ def arguments_of(pairs: Iterable[Pair], schema: Any, nested: Nested | None = Non
         may = allowed.member(key)
         if rule == CROSSED:
             raise Fault(place, f"the parameter {key!r} is closed by {text!r}", f"</{key}>", _pointer(key))
+        if ends is not None and rule not in ELEMENTS and (at := text.find(ends.next)) >= 0:
+            raise Fault(place + at, f"the parameter {key!r} is not closed before the next one", ends.end, _pointer(key))
         try:
             if nested is not None and (rule in ELEMENTS or rule == "value" and no_text(text, may.kinds)):
                 found[key] = nested(text, ELEMENTS.get(rule), may)
@@ -75,7 +87,8 @@ def value_of(text: str, rule: str, kinds: Collection[str]) -> Any:
         value = _WORDS[text] if text in _WORDS else json_of(text)
     except Fault:
         return text
-    return value if kind_of(value) in kinds or "string" not in kinds else text
+    kind = kind_of(value)
+    return value if "string" not in kinds or kind != "string" and kind in kinds else text
 
 
 def json_of(text: str) -> Any:

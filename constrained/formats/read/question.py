@@ -14,11 +14,13 @@ from typing import Any
 from constrained.errors import GrammarError
 from constrained.formats.binding.bind import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
+from constrained.formats.binding.tagged import beginning_of_members, tags_of
 from constrained.formats.defining.definition import Definition
 from constrained.formats.defining.slots import ACCEPTED, Slots
 from constrained.formats.payload import JsonReader, KeywordsReader
 from constrained.formats.payload.ahead import Native
 from constrained.formats.payload.python_parts import plain_keywords
+from constrained.formats.payload.raw import Ends
 from constrained.formats.read.assemble import Assembler
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.machine import Machine
@@ -56,6 +58,12 @@ class Question:
     @cached_property
     def slots(self) -> Slots:
         return Slots.of(self.definition)
+
+    @cached_property
+    def ends(self) -> Ends | None:
+        """Where values between tags end; None where they do not stand between tags."""
+        tags = tags_of(self.rules, self.definition)
+        return None if tags is None else Ends(beginning_of_members(tags), tags.slot.end.strip())
 
     @cached_property
     def network(self) -> Network:

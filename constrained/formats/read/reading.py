@@ -273,6 +273,7 @@ def _arguments(call: ReadCall, question: Question, schema: Mapping[str, Any]) ->
             call.pairs,
             schema,
             None if elements is None else lambda text, kind, may: read_elements(text, elements, kind, may),
+            question.ends,
         )
     try:
         return read_quoted(call.written, definition.tokens[payload.quote], partial=not call.complete)

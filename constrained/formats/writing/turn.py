@@ -14,7 +14,7 @@ from constrained.errors import ConstrainedError
 from constrained.formats.binding.bind import check_names, id_slot, spell_name
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
-from constrained.formats.binding.tagged import tags_of
+from constrained.formats.binding.tagged import beginning_of_members, tags_of
 from constrained.formats.defining.definition import ENTRY, Definition
 from constrained.formats.defining.slots import Slots
 from constrained.formats.message import Message, Piece, ToolCall
@@ -118,12 +118,13 @@ def write_call(
     assert payload is not None  # a grammar with tool_call has one
     check_names(rules, definition, payload, [call.name])
     arguments = call.arguments if payload.sorts else in_schema_order(call.arguments, schema)
-    avoid = avoided(definition, marker_safe=True)
+    tags = tags_of(rules, definition)
+    avoid = avoided(definition, tags, marker_safe=True)
     if payload.quote is not None:
         written = write_quoted(arguments, definition.tokens[payload.quote], sorts=payload.sorts)
-    elif payload.surface == "tagged":
-        tags = tags_of(rules, definition.markers, tuple(definition.tokens.values()))
-        written = write_members(arguments, tags, avoid, ANYTHING if schema is None else allowed_by(close(schema)))
+    elif tags is not None:
+        allowed = ANYTHING if schema is None else allowed_by(close(schema))
+        written = write_members(arguments, tags, beginning_of_members(tags), avoid, allowed)
     else:
         written = [
             (write_keywords(arguments, avoid) if payload.surface == "python" else write_json(arguments, avoid), False)
