@@ -8,7 +8,7 @@ import pytest
 
 from constrained import ChatFormat, GrammarError, Rejected, SchemaError, Vocabulary, compile
 from constrained.formats import Message
-from constrained.formats.binding.choices import Choice, read_choice
+from constrained.formats.binding.choices import ToolChoice, read_choice
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -16,17 +16,17 @@ TOOLS = [
 ]
 
 WORDS = [
-    (None, Choice("auto")), ("auto", Choice("auto")), ("any", Choice("required")), ("required", Choice("required")), ("none", Choice("none")),
-    ("ANY", Choice("required")), ("add", Choice("required", ("add",))),
-    ({"type": "function", "function": {"name": "add"}}, Choice("required", ("add",))), ({"type": "function", "name": "add"}, Choice("required", ("add",))),
-    ({"type": "tool", "name": "add"}, Choice("required", ("add",))), ({"type": "any"}, Choice("required")), ({"type": "auto"}, Choice("auto")),
-    ({"type": "none"}, Choice("none")), ({"type": "any", "disable_parallel_tool_use": True}, Choice("required", None, True)),
-    ({"type": "tool", "name": "add", "disable_parallel_tool_use": False}, Choice("required", ("add",))), ({"type": "custom", "custom": {"name": "add"}}, Choice("required", ("add",))),
-    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "add"}]}, Choice("auto", ("add",))),
-    ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "sub"}}]}}, Choice("required", ("sub",))),
-    ({"function_calling_config": {"mode": "ANY", "allowed_function_names": ["add"]}}, Choice("required", ("add",))),
-    ({"functionCallingConfig": {"mode": "NONE"}}, Choice("none")), ({"mode": "ANY", "allowed_function_names": ["sub"]}, Choice("required", ("sub",))),
-    ({"mode": "AUTO"}, Choice("auto")), ({"tool": {"name": "add"}}, Choice("required", ("add",))), ({"any": {}}, Choice("required")),
+    (None, ToolChoice("auto")), ("auto", ToolChoice("auto")), ("any", ToolChoice("required")), ("required", ToolChoice("required")), ("none", ToolChoice("none")),
+    ("ANY", ToolChoice("required")), ("add", ToolChoice("required", ("add",))),
+    ({"type": "function", "function": {"name": "add"}}, ToolChoice("required", ("add",))), ({"type": "function", "name": "add"}, ToolChoice("required", ("add",))),
+    ({"type": "tool", "name": "add"}, ToolChoice("required", ("add",))), ({"type": "any"}, ToolChoice("required")), ({"type": "auto"}, ToolChoice("auto")),
+    ({"type": "none"}, ToolChoice("none")), ({"type": "any", "disable_parallel_tool_use": True}, ToolChoice("required", None, True)),
+    ({"type": "tool", "name": "add", "disable_parallel_tool_use": False}, ToolChoice("required", ("add",))), ({"type": "custom", "custom": {"name": "add"}}, ToolChoice("required", ("add",))),
+    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "add"}]}, ToolChoice("auto", ("add",))),
+    ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "sub"}}]}}, ToolChoice("required", ("sub",))),
+    ({"function_calling_config": {"mode": "ANY", "allowed_function_names": ["add"]}}, ToolChoice("required", ("add",))),
+    ({"functionCallingConfig": {"mode": "NONE"}}, ToolChoice("none")), ({"mode": "ANY", "allowed_function_names": ["sub"]}, ToolChoice("required", ("sub",))),
+    ({"mode": "AUTO"}, ToolChoice("auto")), ({"tool": {"name": "add"}}, ToolChoice("required", ("add",))), ({"any": {}}, ToolChoice("required")),
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from oracles import Acceptor, mutated
 
 from constrained import Grammar
 from constrained.grammar.lark.lexing.guarded_runs import guarded_run
-from constrained.grammar.lark.lexing.lookahead import Reading
+from constrained.grammar.lark.lexing.lookahead import SmallPattern
 from constrained.regex import ANY_TEXT, char_class, complement, concat, intersect, is_empty, literal, repeat, union
 from constrained.regex.syntax.closed_runs import ClosedRun
 from constrained.regex.syntax.python_tree import parsed
@@ -31,7 +31,7 @@ def test_both_readings_are_one(seed):
             "".join(f"(?!{choose(GUARDS)})" for _ in range(choose(counts))) for counts in ((0, 0, 1), (0, 1, 2))
         )
         pattern = f"{first}({guards}{choose(CHARACTERS)}){choose(COUNTS)}"
-        reading = Reading(pattern)
+        reading = SmallPattern(pattern)
         assert reading.guarded_run() == reading.anywhere(), pattern
 
 

@@ -316,11 +316,11 @@ def test_left_recursion_is_refused(grammar):
 
 
 def test_a_grammar_that_never_reads_reaches_a_bound():
-    from constrained.formats.read.network import Kind, Network, Node
+    from constrained.formats.read.network import Network, Node, NodeKind
     from constrained.formats.read.patterns import Patterns
 
-    start = Node(Kind.SPLIT, "start")
-    start.then = (Node(Kind.CALL, "start", start, (Node(Kind.TEXT, "start", "x", (Node(Kind.END, "start"),)),)),)
+    start = Node(NodeKind.SPLIT, "start")
+    start.then = (Node(NodeKind.CALL, "start", start, (Node(NodeKind.TEXT, "start", "x", (Node(NodeKind.END, "start"),)),)),)
     with pytest.raises(LimitExceeded, match="before it reads anything"):
         Machine(Network(start, Patterns()))
 

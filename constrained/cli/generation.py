@@ -30,7 +30,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class GenerationCost:
     """What a constrained generation cost."""
 
     tokens: int
@@ -69,7 +69,7 @@ def generate(
     return list(output[0, encoded["input_ids"].shape[1] :].tolist())
 
 
-def trace(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) -> Trace:
+def trace(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) -> GenerationCost:
     """Return the figures of a generation by running the masks again."""
     bitmask = np.zeros((1, vocabulary.words), np.int32)
     matcher = constraint.matcher()
@@ -81,7 +81,7 @@ def trace(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) ->
         seconds.append(perf_counter() - started)
         forced += int(np.bitwise_count(bitmask).sum()) == 1
         matcher.advance(token)
-    return Trace(len(ids), forced, median(seconds) if seconds else 0.0)
+    return GenerationCost(len(ids), forced, median(seconds) if seconds else 0.0)
 
 
 def prompt_text(tokenizer: Any, prompt: str, tools: list[Any] | None = None, format: str | None = None) -> str:

@@ -67,7 +67,7 @@ ParallelOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class LanguageOptions:
     """The options of a command that name a language; the first five: one of them."""
 
     format: str | None = None
@@ -87,7 +87,7 @@ class Language:
     def among(cls, options: Mapping[str, Any]) -> Self:
         """Return the language that the options of a command name; others are left alone.
 
-        >>> Language.among({"regex": "a+", "seed": 1}).regex
+        >>> LanguageOptions.among({"regex": "a+", "seed": 1}).regex
         'a+'
         """
         return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})

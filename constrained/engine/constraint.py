@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from constrained.engine.kernels import Kernel, kernel_class
-from constrained.engine.options import CACHE_BYTES, Options
+from constrained.engine.options import CACHE_BYTES, CompileOptions
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
 from constrained.tables import table
@@ -72,7 +72,7 @@ def compile(
         grammar = importlib.import_module("constrained.integrations.held").grammar_of(grammar)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
-    options = Options(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled)
+    options = CompileOptions(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled)
     found = Constraint(grammar, vocabulary, options)
     if getattr(grammar, "heavy", False):
         importlib.import_module("constrained.engine.rehearsal").rehearse(found)
@@ -84,7 +84,7 @@ class Constraint:
     that you wrote).
     """
 
-    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, options: Options) -> None:
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, options: CompileOptions) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise VocabularyError(
                 f"not a vocabulary: {type(vocabulary).__name__}", instead="Vocabulary.from_tokenizer(tokenizer)"
@@ -397,4 +397,4 @@ def _named(grammar: Grammar) -> str | None:
 
 
 def _unpickled(grammar: Grammar, vocabulary: Vocabulary, *options: Any) -> Constraint:
-    return Constraint(grammar, vocabulary, Options(*options))
+    return Constraint(grammar, vocabulary, CompileOptions(*options))

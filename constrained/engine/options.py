@@ -28,7 +28,7 @@ def _bound(value: object, name: str, least: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CompileOptions:
     """How a constraint is compiled; the parameters of `compile`."""
 
     kernel: str | None = None

@@ -38,7 +38,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Verdict:
     """What the grammars say of an example: the form, and where a reader, or a writer, stops; None where it is
     canonical.
     """
@@ -76,7 +76,7 @@ def _example(row: Mapping[str, Any]) -> Example:
     )
 
 
-def found_of(example: Example) -> Found:
+def found_of(example: Example) -> Verdict:
     """Return what the grammars of a format say of an example of its specification."""
     chat = ChatFormat.load(example.format)
     error = None
@@ -86,8 +86,8 @@ def found_of(example: Example) -> Found:
         except Rejected as rejected:
             error = str(rejected)
         else:
-            return Found(example, form, error)
-    return Found(example, REFUSED, error)
+            return Verdict(example, form, error)
+    return Verdict(example, REFUSED, error)
 
 
 def table() -> str:

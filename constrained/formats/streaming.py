@@ -23,7 +23,7 @@ from constrained.formats.message import Message
 from constrained.formats.payload import Fault
 from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
-from constrained.formats.read.network import Kind
+from constrained.formats.read.network import NodeKind
 from constrained.formats.read.question import NATIVES
 from constrained.formats.read.reading import call_of, ending, judged_call, name_written
 from constrained.formats.read.trails import marks_of
@@ -175,7 +175,7 @@ class StreamParser:
         self.close()  # the end of the text is what shows it
 
     def _is_over(self) -> bool:
-        return all(thread.node.kind is Kind.END for thread in self._machine.threads)
+        return all(thread.node.kind is NodeKind.END for thread in self._machine.threads)
 
     def _stopped(self) -> list[Event]:
         stop = self._teller.message.stop

@@ -39,7 +39,7 @@ _MANY = 8  # patterns at one place that are read as one
 AlternativeAt = (
     int  # a place in an alternative: a symbol and what follows; equal remainders of one rule are one position
 )
-Item = tuple[AlternativeAt, int]  # and the bytes of its literal that have been read
+DottedItem = tuple[AlternativeAt, int]  # and the bytes of its literal that have been read
 
 
 class RuleState:
@@ -47,7 +47,7 @@ class RuleState:
 
     __slots__ = ("_accepting", "_goal", "_items", "_lowering")
 
-    def __init__(self, lowering: Lowering, goal: str, items: tuple[Item, ...], accepting: bool) -> None:
+    def __init__(self, lowering: Lowering, goal: str, items: tuple[DottedItem, ...], accepting: bool) -> None:
         self._lowering, self._goal, self._items, self._accepting = lowering, goal, items, accepting
 
     def expand(self) -> Edges:
@@ -118,7 +118,7 @@ class Lowering:
         self._known: dict[tuple[Symbol | None, AlternativeAt | str], AlternativeAt] = {}
         self._begins: dict[str, tuple[AlternativeAt, ...]] = {}  # left component -> first positions of its rules
         self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
-        self._states: dict[tuple[str, bool, frozenset[Item]], State] = {}
+        self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
         self._calls: dict[Symbol, State] = {}
         self._number(grammar.start)
         self.nullable = facts.nullable(Ref(grammar.start))
@@ -199,7 +199,7 @@ class Lowering:
     def _state(
         self,
         goal: str,
-        inside: list[Item],
+        inside: list[DottedItem],
         reached: Iterable[AlternativeAt],
         *,
         fresh: bool = False,
@@ -263,12 +263,12 @@ class Lowering:
             self._calls[symbol] = called
         return self._calls[symbol]
 
-    def edges(self, goal: str, items: tuple[Item, ...], accepting: bool) -> Edges:
+    def edges(self, goal: str, items: tuple[DottedItem, ...], accepting: bool) -> Edges:
         """Return what leaves a state.
 
         Cost: linear in the items here and in those of the next states.
         """
-        literals: dict[int, list[tuple[bytes, Item]]] = {}
+        literals: dict[int, list[tuple[bytes, DottedItem]]] = {}
         tokens: dict[str, list[AlternativeAt]] = {}
         calls: dict[Symbol, list[AlternativeAt]] = {}
         spend(2 * len(items))
@@ -307,7 +307,7 @@ class Lowering:
             elif language is alike[0]:
                 yield Text(Surface.RAW, filled(_factored(alike))), after
 
-    def _after_bytes(self, goal: str, group: list[tuple[bytes, Item]]) -> State:
+    def _after_bytes(self, goal: str, group: list[tuple[bytes, DottedItem]]) -> State:
         """Return the state after the first byte of literals that share it; all bytes that they share are one chain."""
         first, last = min(group)[0], max(group)[0]
         end = next(
@@ -320,7 +320,7 @@ class Lowering:
         then = self._state(goal, inside, reached)
         return Bytes(shared[1:], then) if len(shared) > 1 else then
 
-    def show(self, item: Item) -> str:
+    def show(self, item: DottedItem) -> str:
         """Return an item as text, for people who debug."""
         at, offset = item
         shown = []

@@ -15,7 +15,7 @@ from constrained.regex import Expr
 from constrained.regex.size import LARGE_PATTERN, size
 
 
-class Machine(Protocol):
+class EmbeddedLanguage(Protocol):
     """A language that another layer lowers and prints itself: JSON text of a schema, for example.
 
     A machine may have `markers`, texts that can be special tokens, and then has ``with_specials(names)``, which returns
@@ -80,7 +80,7 @@ class Embedded:
     """Whatever a machine of another layer accepts; never the empty word."""
 
     name: str
-    machine: Machine
+    machine: EmbeddedLanguage
 
 
 Symbol = Literal | Pattern | Special | Ref | Embedded

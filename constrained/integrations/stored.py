@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from constrained.engine.constraint import Constraint
-from constrained.engine.options import Options
+from constrained.engine.options import CompileOptions
 from constrained.engine.tokens.saved import replace_file
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
@@ -110,7 +110,7 @@ def load(
             "the file's grammar is another one today", where=str(path),
             because="what its calls make has another fingerprint: it was written by another version, or changed",
             instead="compile again, and save")
-    constraint = Constraint(grammar, table, Options(spell_missing=content["spell_missing"], **options))
+    constraint = Constraint(grammar, table, CompileOptions(spell_missing=content["spell_missing"], **options))
     constraint.remember(content["visited"])
     return constraint
 

@@ -40,7 +40,7 @@ from constrained.engine.constraint import Constraint
 from constrained.engine.matcher import Matcher
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.integrations.sequences.calls import callers, generation_config, stopping_criteria, streamer
-from constrained.integrations.sequences.drafts import Ahead
+from constrained.integrations.sequences.drafts import ModelThatReadsAhead
 from constrained.integrations.sequences.generation import Emptiness, Generation, WordEnd, filled
 from constrained.integrations.sequences.rows import Ids, Row, budgets_of
 from constrained.integrations.servers.masks import masked
@@ -324,7 +324,7 @@ def grammar_candidates(
         return [] if matcher is None else matcher.forced_tokens()
 
     whole = generation_config.output_hidden_states or generation_config.output_attentions
-    ahead = Ahead(model, (lambda _: []) if whole else dictated, cache, generation_config.max_length)
+    ahead = ModelThatReadsAhead(model, (lambda _: []) if whole else dictated, cache, generation_config.max_length)
     found = GenerationMixin._sample(
         ahead,
         input_ids,

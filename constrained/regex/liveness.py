@@ -44,7 +44,7 @@ from constrained.regex.show import short_text
 from constrained.work import current, metered, place, spend
 
 if TYPE_CHECKING:
-    from constrained.regex.syntax.assertions import Step
+    from constrained.regex.syntax.assertions import ReadSome
 
 _GLANCE = 20  # states before a text is guessed
 _QUICK_LIMIT = 200  # states before a question is first asked without upper bounds
@@ -280,7 +280,7 @@ def _unbounded(expr: Expr) -> Expr:
             return expr
         return union(*members) if expr.kind == UNION else intersect(*members)
     if expr.kind == STEP:
-        step: Step = expr.args[0]
+        step: ReadSome = expr.args[0]
         return node(STEP, replace(step, expr=_unbounded(step.expr)))
     return expr
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Node:
+class KnownPrefix:
     """What is known after a prefix."""
 
     tokens: npt.NDArray[np.int64]  # (n,) allowed
@@ -56,14 +56,14 @@ class Aligned:
     ) -> None:
         self._constraint, self._next_token, self._prompt = constraint, next_token, list(prompt)
         self._budget, self._chance = max_new_tokens, np.random.default_rng(seed)
-        self._nodes: dict[tuple[int, ...], Node] = {}
+        self._nodes: dict[tuple[int, ...], KnownPrefix] = {}
 
     def draw(self) -> list[int]:
         """Return a word as tokens, stop token included.
 
         Raises: LimitExceeded: no word has so few tokens.  NothingAllowed: the model gives all of them probability 0.
         """
-        matcher, path = self._matcher(), list[tuple[Node, int]]()
+        matcher, path = self._matcher(), list[tuple[KnownPrefix, int]]()
         while not self._ended(matcher):
             node = self._node(matcher)
             weights = node.probability * node.behind
@@ -103,12 +103,12 @@ class Aligned:
             and not len(self._node(matcher).tokens)
         )
 
-    def _node(self, matcher: Matcher) -> Node:
+    def _node(self, matcher: Matcher) -> KnownPrefix:
         known = self._nodes.get(matcher.tokens)
         if known is None:
             logs = self._next_token([*self._prompt, *matcher.tokens])
             bitmask = np.zeros((1, self._constraint.vocabulary.words), np.int32)
             matcher.fill_mask(bitmask)
             tokens = np.flatnonzero(unpacked(bitmask, len(logs)) & np.isfinite(logs))
-            known = self._nodes[matcher.tokens] = Node(tokens, np.exp(logs[tokens]), np.ones(len(tokens)))
+            known = self._nodes[matcher.tokens] = KnownPrefix(tokens, np.exp(logs[tokens]), np.ones(len(tokens)))
         return known

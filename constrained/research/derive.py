@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from constrained.errors import GrammarError
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Literal, Ref, Rule, Special
-from constrained.research.words import Automaton, Symbol, spelled
+from constrained.research.words import Letter, LetterAutomaton, spelled
 from constrained.work import metered
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def derive(constraint: Constraint, rng: random.Random, up_to: int, weights: Mapp
                 because=f"it has {0 if known is None else len(known.alternatives)} alternatives",
                 instead="one number, 0 or more, for each alternative in grammar.rules[rule]",
             )
-    terminals: dict[Part, Automaton] = {}
+    terminals: dict[Part, LetterAutomaton] = {}
     for _ in range(TRIES):
         with metered(constraint.options.budget()):
             word = _drawn(constraint, rng, up_to, weights, terminals)
@@ -55,10 +55,10 @@ def _drawn(
     rng: random.Random,
     up_to: int,
     weights: Mapping[str, Sequence[float]],
-    terminals: dict[Part, Automaton],
-) -> list[Symbol] | None:
+    terminals: dict[Part, LetterAutomaton],
+) -> list[Letter] | None:
     """Return one derivation's word; None: it has grown too long."""
-    grammar, word, steps = constraint.grammar, list[Symbol](), 0
+    grammar, word, steps = constraint.grammar, list[Letter](), 0
     pending: list[Part] = [Ref(grammar.start)]
     while pending:
         part, steps = pending.pop(), steps + 1
@@ -76,7 +76,7 @@ def _drawn(
             word += part.text.encode()
         else:
             if part not in terminals:
-                terminals[part] = Automaton(_alone(constraint, part))
+                terminals[part] = LetterAutomaton(_alone(constraint, part))
             found = _of_some_length(terminals[part], rng, up_to - len(word))
             if found is None:
                 return None
@@ -95,11 +95,11 @@ def _alone(constraint: Constraint, part: Part) -> Constraint:
     )
 
 
-def _of_some_length(automaton: Automaton, rng: random.Random, most: int) -> list[Symbol] | None:
+def _of_some_length(automaton: LetterAutomaton, rng: random.Random, most: int) -> list[Letter] | None:
     lengths = [length for length in range(most + 1) if automaton.count(automaton.start, length)]
     if not lengths:
         return None
-    state, word = automaton.start, list[Symbol]()
+    state, word = automaton.start, list[Letter]()
     for left in range(rng.choice(lengths), 0, -1):
         moves = automaton.moves(state)
         symbols, state = rng.choices(

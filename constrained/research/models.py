@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 NextToken = Callable[[Sequence[int]], Floats]
 
 
-class Reader:
+class NextTokens:
     """What a causal model of transformers says comes next; ids that go on from those asked last are read from there.
 
     Temperature divides the logits; what it returns is a distribution in any case.
@@ -45,7 +45,7 @@ def next_token_of(model: Any, temperature: float = 1.0) -> NextToken:
     Raises: ConstrainedError: it is neither.
     """
     if hasattr(model, "config") and hasattr(model, "forward"):
-        return Reader(model, temperature)
+        return NextTokens(model, temperature)
     if not callable(model):
         raise ConstrainedError(
             "not a model",

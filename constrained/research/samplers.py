@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.errors import ConstrainedError
 from constrained.research.aligned import Aligned
-from constrained.research.models import Reader
+from constrained.research.models import NextTokens
 from constrained.research.rejection import draw
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def asap(constraint: Constraint, *, rounds: int = 32, seed: int = 0) -> CustomGe
 
         def drawn(prompt: list[int], most: int, row: int) -> list[int]:
             if tuple(prompt) not in known:
-                reader = Reader(model, _temperature(generation_config))
+                reader = NextTokens(model, _temperature(generation_config))
                 known[tuple(prompt)] = sampler = Aligned(
                     constraint, reader, prompt, max_new_tokens=most, seed=seed + row
                 )
@@ -52,7 +52,7 @@ def awrs(constraint: Constraint, *, particles: int = 16, seed: int = 0) -> Custo
     """
 
     def method(model: Any, input_ids: Any, generation_config: Any = None, **_: Any) -> Any:
-        reader = Reader(model, _temperature(generation_config))
+        reader = NextTokens(model, _temperature(generation_config))
 
         def drawn(prompt: list[int], most: int, row: int) -> list[int]:
             return draw(constraint, reader, prompt, max_new_tokens=most, count=particles, seed=seed + row)

@@ -24,11 +24,11 @@ from constrained.work import metered
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
 
-Symbol = int | str  # a byte, or the name of a special token
-Moves = tuple[tuple[tuple[Symbol, ...], int], ...]  # symbols that lead to the same state, and that state
+Letter = int | str  # a byte, or the name of a special token
+Moves = tuple[tuple[tuple[Letter, ...], int], ...]  # symbols that lead to the same state, and that state
 
 
-class Automaton:
+class LetterAutomaton:
     """The automaton of a constraint, without its vocabulary: states, moves, which states end a word."""
 
     def __init__(self, constraint: Constraint) -> None:
@@ -45,7 +45,7 @@ class Automaton:
         known = self._moves.get(state)
         if known is None:
             kernel, names = self._kernel, self._constraint.vocabulary.names
-            grouped: dict[int, list[Symbol]] = {}
+            grouped: dict[int, list[Letter]] = {}
             for byte in kernel.next_bytes(state):
                 grouped.setdefault(kernel.step_byte(state, byte), []).append(byte)
             for token in sorted(kernel.named_tokens(state)):
@@ -77,7 +77,7 @@ def count(constraint: Constraint, up_to: int) -> int:
     Raises: LimitExceeded: too many states, see `compile`.
     """
     with metered(constraint.options.budget()):
-        automaton = Automaton(constraint)
+        automaton = LetterAutomaton(constraint)
         return sum(automaton.count(automaton.start, length) for length in range(_length(up_to) + 1))
 
 
@@ -85,17 +85,17 @@ def enumerate_words(constraint: Constraint, up_to: int) -> Iterator[bytes]:
     """Yield the words of at most `up_to` symbols, shorter ones first, equal ones in the order of their symbols; special
     tokens by name.
     """
-    automaton, most = Automaton(constraint), _length(up_to)
+    automaton, most = LetterAutomaton(constraint), _length(up_to)
     for length in range(most + 1):
         yield from map(spelled, _of_length(constraint, automaton, length))
 
 
-def _of_length(constraint: Constraint, automaton: Automaton, length: int) -> Iterator[list[Symbol]]:
+def _of_length(constraint: Constraint, automaton: LetterAutomaton, length: int) -> Iterator[list[Letter]]:
     """Yield the words of one length; every step leads to a word, so none is for nothing."""
     with metered(constraint.options.budget()):
         if not automaton.count(automaton.start, length):
             return
-    word: list[Symbol] = []
+    word: list[Letter] = []
     path = [_ordered(automaton, automaton.start, length)]
     while path:
         symbol, after = next(path[-1], (None, 0))
@@ -112,7 +112,7 @@ def _of_length(constraint: Constraint, automaton: Automaton, length: int) -> Ite
             del word[-1:]
 
 
-def _ordered(automaton: Automaton, state: int, left: int) -> Iterator[tuple[Symbol | None, int]]:
+def _ordered(automaton: LetterAutomaton, state: int, left: int) -> Iterator[tuple[Letter | None, int]]:
     """Return the symbols after which `left` - 1 more complete a word, bytes first."""
     if not left:
         return iter(())
@@ -131,7 +131,7 @@ def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
     Raises: GrammarError: no word is as short.
     """
     with metered(constraint.options.budget()):
-        automaton = Automaton(constraint)
+        automaton = LetterAutomaton(constraint)
         totals = [automaton.count(automaton.start, length) for length in range(_length(up_to) + 1)]
         if not any(totals):
             raise GrammarError(
@@ -144,7 +144,7 @@ def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
         while place >= totals[length]:
             place -= totals[length]
             length += 1
-        state, word = automaton.start, list[Symbol]()
+        state, word = automaton.start, list[Letter]()
         for left in range(length, 0, -1):
             for symbols, after in automaton.moves(state):
                 each = automaton.count(after, left - 1)
@@ -187,9 +187,9 @@ def language_equal(first: Constraint, second: Constraint, up_to: int | None = No
     """
     most = None if up_to is None else _length(up_to)
     with metered(first.options.budget()):
-        one, two = Automaton(first), Automaton(second)
+        one, two = LetterAutomaton(first), LetterAutomaton(second)
         start: tuple[int | None, int | None] = (one.start, two.start)
-        back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Symbol] | None] = {start: None}
+        back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Letter] | None] = {start: None}
         queue, cut = deque([(start, 0)]), False
         while queue:
             pair, length = queue.popleft()
@@ -210,32 +210,32 @@ def language_equal(first: Constraint, second: Constraint, up_to: int | None = No
 
 
 def _paired(
-    one: Automaton, two: Automaton, pair: tuple[int | None, int | None]
-) -> list[tuple[tuple[int | None, int | None], Symbol]]:
+    one: LetterAutomaton, two: LetterAutomaton, pair: tuple[int | None, int | None]
+) -> list[tuple[tuple[int | None, int | None], Letter]]:
     """Return the pairs that one symbol leads to, each once, with the first such symbol; None: nothing goes on so."""
-    found: dict[Symbol, list[int | None]] = {}
+    found: dict[Letter, list[int | None]] = {}
     for side, (automaton, state) in enumerate(((one, pair[0]), (two, pair[1]))):
         for symbols, after in () if state is None else automaton.moves(state):
             for symbol in symbols:
                 found.setdefault(symbol, [None, None])[side] = after
-    first: dict[tuple[int | None, int | None], Symbol] = {}
+    first: dict[tuple[int | None, int | None], Letter] = {}
     for symbol in sorted(found, key=lambda symbol: (isinstance(symbol, str), symbol)):
         first.setdefault((found[symbol][0], found[symbol][1]), symbol)
     return list(first.items())
 
 
 def _word(
-    back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Symbol] | None],
+    back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Letter] | None],
     pair: tuple[int | None, int | None],
 ) -> bytes:
-    found: list[Symbol] = []
+    found: list[Letter] = []
     while (step := back[pair]) is not None:
         pair, symbol = step
         found.append(symbol)
     return spelled(found[::-1])
 
 
-def spelled(word: list[Symbol]) -> bytes:
+def spelled(word: list[Letter]) -> bytes:
     """Return symbols as text, special tokens by name."""
     return b"".join(symbol.encode() if isinstance(symbol, str) else bytes((symbol,)) for symbol in word)
 

@@ -26,7 +26,7 @@ from constrained.schema.normal.normalise import is_never
 from constrained.schema.practical import bounded_numbers, loadable_formats
 from constrained.schema.printing.contradictions import conflict
 from constrained.schema.printing.describe import describe
-from constrained.schema.printing.lark_rules import MARKERS, Rules
+from constrained.schema.printing.lark_rules import MARKERS, LarkRules
 from constrained.schema.reading.closing import close
 from constrained.schema.reading.nodes import NOTHING, load
 from constrained.schema.reading.notes import Note, notes_of, report
@@ -44,16 +44,16 @@ from constrained.work import Budget, begin, metered, place, thread
 PunctuationOf: TypeAlias = Callable[[Whitespace, str, int, tuple[str, ...]], Punctuation]
 # What a document that has been read and generated from once takes: fitted to 120 schemas, 6 KB to 770 KB.
 EMPTY_BYTES, UNIT_BYTES = 32_000, 80
-Outer: TypeAlias = Callable[["Options", Values, Conj], State]  # how the outermost object is written, if otherwise
+Outer: TypeAlias = Callable[["SchemaOptions", Values, Conj], State]  # how the outermost object is written, if otherwise
 
 
-def _as_arguments(options: Options, values: Values, conj: Conj) -> State:
+def _as_arguments(options: SchemaOptions, values: Values, conj: Conj) -> State:
     return values.object_written_as(
         arguments(options.whitespace, options.spelling, options.max_whitespace, options.avoid), conj
     )
 
 
-def _between_tags(options: Options, values: Values, conj: Conj) -> State:
+def _between_tags(options: SchemaOptions, values: Values, conj: Conj) -> State:
     assert options.tags is not None
     return Members(values, options.tags).start(conj)
 
@@ -63,7 +63,7 @@ SURFACES: dict[str, tuple[PunctuationOf, Outer | None]] = {
     "python": (python, None),
     "arguments": (python, _as_arguments),
     "tagged": (json, _between_tags),
-    "quoted": (json, None),  # with `Options.quote` it is `surfaces.quoted.quoted` instead
+    "quoted": (json, None),  # with `SchemaOptions.quote` it is `surfaces.quoted.quoted` instead
 }
 _CHECKS: dict[str, Callable[[Conj], None]] = {"arguments": check_arguments, "tagged": check_names}
 
@@ -82,7 +82,7 @@ LARK_WORK = 300_000  # units of printing as Lark, after which markers are left o
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SchemaOptions:
     """How a schema is written and read; the parameters of `embed`."""
 
     surface: str = "json"
@@ -177,7 +177,7 @@ def embed(
     own = is_json and unsupported == "raise"  # what is widened is read several times
     try:
         found = _recent.found(
-            key, lambda: EmbeddedSchema(schema, Options(*written, tags, *further), documents, key, own=own)
+            key, lambda: EmbeddedSchema(schema, SchemaOptions(*written, tags, *further), documents, key, own=own)
         )
     except RecursionError as error:
         raise LimitExceeded(
@@ -197,7 +197,7 @@ def _laid_out(whitespace: Any, separators: Sequence[str] | None, indent: int | N
     return whitespace
 
 
-class Part(NamedTuple):
+class SchemaPart(NamedTuple):
     """The machine of the values in one place of a schema."""
 
     values: Values
@@ -219,7 +219,7 @@ class EmbeddedSchema:
     """
 
     def __init__(
-        self, schema: Any, options: Options, documents: Mapping[str, Any] | None, key: bytes | None = None, *,
+        self, schema: Any, options: SchemaOptions, documents: Mapping[str, Any] | None, key: bytes | None = None, *,
         own: bool = False,
     ) -> None:
         self.options = options
@@ -308,12 +308,12 @@ class EmbeddedSchema:
         """Whether its masks may be too much work, so that `compile` tries some."""
         return is_heavy(self._conj)
 
-    def heavy_parts(self) -> Iterator[Part | None]:
+    def heavy_parts(self) -> Iterator[SchemaPart | None]:
         """Yield the values inside that look like much work, as machines of their own; None: the whole does, as it
         always may between tags, where texts are written otherwise.
         """
         for conj in heavy_parts(self._conj, self._values) if self.options.tags is None else (self._conj,):
-            yield None if conj == self._conj else Part(self._values, conj)
+            yield None if conj == self._conj else SchemaPart(self._values, conj)
 
     @property
     def markers(self) -> frozenset[str]:
@@ -351,13 +351,13 @@ class EmbeddedSchema:
         kept = tuple(text for text in self.options.avoid if text in ("</", self.options.quote))
         tags = self.options.tags and self.options.tags._replace(avoid=(), ends=())
         if (kept, tags) == (self.options.avoid, self.options.tags):
-            return Rules(prefix, lookahead=lookahead).write(self.state())
+            return LarkRules(prefix, lookahead=lookahead).write(self.state())
         try:
             with metered(Budget(LARK_WORK)):
-                return Rules(prefix, lookahead=lookahead).write(self.state())
+                return LarkRules(prefix, lookahead=lookahead).write(self.state())
         except (GrammarError, LimitExceeded):
             unguarded = self._with(avoid=kept, tags=tags)
-        return [*Rules(prefix, lookahead=lookahead).write(unguarded.state()), MARKERS]
+        return [*LarkRules(prefix, lookahead=lookahead).write(unguarded.state()), MARKERS]
 
     def _with(self, **options: Any) -> EmbeddedSchema:
         """Return the same schema with other options."""
@@ -372,7 +372,7 @@ class EmbeddedSchema:
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal machines, in any process."""
         schema, documents = self.source
-        options = {name: getattr(self.options, name) for name in Options.__slots__}
+        options = {name: getattr(self.options, name) for name in SchemaOptions.__slots__}
         text = json_module.dumps([schema, options, dict(documents or {})], default=repr)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -40,7 +40,7 @@ PATTERNS = {
     "time": rf"^{_CLOCK}(?:Z|[+-]\d\d:\d\d)$",
     "duration": r"^P(?:T?\d{1,4}[YMWDHS])+$",
 }
-Change = Callable[[dict[str, Any]], dict[str, Any]]
+SchemaChange = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def bounded_numbers(schema: Any) -> Any:
@@ -61,7 +61,7 @@ def loadable_formats(schema: Any) -> Any:
     return _rewritten(schema, _with_patterns)
 
 
-def _rewritten(schema: Any, change: Change) -> Any:
+def _rewritten(schema: Any, change: SchemaChange) -> Any:
     """Return a copy with each subschema that describes a value by itself changed."""
     if not isinstance(schema, dict):
         return schema

@@ -23,7 +23,7 @@ from constrained.cli.inputs import (
     read_rows,
 )
 from constrained.cli.languages import (
-    Language,
+    LanguageOptions,
     LarkOption,
     OrderOption,
     ParallelOption,
@@ -79,7 +79,7 @@ def generate(
     Prints one text (with --json: one object) per generation, without the token that ends it; of a file of prompts one
     object each, in its order; what is wrong with a row is its "error", and exit code 1.
     """
-    asked = Language.among(locals())
+    asked = LanguageOptions.among(locals())
     grammar = asked.grammar()
     if jsonl is not None:
         settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
@@ -124,7 +124,7 @@ def writer(
 
     # sums in one order, however many actors share the machine: a row's text depends on the row alone
     torch.set_num_threads(1)
-    language = Language(**asked)
+    language = LanguageOptions(**asked)
     language_model, tokenizer = read_model(model)
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=language_model.config.vocab_size)
     constraint = compile(language.grammar(), vocabulary)
@@ -149,7 +149,7 @@ def stop_ids(vocabulary: Vocabulary, format: str | None) -> list[int]:
     return list(ids)
 
 
-def _row(vocabulary: Vocabulary, ids: list[int], stop: list[int], asked: Language) -> dict[str, Any]:
+def _row(vocabulary: Vocabulary, ids: list[int], stop: list[int], asked: LanguageOptions) -> dict[str, Any]:
     end = next(at for at, token in enumerate(ids) if token in stop)
     text = vocabulary.decode(ids[:end]).decode(errors="backslashreplace")
     row: dict[str, Any] = {"text": text, "tokens": len(ids)}

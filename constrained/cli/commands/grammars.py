@@ -12,7 +12,7 @@ from rich.table import Table
 from constrained.cli.console import console
 from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption
 from constrained.cli.languages import (
-    Language,
+    LanguageOptions,
     LarkOption,
     OrderOption,
     ParallelOption,
@@ -33,7 +33,7 @@ from constrained.integrations.exports import TARGETS, export
 from constrained.schema.embedding import EmbeddedSchema
 
 
-class Target(StrEnum):
+class ShowTarget(StrEnum):
     """What `show` can print."""
 
     LARK = "lark"
@@ -82,7 +82,7 @@ def show(
     property_order: OrderOption = None,
     unsupported: UnsupportedOption = Unsupported.RAISE,
     to: Annotated[
-        Target | None,
+        ShowTarget | None,
         typer.Option(
             "--to",
             help=(
@@ -95,9 +95,9 @@ def show(
     """Print a grammar, tools included, as one file; of a schema, what is enforced once its references and conjunctions
     are worked out.
     """
-    if to is Target.VALUES and schema is None:
+    if to is ShowTarget.VALUES and schema is None:
         raise ConstrainedError("--to values without --schema", because="a chat format has no values of its own")
-    asked = Language.among(locals())
+    asked = LanguageOptions.among(locals())
     grammar = asked.grammar()
     if to is not None and to.value in TARGETS:
         text = export(grammar, to.value)
@@ -105,7 +105,7 @@ def show(
         for note in text.notes:
             typer.echo(f"note: {note}", err=True)
         return
-    if schema is None or to is Target.LARK:
+    if schema is None or to is ShowTarget.LARK:
         typer.echo(grammar.to_lark())
         return
     ((value,),) = grammar.rules[grammar.start].alternatives

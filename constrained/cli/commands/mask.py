@@ -21,7 +21,7 @@ from constrained.cli.inputs import (
     read_vocabulary,
 )
 from constrained.cli.languages import (
-    Language,
+    LanguageOptions,
     LarkOption,
     OrderOption,
     ParallelOption,
@@ -66,7 +66,7 @@ def mask(
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
-    asked = Language.among(locals())
+    asked = LanguageOptions.among(locals())
     matcher = compile(asked.grammar(), vocabulary).matcher()
     try:
         for token in encode(vocabulary, prefix):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from constrained.cli.inputs import JsonOption
-from constrained.formats.specifications import REFUSED, Found, examples, found_of
+from constrained.formats.specifications import REFUSED, Verdict, examples, found_of
 
 _SHOWN = 6  # lines of an example
 
@@ -30,7 +30,7 @@ def spec(
         typer.echo(", ".join(f"{count} {form}" for form, count in counts.items()))
 
 
-def _plain(found: Found) -> dict[str, object]:
+def _plain(found: Verdict) -> dict[str, object]:
     example = found.example
     said = {
         "format": example.format,
@@ -42,7 +42,7 @@ def _plain(found: Found) -> dict[str, object]:
     return {**said, "text": example.text, "form": found.form, "because": example.because, "error": found.error}
 
 
-def _shown(found: Found, *, whole: bool) -> str:
+def _shown(found: Verdict, *, whole: bool) -> str:
     example = found.example
     repaired = ", repaired" if example.repaired else ""
     lines = example.text.split("\n")

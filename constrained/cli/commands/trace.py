@@ -10,7 +10,7 @@ from rich.table import Table
 from constrained.cli.console import console
 from constrained.cli.generation import prompt_text
 from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_model
-from constrained.cli.languages import Language, LarkOption, RegexOption, TextsOption
+from constrained.cli.languages import LanguageOptions, LarkOption, RegexOption, TextsOption
 from constrained.cli.samples import PROMPT, TOOLS
 from constrained.engine.constraint import compile
 from constrained.engine.tokens.vocabulary import Vocabulary
@@ -43,7 +43,7 @@ def trace(
     """
     if not any((format, schema, regex, lark, choice)):
         format, tool_choice = "hermes", "required"
-    asked = Language(format, schema, regex, lark, choice, tools, tool_choice)
+    asked = LanguageOptions(format, schema, regex, lark, choice, tools, tool_choice)
     definitions = TOOLS if format is not None and tools is None else asked.definitions()
     grammar = asked.grammar() if format is None else asked.chat().grammar(definitions, tool_choice=tool_choice)
     language_model, tokenizer = read_model(model)

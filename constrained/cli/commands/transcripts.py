@@ -30,7 +30,7 @@ from constrained.formats.tools.judge import compact
 from constrained.integrations.servers.ray_data import is_unread, results
 
 
-class Kind(StrEnum):
+class TextKind(StrEnum):
     """What a text is."""
 
     CONVERSATION = "conversation"
@@ -54,7 +54,7 @@ OptionsOption = Annotated[
 def validate(
     file: FileArgument = "-",
     format: FormatOption = None,
-    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.CONVERSATION,
+    kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = TextKind.CONVERSATION,
     tools: ToolsOption = None,
     tool_choice: ChoiceOption = "auto",
     strict: StrictOption = False,
@@ -92,7 +92,7 @@ def validate(
 def parse(
     file: FileArgument = "-",
     format: FormatOption = None,
-    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What the text is.")] = Kind.ASSISTANT_TURN,
+    kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = TextKind.ASSISTANT_TURN,
     tools: ToolsOption = None,
     strict: StrictOption = False,
     prompt: PromptOption = "",
@@ -141,9 +141,9 @@ def options_of(words: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def _hints(chat: ChatFormat, text: str, kind: Kind, tools: Any, options: dict[str, Any]) -> Iterator[str]:
+def _hints(chat: ChatFormat, text: str, kind: TextKind, tools: Any, options: dict[str, Any]) -> Iterator[str]:
     """Yield under what a refused text would be valid: another kind, or without the line break that an editor added."""
-    for other in Kind:
+    for other in TextKind:
         for shorter in (text, text.removesuffix("\n")):
             if (other, shorter) == (kind, text) or shorter is not text and shorter == text:
                 continue

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from constrained.engine.memory._memory cimport cleared
 from constrained.engine.kernel._kernel cimport Kernel
 from constrained.engine.kernel._rows cimport bitmask_row
-from constrained.engine.kernel.masks._draft cimport Mask, unpack
+from constrained.engine.kernel.masks._mask_buffer cimport Mask, unpack
 
 from constrained.engine.tokens.bitmask import misfit
 from constrained.errors import LimitExceeded

@@ -11,7 +11,7 @@ from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.masks._composer cimport Composer
-from constrained.engine.kernel.masks._draft cimport Mask
+from constrained.engine.kernel.masks._mask_buffer cimport Mask
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions

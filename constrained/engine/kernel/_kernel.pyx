@@ -43,7 +43,7 @@ from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._stacks cimport BOTTOM, Stacks
 from constrained.engine.kernel.masks._building cimport Builder, Counter
 from constrained.engine.kernel.masks._composer cimport Composer
-from constrained.engine.kernel.masks._draft cimport Mask, unpack
+from constrained.engine.kernel.masks._mask_buffer cimport Mask, unpack
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk

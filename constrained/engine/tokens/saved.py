@@ -45,7 +45,7 @@ _KINDS = {"fingerprint": str, "byteorder": str, "special": dict, "stop": list, "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class SavedTable:
     """What a vocabulary consists of, checked."""
 
     tokens: tuple[bytes | None, ...]
@@ -81,7 +81,7 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
         beside.unlink(missing_ok=True)
 
 
-def read(path: str | os.PathLike[str]) -> Table:
+def read(path: str | os.PathLike[str]) -> SavedTable:
     """Return the vocabulary in a file, its arrays mapped.
 
     Raises: VocabularyError: it cannot be read, or is not what `write` writes.
@@ -152,7 +152,7 @@ def _arrays(path: object, file: int, counts: Mapping[str, int], at: int) -> dict
     return arrays
 
 
-def _checked(path: object, header: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Table:
+def _checked(path: object, header: Mapping[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> SavedTable:
     """Return the vocabulary that a header and arrays describe, once they are found to be one."""
     try:
         layout = Layout.of_arrays(arrays)
@@ -167,7 +167,7 @@ def _checked(path: object, header: Mapping[str, Any], arrays: dict[str, npt.NDAr
     special = {name: token for token, name in names.items()}
     if layout.fingerprint(special, stop, header["dummy_prefix"]) != header["fingerprint"]:
         _refuse(path, "its contents do not have its fingerprint")
-    return Table(tokens, names, stop, header["dummy_prefix"], tuple(notes), layout)
+    return SavedTable(tokens, names, stop, header["dummy_prefix"], tuple(notes), layout)
 
 
 def _refuse(path: object, because: str) -> NoReturn:

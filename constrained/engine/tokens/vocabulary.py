@@ -25,7 +25,7 @@ import numpy.typing as npt
 from constrained.engine.memory.registry import Kernels
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.layout import Layout
-from constrained.engine.tokens.saved import Table, read, write
+from constrained.engine.tokens.saved import SavedTable, read, write
 from constrained.engine.tokens.trie import TokenTrie
 from constrained.engine.tokens.vocabulary_checks import (
     check_rest,
@@ -91,9 +91,9 @@ class Vocabulary:
         padded = (*tokens, *[None] * (size - len(tokens)))
         stop = checked_stop(stop, padded)
         check_rest(notes, encode)
-        self._fill(Table(padded, names, stop, dummy_prefix, tuple(notes), Layout.of_tokens(padded)), encode)
+        self._fill(SavedTable(padded, names, stop, dummy_prefix, tuple(notes), Layout.of_tokens(padded)), encode)
 
-    def _fill(self, table: Table, encode: Encoder | None) -> None:
+    def _fill(self, table: SavedTable, encode: Encoder | None) -> None:
         tokens, layout = table.tokens, table.layout
         texts = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1] is not None), 0)
         self.__dict__.update(

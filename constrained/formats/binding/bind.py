@@ -39,7 +39,7 @@ from constrained.formats.payload.quoted import sorted_properties
 from constrained.formats.tools import Tool
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
 from constrained.machine import Language
-from constrained.schema.embedding import EmbeddedSchema, Options, embed
+from constrained.schema.embedding import EmbeddedSchema, SchemaOptions, embed
 
 ANY_OBJECT = {"type": "object"}
 
@@ -216,7 +216,7 @@ def _bind_tools(
     if tags is not None and request.marker_safe:
         mark = misread(definition, tags)  # raw strings do without, as nothing is escaped in them
         options["tags"] = tags._replace(avoid=mark, ends=overlapping(rules, mark))
-    Options(**options)  # refuses unknown values now, also where no schema is compiled yet
+    SchemaOptions(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
     if tools is not None and request.only is not None:
         tools = tuple(tool for tool in tools if tool.name in request.only)

@@ -29,7 +29,7 @@ _WORDS = {
 }
 
 
-class Choice(NamedTuple):
+class ToolChoice(NamedTuple):
     """`word`: one of `CHOICES`; `allowed`: the names of the tools that may be called, None: all that are offered.
     `single`: one call at most.
     """
@@ -39,21 +39,21 @@ class Choice(NamedTuple):
     single: bool = False
 
 
-def read_choice(choice: object, offered: Collection[str]) -> Choice:
+def read_choice(choice: object, offered: Collection[str]) -> ToolChoice:
     """Return what a tool choice means.
 
     Raises: GrammarError: it is none of the above, or names a tool that is not offered.
 
     >>> read_choice({"type": "tool", "name": "add"}, ["add"])
-    Choice(word='required', allowed=('add',), single=False)
+    ToolChoice(word='required', allowed=('add',), single=False)
     """
     if choice is None:
-        return Choice("auto")
+        return ToolChoice("auto")
     if isinstance(choice, str):
         if choice in offered and choice not in CHOICES:
-            return Choice("required", (choice,))
+            return ToolChoice("required", (choice,))
         if choice.lower() in _WORDS:
-            return Choice(_WORDS[choice.lower()])
+            return ToolChoice(_WORDS[choice.lower()])
         raise _unknown(choice, offered)
     if not isinstance(choice, Mapping):
         raise _unknown(choice, offered)
@@ -67,13 +67,13 @@ def read_choice(choice: object, offered: Collection[str]) -> Choice:
     return found._replace(single=single)
 
 
-def _of_mapping(choice: Mapping[Any, Any], offered: Collection[str]) -> Choice | None:
+def _of_mapping(choice: Mapping[Any, Any], offered: Collection[str]) -> ToolChoice | None:
     if len(choice) == 1:
         (key, inner), = choice.items()
         if key in ("function_calling_config", "functionCallingConfig") and isinstance(inner, Mapping):
             return _of_gemini(inner)
         if key in ("auto", "any", "tool") and isinstance(inner, Mapping):  # Bedrock
-            return _named(inner) if key == "tool" else Choice(_WORDS[key])
+            return _named(inner) if key == "tool" else ToolChoice(_WORDS[key])
     kind = choice.get("type")
     inner = next((choice[key] for key in ("function", "custom", "allowed_tools") if key in choice), None)
     if "mode" in choice and kind is None:
@@ -82,32 +82,32 @@ def _of_mapping(choice: Mapping[Any, Any], offered: Collection[str]) -> Choice |
         return _of_allowed(inner if isinstance(inner, Mapping) else choice)
     if kind in ("function", "tool", "custom", None):
         return _named(inner if isinstance(inner, Mapping) else choice)
-    return Choice(_WORDS[kind]) if isinstance(kind, str) and kind in _WORDS and "name" not in choice else None
+    return ToolChoice(_WORDS[kind]) if isinstance(kind, str) and kind in _WORDS and "name" not in choice else None
 
 
-def _named(choice: Mapping[Any, Any]) -> Choice | None:
+def _named(choice: Mapping[Any, Any]) -> ToolChoice | None:
     name = choice.get("name")
-    return Choice("required", (name,)) if isinstance(name, str) else None
+    return ToolChoice("required", (name,)) if isinstance(name, str) else None
 
 
-def _of_allowed(choice: Mapping[Any, Any]) -> Choice | None:
+def _of_allowed(choice: Mapping[Any, Any]) -> ToolChoice | None:
     found = [
         _named(tool.get("function", tool)) if isinstance(tool, Mapping) else None for tool in choice.get("tools", ())
     ]
     word = _WORDS.get(str(choice.get("mode", "auto")))
     if word is None or not found or None in found:
         return None
-    return Choice(word, tuple(name for each in found if each is not None for name in each.allowed or ()))
+    return ToolChoice(word, tuple(name for each in found if each is not None for name in each.allowed or ()))
 
 
-def _of_gemini(choice: Mapping[Any, Any]) -> Choice | None:
+def _of_gemini(choice: Mapping[Any, Any]) -> ToolChoice | None:
     names = choice.get("allowed_function_names", choice.get("allowedFunctionNames"))
     word = _WORDS.get(str(choice.get("mode", "auto")).lower())
     if word is None or not (
         names is None or isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
     ):
         return None
-    return Choice(word, tuple(names) if names else None)
+    return ToolChoice(word, tuple(names) if names else None)
 
 
 def _unknown(choice: object, offered: Collection[str]) -> GrammarError:

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 from constrained.formats.binding.rules import Sequence
 from constrained.grammar import Literal, Pattern, Ref, Special
-from constrained.grammar.symbols import Machine
+from constrained.grammar.symbols import EmbeddedLanguage
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, State, Surface, Text
 from constrained.schema.machines.punctuation import Token
-from constrained.schema.printing.lark_rules import Rules
+from constrained.schema.printing.lark_rules import LarkRules
 
 MOST_FIRST = 1_000  # numbers that the first call of a turn can have where earlier calls are unknown
 COUNTED, UNIQUE, FREE = "counted", "unique", "free"  # how ids are given
@@ -44,7 +44,7 @@ class Calls:
     call: Sequence
     between: Sequence
     names: tuple[str, ...] | Language
-    machines: tuple[Machine, ...]
+    machines: tuple[EmbeddedLanguage, ...]
     ids: str
     shape: Pattern
     first: int | None
@@ -77,12 +77,12 @@ class Calls:
         return replace(self, machines=tuple(known), specials=self.specials - self.markers | self.markers & set(names))
 
     def state(self) -> State:
-        return Place(self, 0, self.first, 0, frozenset(), -1)
+        return CallPlace(self, 0, self.first, 0, frozenset(), -1)
 
     def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
         free = replace(self, ids=FREE, first=None)
         return [
-            *Rules(prefix, lookahead=lookahead).write(free.state()),
+            *LarkRules(prefix, lookahead=lookahead).write(free.state()),
             "// wider: that call ids count, and that none comes twice, is left out",
         ]
 
@@ -116,7 +116,7 @@ class Calls:
         return self.most is not None
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """A place in a call; equal places have equal continuations."""
 
     calls: Calls
@@ -142,7 +142,7 @@ class Place(NamedTuple):
         return self._fixed(symbol)
 
     @property
-    def _next(self) -> Place:
+    def _next(self) -> CallPlace:
         if self.part == len(self.calls.call) + len(self.calls.between):
             return self._replace(part=0, tool=-1)
         return self._replace(part=self.part + 1)
@@ -190,7 +190,7 @@ class Named(Dispatch):
     __slots__ = ("at",)
     refuses = False
 
-    def __init__(self, at: Place) -> None:
+    def __init__(self, at: CallPlace) -> None:
         self.at = at
 
     def after(self, label: int) -> State:
@@ -203,7 +203,7 @@ class Numbered(Dispatch):
     __slots__ = ("at",)
     refuses = False
 
-    def __init__(self, at: Place) -> None:
+    def __init__(self, at: CallPlace) -> None:
         self.at = at
 
     def after(self, label: int) -> State:
@@ -218,7 +218,7 @@ class Unused(Dispatch):
     alike = True
     compared = str
 
-    def __init__(self, at: Place) -> None:
+    def __init__(self, at: CallPlace) -> None:
         self.at = at
         self.special = self.refused = at.used
 

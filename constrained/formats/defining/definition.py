@@ -24,7 +24,7 @@ from constrained.formats.defining.shapes import (
     PAYLOAD,
     REASONING,
     TOOL_PROMPT,
-    Shape,
+    TableShape,
     check_shape,
     refused,
 )
@@ -185,7 +185,7 @@ class Definition:
         return tuple(self.tokens[name] for name in names)
 
 
-_SHAPE = Shape({
+_SHAPE = TableShape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,
     **dict.fromkeys(("specials", "markers", "reserved", "call_markers", "not_answers", "escaped"), "a list of texts"),
     **dict.fromkeys(("spellings", "thoughts", "messages", "slots"), "a table of texts"),
@@ -193,7 +193,7 @@ _SHAPE = Shape({
     **dict.fromkeys(("variant", "payload", "calls", "reasoning"), "a table"),
     **dict.fromkeys(("builtins", "options", "tool_prompt"), "a table of tables"),
 })  # fmt: skip
-_NEEDED = Shape(_SHAPE.keys, ("title", "specification", "specials", "stops"))
+_NEEDED = TableShape(_SHAPE.keys, ("title", "specification", "specials", "stops"))
 
 
 def read_definition(path: Path, shipped: Path) -> Definition:
@@ -327,10 +327,10 @@ def _tool_prompt(table: dict[str, Any], where: str, file: str) -> ToolPrompt:
 
 def _option(table: dict[str, Any], where: str, file: str) -> Option:
     check_shape(
-        {"about": table["about"]} if "about" in table else {}, Shape({"about": "a text"}, ("about",)), file, where
+        {"about": table["about"]} if "about" in table else {}, TableShape({"about": "a text"}, ("about",)), file, where
     )
     if "members" in table:
-        check_shape(table, Shape({"about": "a text", "members": "a table of tables"}), file, where)
+        check_shape(table, TableShape({"about": "a text", "members": "a table of tables"}), file, where)
         return Option(
             table["about"],
             None,
@@ -339,7 +339,7 @@ def _option(table: dict[str, Any], where: str, file: str) -> Option:
         )
     words = {"true": True, "false": False}
     named = {key: value for key, value in table.items() if key not in ("about", "default", "generated")}
-    check_shape(named, Shape(dict.fromkeys(named, "a table")), file, where)
+    check_shape(named, TableShape(dict.fromkeys(named, "a table")), file, where)
     values: dict[str | bool, Change] = {
         words.get(key, key): _change(value, f"{where}.{key}", file) for key, value in named.items()
     }

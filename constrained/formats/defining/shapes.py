@@ -34,18 +34,18 @@ _KINDS: dict[str, Callable[[object], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TableShape:
     """The keys of a table: one of `_KINDS` for each, or the texts that its value may be; `needed` must be there."""
 
     keys: Mapping[str, str | tuple[str, ...]]
     needed: tuple[str, ...] = ()
 
 
-CHANGE = Shape({"drop": "a list of texts", "replace": "a table of texts"})
-MEMBER = Shape({"present": "a table", "absent": "a table"}, ("present", "absent"))
-BUILTIN = Shape({"rule": "a text", "arguments": "a table of texts"}, ("rule", "arguments"))
-REASONING = Shape(dict.fromkeys(("rule", "block", "prompt"), "a text"), ("rule", "block", "prompt"))
-PAYLOAD = Shape(
+CHANGE = TableShape({"drop": "a list of texts", "replace": "a table of texts"})
+MEMBER = TableShape({"present": "a table", "absent": "a table"}, ("present", "absent"))
+BUILTIN = TableShape({"rule": "a text", "arguments": "a table of texts"}, ("rule", "arguments"))
+REASONING = TableShape(dict.fromkeys(("rule", "block", "prompt"), "a text"), ("rule", "block", "prompt"))
+PAYLOAD = TableShape(
     {
         "surface": ("json", "python", "tagged", "quoted"),
         "name": ("raw", "json", "python"),
@@ -57,18 +57,18 @@ PAYLOAD = Shape(
     },
     ("surface", "name"),
 )
-ELEMENTS = Shape(dict.fromkeys(("open", "close", "item"), "a text"), ("open", "close"))
-CALLS = Shape({
+ELEMENTS = TableShape(dict.fromkeys(("open", "close", "item"), "a text"), ("open", "close"))
+CALLS = TableShape({
     "repeat": "a text", "next": "a text", "default": "a number from 0", "all": "a text", "ids": ("counted", "unique"),
     "first": "a number from 0",
     "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip
-TOOL_PROMPT = Shape({
+TOOL_PROMPT = TableShape({
     **dict.fromkeys(("role", "text", "name", "joined", "otherwise", "tool", "between"), "a text"),
     "place": ("before", "behind", "own"),
     "indent": "a number from 0", "enveloped": "true or false"}, ("role", "place", "text"))  # fmt: skip
 
 
-def check_shape(table: Mapping[str, Any], shape: Shape, file: str, where: str = "") -> None:
+def check_shape(table: Mapping[str, Any], shape: TableShape, file: str, where: str = "") -> None:
     """Raise `GrammarError` where a table lacks a key, has an unknown one or a value of another kind; where: the key of
     the table.
     """

@@ -8,7 +8,7 @@ evaluated.
 from __future__ import annotations
 
 from constrained.formats.payload.json_text import JsonReader
-from constrained.formats.payload.pieces import Fault, Reader
+from constrained.formats.payload.pieces import Fault, ValueReader
 from constrained.formats.payload.python_text import KeywordsReader
 
-__all__ = ["Fault", "JsonReader", "KeywordsReader", "Reader"]
+__all__ = ["Fault", "JsonReader", "KeywordsReader", "ValueReader"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from constrained.formats.payload.pieces import Fault, Reader
+from constrained.formats.payload.pieces import Fault, ValueReader
 from constrained.work import spend
 
 # What becomes of each reader with a character: whether its value has ended, None: it meets a fault.
@@ -23,7 +23,7 @@ class Native(NamedTuple):
     """
 
     first: str
-    make: Callable[[], Reader]
+    make: Callable[[], ValueReader]
     whole: Callable[[str, int, int], tuple[Any, int] | None] | None = None
 
 
@@ -38,13 +38,13 @@ class Ahead:
 
     def __init__(self, native: Native) -> None:
         self._native, self.place = native, -1
-        self._reader: Reader | None = None
+        self._reader: ValueReader | None = None
         self.outcome: bool | None = False
         self.fault: Fault | None = None
         self.value: Any = None
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> ValueReader:
         """The reader; of a value that was read at a glance, one that has read nothing."""
         if self._reader is None:
             self._reader = self._native.make()

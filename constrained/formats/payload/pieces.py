@@ -30,7 +30,7 @@ class Fault(Exception):
     pointer: str
 
 
-class Reader(Protocol):
+class ValueReader(Protocol):
     """A reader of one value.  Invariant: a character is read once; `done` never becomes false again."""
 
     done: bool

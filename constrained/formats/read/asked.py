@@ -24,7 +24,7 @@ from constrained.work import MAX_WORK, Budget, current, metered
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
 
-Kind = Literal["assistant_turn", "conversation", "tool_call"]
+TextKind = Literal["assistant_turn", "conversation", "tool_call"]
 
 _PER_CHARACTER = 4  # units of work that a text brings with it: ten times what reading takes
 

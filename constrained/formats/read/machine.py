@@ -23,7 +23,7 @@ from typing import Any, cast
 
 from constrained.formats.payload.ahead import Ahead, Outcomes, outcomes_at
 from constrained.formats.read.inputs import Piece
-from constrained.formats.read.network import Kind, Mark, Network, Node
+from constrained.formats.read.network import Mark, Network, Node, NodeKind
 from constrained.formats.read.patterns import has
 from constrained.formats.read.threads import (
     LONGEST_REPEAT,
@@ -74,7 +74,7 @@ class Machine:
         """The threads, the best first."""
         shapes = self._set.shapes if self._base is None else self._known.whole(self._set.shapes, self._base)
         return [
-            Thread(node, self._readers[state] if node.kind is Kind.NATIVE else state, frame, self._trails[trail])
+            Thread(node, self._readers[state] if node.kind is NodeKind.NATIVE else state, frame, self._trails[trail])
             for node, state, frame, trail in shapes
         ]
 
@@ -264,7 +264,7 @@ class Machine:
         found: list[Thread] = []
         seen: set[Any] = set()
         for thread in self._expanded(before, None):
-            if thread.node.kind is Kind.TOKEN and thread.node.value == name:
+            if thread.node.kind is NodeKind.TOKEN and thread.node.value == name:
                 trail = self._mark(thread.trail, (False, TOKEN), after, name)
                 self._close(thread.node.then[0], thread.frame, trail, after, found, seen)
         return found
@@ -274,7 +274,7 @@ class Machine:
         if self.failure is not None:
             return False
         for thread in self._expanded(self.threads, None):
-            if thread.node.kind is Kind.END:
+            if thread.node.kind is NodeKind.END:
                 return thread.trail
         return False
 
@@ -300,18 +300,18 @@ class Machine:
         seen: set[Any] = set()
         for thread in self._expanded(before, char):
             node, state = thread.node, thread.state
-            if node.kind is Kind.TEXT:
+            if node.kind is NodeKind.TEXT:
                 if node.value[state] != char:
                     continue
                 if state + 1 == len(node.value):
                     self._close(node.then[0], thread.frame, thread.trail, after, found, seen)
                 else:
                     _add(thread, state + 1, found, seen)
-            elif node.kind is Kind.PATTERN:
+            elif node.kind is NodeKind.PATTERN:
                 next_state = state.step(char)
                 if next_state is not None:
                     _add(thread, next_state, found, seen)
-            elif node.kind is Kind.NATIVE:
+            elif node.kind is NodeKind.NATIVE:
                 if outcomes[state]:
                     self._returned(thread, after, found, seen)
                 elif outcomes[state] is False:
@@ -334,7 +334,7 @@ class Machine:
         while work:
             thread = work.pop()
             key = (thread.node, thread.state, thread.frame)
-            if thread.node.kind is not Kind.PATTERN or not thread.state.accepts or key in left:
+            if thread.node.kind is not NodeKind.PATTERN or not thread.state.accepts or key in left:
                 yield thread
                 continue
             left.add(key)
@@ -361,7 +361,7 @@ class Machine:
         for leaf, stack, index in closure.leaves:
             if (leaf, stack) not in seen:
                 seen.add((leaf, stack))
-                state = leaf.value if leaf.kind in (Kind.PATTERN, Kind.NATIVE) else 0
+                state = leaf.value if leaf.kind in (NodeKind.PATTERN, NodeKind.NATIVE) else 0
                 found.append(Thread(leaf, state, stack, pool[index]))
 
     def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None, value: Any = None) -> Trail:

@@ -24,7 +24,7 @@ Alternatives = Mapping[str, tuple[tuple[Symbol, ...], ...]]
 Mark = tuple[bool, str]  # (whether it begins, the rule that it marks)
 
 
-class Kind(IntEnum):
+class NodeKind(IntEnum):
     """What a node is."""
 
     TEXT = 0
@@ -46,7 +46,7 @@ class Node:
     branches, the best first.
     """
 
-    kind: Kind
+    kind: NodeKind
     owner: str  # the rule that it belongs to
     value: Any = None
     then: tuple[Node, ...] = ()
@@ -54,7 +54,7 @@ class Node:
     @property
     def begins_value(self) -> bool:
         """Whether it is the character that a native rule's value begins with."""
-        return self.kind is Kind.TEXT and self.then[0].kind is Kind.NATIVE
+        return self.kind is NodeKind.TEXT and self.then[0].kind is NodeKind.NATIVE
 
 
 class Network:
@@ -100,21 +100,21 @@ class _Builder:
         if rule not in self._entries:
             native = self._natives.get(rule)
             if native is not None:
-                reading = Node(Kind.NATIVE, rule, native, (Node(Kind.END, rule),))
-                begun = Node(Kind.TEXT, rule, native.first, (reading,))
-                self._entries[rule] = Node(Kind.MARK, rule, (True, rule), (begun,))
+                reading = Node(NodeKind.NATIVE, rule, native, (Node(NodeKind.END, rule),))
+                begun = Node(NodeKind.TEXT, rule, native.first, (reading,))
+                self._entries[rule] = Node(NodeKind.MARK, rule, (True, rule), (begun,))
             else:
-                self._entries[rule] = Node(Kind.SPLIT, rule)
+                self._entries[rule] = Node(NodeKind.SPLIT, rule)
                 self._todo.append(rule)
         return self._entries[rule]
 
     def _define(self, rule: str) -> None:
-        entry, end = self._entries[rule], Node(Kind.END, rule)
+        entry, end = self._entries[rule], Node(NodeKind.END, rule)
         if rule in self._marked:
-            end = Node(Kind.MARK, rule, (False, rule), (end,))
+            end = Node(NodeKind.MARK, rule, (False, rule), (end,))
         again = [sequence[1:] for sequence in self._rules[rule] if sequence and sequence[0] == Ref(rule)]
         if again:
-            loop = Node(Kind.SPLIT, rule)
+            loop = Node(NodeKind.SPLIT, rule)
             loop.then = (*(self._chain(rest, rule, loop) for rest in again if rest), end)
             end = loop
         branches = tuple(
@@ -123,7 +123,7 @@ class _Builder:
             if not sequence or sequence[0] != Ref(rule)
         )
         if rule in self._marked:
-            branches = (Node(Kind.MARK, rule, (True, rule), (Node(Kind.SPLIT, rule, None, branches),)),)
+            branches = (Node(NodeKind.MARK, rule, (True, rule), (Node(NodeKind.SPLIT, rule, None, branches),)),)
         entry.then = branches
 
     def _chain(self, sequence: tuple[Symbol, ...], owner: str, then: Node) -> Node:
@@ -133,14 +133,14 @@ class _Builder:
 
     def _node(self, symbol: Symbol, owner: str, then: Node) -> Node:
         if isinstance(symbol, Ref):
-            return Node(Kind.CALL, owner, self._entry(symbol.rule), (then,))
+            return Node(NodeKind.CALL, owner, self._entry(symbol.rule), (then,))
         if isinstance(symbol, Literal):
-            kind = Kind.TOKEN if symbol.text in self._specials else Kind.TEXT
+            kind = NodeKind.TOKEN if symbol.text in self._specials else NodeKind.TEXT
             return Node(kind, owner, symbol.text, (then,)) if symbol.text else then
         if isinstance(symbol, Special):
-            return Node(Kind.TOKEN, owner, symbol.name, (then,))
+            return Node(NodeKind.TOKEN, owner, symbol.name, (then,))
         if isinstance(symbol, Pattern):
-            return Node(Kind.PATTERN, owner, self._patterns.state(symbol.language), (then,))
+            return Node(NodeKind.PATTERN, owner, self._patterns.state(symbol.language), (then,))
         raise GrammarError(f"rule '{owner}' cannot be read", because="a machine of a schema stands in it")
 
 

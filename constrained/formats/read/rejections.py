@@ -24,7 +24,7 @@ from constrained.formats.defining.slots import ACCEPTED
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.machine import Machine
-from constrained.formats.read.network import Kind, Network
+from constrained.formats.read.network import Network, NodeKind
 from constrained.formats.read.patterns import PatternState
 from constrained.formats.read.question import BROKEN, Question
 from constrained.formats.read.threads import Failure, Thread
@@ -56,7 +56,7 @@ class Wrong:
     schema_pointer: str | None = None
 
 
-class Places:
+class TextPlaces:
     """Places of a text as lines, columns and bytes, counted on from the place that was asked for before."""
 
     def __init__(self, text: str, start: int) -> None:
@@ -86,7 +86,7 @@ class Places:
 
 def rejected(wrong: Iterable[Wrong], text: str, start: int, kind: str, format_name: str) -> Iterator[Rejected]:
     """Yield the errors for a text that begins at `start` of what was read."""
-    places = Places(text, start)
+    places = TextPlaces(text, start)
     for entry in wrong:
         place = max(entry.place, start)
         yield _rejected(entry, places.of(place), places.shown(place), kind, format_name)
@@ -192,7 +192,7 @@ def _layer(attempt: Attempt, *, partial: bool) -> str:
 
 
 def _in_payload(thread: Thread, attempt: Attempt) -> bool:
-    if thread.node.kind is Kind.NATIVE or thread.node.begins_value:
+    if thread.node.kind is NodeKind.NATIVE or thread.node.begins_value:
         return True
     sofar = attempt.question.assembled(marks_of(thread.trail), attempt.whole.text)
     parts = {what for what, _ in sofar.open if what is not None}
@@ -231,7 +231,7 @@ def _broken_calls(marks: Iterable[Marked], question: Question, text: str) -> Ite
 def _within(broken: BrokenCall, question: Question, whole: Turn) -> Wrong | None:
     """Return what is wrong inside a broken call; None where it can be read."""
     attempt = Attempt(question, question.part(broken.rule), whole, broken.begin)
-    if attempt.machine.failure is None or any(thread.node.kind is Kind.END for thread in attempt.threads):
+    if attempt.machine.failure is None or any(thread.node.kind is NodeKind.END for thread in attempt.threads):
         return None
     return replace(wrong_of(attempt, "syntax"), message=max(broken.messages, 1), call=broken.calls + 1)
 
@@ -270,9 +270,9 @@ def _is_broken(thread: Thread) -> bool:
 
 def _refused_span(threads: tuple[Thread, ...], text: str, place: int) -> tuple[int, int]:
     """Return where the text begins that threads refuse, and where it is plain to be refused."""
-    literals = [thread for thread in threads if thread.node.kind is Kind.TEXT]
-    patterns = [thread for thread in threads if thread.node.kind is Kind.PATTERN]
-    if any(thread.node.kind is Kind.NATIVE for thread in threads):
+    literals = [thread for thread in threads if thread.node.kind is NodeKind.TEXT]
+    patterns = [thread for thread in threads if thread.node.kind is NodeKind.PATTERN]
+    if any(thread.node.kind is NodeKind.NATIVE for thread in threads):
         return place, place + _SHOWN
     if literals and len(literals) + len(patterns) == len(threads) and all(thread.state for thread in literals):
         start = place - min(int(thread.state) - _word_start(thread.node.value, thread.state) for thread in literals)
@@ -337,13 +337,13 @@ def expected_by(threads: tuple[Thread, ...]) -> tuple[str, str | None]:
 
 def _expected(thread: Thread) -> str:
     node, state = thread.node, thread.state
-    if node.kind is Kind.TEXT:
+    if node.kind is NodeKind.TEXT:
         return repr(node.value[state:][:40])
-    if node.kind is Kind.TOKEN:
+    if node.kind is NodeKind.TOKEN:
         return str(node.value)
-    if node.kind is Kind.NATIVE:
+    if node.kind is NodeKind.NATIVE:
         return str(state.reader.expected)
-    if node.kind is Kind.PATTERN:
+    if node.kind is NodeKind.PATTERN:
         names = list(_rules(thread))
         name = "white space" if _is_space(thread) else names[0] if names else "text"
         return (state.spelled() or name) if state is node.value else f"more {name}"
@@ -352,7 +352,7 @@ def _expected(thread: Thread) -> str:
 
 def _is_space(thread: Thread) -> bool:
     """Return whether a thread reads white space and nothing else."""
-    return thread.node.kind is Kind.PATTERN and all(
+    return thread.node.kind is NodeKind.PATTERN and all(
         high - low < 16 and all(chr(code).isspace() for code in range(low, high + 1))
         for low, high in thread.state.ranges
     )

@@ -25,7 +25,7 @@ from constrained.errors import LimitExceeded
 from constrained.formats.payload import Fault
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.read.inputs import Piece
-from constrained.formats.read.network import Kind, Mark, Network, Node
+from constrained.formats.read.network import Mark, Network, Node, NodeKind
 from constrained.formats.read.patterns import Patterns, Ranges, without
 from constrained.formats.read.trails import Frame, Link, Marking, Trail, joined
 from constrained.work import spend
@@ -76,7 +76,7 @@ def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], l
     numbers: dict[int, int] = {}
     shapes = []
     for node, state, frame, trail in threads:
-        if node.kind is Kind.NATIVE:
+        if node.kind is NodeKind.NATIVE:
             state = readers.setdefault(state, len(readers))
         trails[id(trail)] = trail
         shapes.append((node, state, frame, numbers.setdefault(id(trail), len(numbers))))
@@ -126,7 +126,7 @@ class Set:
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
         self.free = run is not None and all(map(run.match, "a "))
-        native = [state for node, state, _, _ in shapes if node.kind is Kind.NATIVE]
+        native = [state for node, state, _, _ in shapes if node.kind is NodeKind.NATIVE]
         self.readers = len(set(native))
         self.alone = self.readers == 1 and len(native) == len(shapes)
         self.deep = any(frame is not None and frame.depth > _DEEPEST[0] for _, _, frame, _ in shapes)
@@ -190,7 +190,7 @@ class Known:
 
     def __init__(self, patterns: Patterns) -> None:
         self._patterns = patterns
-        self.bottom = Frame(Node(Kind.END, ""), None)
+        self.bottom = Frame(Node(NodeKind.END, ""), None)
         self._frames: dict[Node, Frame] = {}  # those without a parent
         self._sets: dict[tuple[Shape, ...], Set] = {}
         self.frame_count = 0
@@ -262,7 +262,7 @@ class Known:
                         because="it calls itself before it reads anything",
                     )
             kind = node.kind
-            if kind is Kind.END and frame is not None:
+            if kind is NodeKind.END and frame is not None:
                 if frame is self.bottom:
                     raise Beyond
                 work.append((frame.node, frame.parent, trail))
@@ -270,12 +270,12 @@ class Known:
             if (node, frame) in seen:
                 continue
             seen.add((node, frame))
-            if kind is Kind.SPLIT:
+            if kind is NodeKind.SPLIT:
                 work += [(branch, frame, trail) for branch in reversed(node.then)]
-            elif kind is Kind.CALL:
+            elif kind is NodeKind.CALL:
                 after = node.then[0]
-                work.append((node.value, frame if after.kind is Kind.END else self.frame(after, frame), trail))
-            elif kind is Kind.MARK:
+                work.append((node.value, frame if after.kind is NodeKind.END else self.frame(after, frame), trail))
+            elif kind is NodeKind.MARK:
                 made.append((trail, node.value))
                 work.append((node.then[0], frame, len(made)))
             else:
@@ -292,7 +292,7 @@ class Known:
             found: list[tuple[int, int]] = []
             for leaf, stack, _ in (self.closures.get(key) or self.closed(node, frame)).leaves:
                 found += starts(leaf)
-                if leaf.kind is Kind.PATTERN and leaf.value.accepts:
+                if leaf.kind is NodeKind.PATTERN and leaf.value.accepts:
                     found += self.first(leaf.then[0], stack)
             self._firsts[key] = tuple(sorted(set(found)))
         return self._firsts[key]
@@ -310,9 +310,9 @@ class Known:
         """Return what finds the characters at which each thread stays where it is, and none leaves its pattern."""
         inside: Ranges | None = None
         for node, state, frame, _ in shapes:
-            if node.kind is Kind.NATIVE:
+            if node.kind is NodeKind.NATIVE:
                 continue
-            if node.kind is not Kind.PATTERN or not state.stays:
+            if node.kind is not NodeKind.PATTERN or not state.stays:
                 return None
             stays = without(state.stays, self.first(node.then[0], frame) if state.accepts else ())
             inside = stays if inside is None else without(inside, without(inside, stays))
@@ -388,9 +388,9 @@ def combined(start: Set, pieces: list[Piece], first: Any = None) -> Step | None:
 
 def starts(node: Node) -> Ranges:
     """Return the characters that a new thread at a node can read."""
-    if node.kind is Kind.PATTERN:
+    if node.kind is NodeKind.PATTERN:
         ranges: Ranges = node.value.ranges
         return ranges
-    if node.kind is Kind.TEXT:
+    if node.kind is NodeKind.TEXT:
         return ((ord(node.value[0]), ord(node.value[0])),)
     return ()

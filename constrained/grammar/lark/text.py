@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Lexeme:
     """A name or literal and where it begins, from 1."""
 
     kind: str
@@ -54,7 +54,7 @@ class LarkText:
     name: str | None = None
 
     @cached_property
-    def tokens(self) -> tuple[Token, ...]:
+    def tokens(self) -> tuple[Lexeme, ...]:
         """The names, strings and regular expressions, in order.
 
         Raises: GrammarError: an unclosed literal; LimitExceeded: a text that the library could not read in reasonable
@@ -101,7 +101,7 @@ class LarkText:
             if match.lastgroup in ("string", "regexp", "name", "definition"):
                 text = match.group().lstrip("%!? \t")
                 kind = "directive" if match.group().startswith("%") else match.lastgroup
-                found.append(Token(kind, text, line, column + len(match.group()) - len(text)))
+                found.append(Lexeme(kind, text, line, column + len(match.group()) - len(text)))
         return tuple(found)
 
     def check(self) -> None:
@@ -139,7 +139,7 @@ class LarkText:
                     )
 
     @cached_property
-    def _first(self) -> dict[str, Token]:
+    def _first(self) -> dict[str, Lexeme]:
         return {token.text: token for token in reversed(self.tokens)}
 
     def place(self, line: int, column: int) -> str:

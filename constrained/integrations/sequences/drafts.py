@@ -22,7 +22,7 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 
-class Ahead:
+class ModelThatReadsAhead:
     """Stands for a model in `GenerationMixin._sample`: whatever it does not answer itself is asked of the model.
 
     Invariant: `_fed` are the ids that the cache holds, drafts included; `_known` are the logits behind the last of

@@ -14,7 +14,7 @@ from constrained.work import spend
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class PlainPart:
     """A part of a pattern without assertions."""
 
     expr: Expr
@@ -44,7 +44,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ahead:
+class LookAhead:
     """The rest of the text starts with the body, or, if not `positive`, does not."""
 
     body: Node
@@ -52,7 +52,7 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Behind:
+class LookBehind:
     """The text so far is in `prefix`, or, if not `positive`, is not."""
 
     prefix: Expr
@@ -64,11 +64,11 @@ class End:
     """The text ends here."""
 
 
-Node: TypeAlias = Piece | Seq | Alt | Loop | Ahead | Behind | End
+Node: TypeAlias = PlainPart | Seq | Alt | Loop | LookAhead | LookBehind | End
 
-EMPTY = Piece(EPSILON)
+EMPTY = PlainPart(EPSILON)
 TEXT_END = End()
-TEXT_START = Behind(EPSILON)
+TEXT_START = LookBehind(EPSILON)
 
 
 def seq(*items: Node) -> Node:
@@ -80,11 +80,11 @@ def seq(*items: Node) -> Node:
     joined_items: list[Node] = []
     pieces: list[Expr] = []
     for item in (*found, TEXT_END):
-        if isinstance(item, Piece):
+        if isinstance(item, PlainPart):
             pieces.append(item.expr)
             continue
         if pieces:
-            joined_items.append(Piece(concat(*pieces)))
+            joined_items.append(PlainPart(concat(*pieces)))
             pieces = []
         joined_items.append(item)
     joined_items.pop()
@@ -93,27 +93,27 @@ def seq(*items: Node) -> Node:
 
 def alt(*items: Node) -> Node:
     """Return any of the items, those without assertions united."""
-    pieces = [item.expr for item in items if isinstance(item, Piece)]
-    rest: list[Node] = [item for item in items if not isinstance(item, Piece)]
+    pieces = [item.expr for item in items if isinstance(item, PlainPart)]
+    rest: list[Node] = [item for item in items if not isinstance(item, PlainPart)]
     if pieces:
-        rest.append(Piece(union(*pieces)))
+        rest.append(PlainPart(union(*pieces)))
     return rest[0] if len(rest) == 1 else Alt(tuple(rest))
 
 
 def loop(body: Node, least: int, most: int | None) -> Node:
     """Return a repeat."""
-    if isinstance(body, Piece):
-        return Piece(repeat(body.expr, least, most))
+    if isinstance(body, PlainPart):
+        return PlainPart(repeat(body.expr, least, most))
     return Loop(body, least, INFINITE if most is None else most)
 
 
 def word_edge(word: Expr, *, positive: bool) -> Node:
     r"""Return ``\b`` or ``\B`` for a class of word characters."""
     spend(25)
-    after, before = concat(ANY_TEXT, word), Piece(word)
+    after, before = concat(ANY_TEXT, word), PlainPart(word)
     return alt(
-        seq(Behind(after), Ahead(before, positive=not positive)),
-        seq(Behind(after, positive=False), Ahead(before, positive=positive)),
+        seq(LookBehind(after), LookAhead(before, positive=not positive)),
+        seq(LookBehind(after, positive=False), LookAhead(before, positive=positive)),
     )
 
 
@@ -122,11 +122,11 @@ def has_ahead(tree: Node) -> bool:
     spend(1)
     if isinstance(tree, (Seq, Alt)):
         return any(has_ahead(item) for item in tree.items)
-    return isinstance(tree, (Ahead, End)) or (isinstance(tree, Loop) and has_ahead(tree.body))
+    return isinstance(tree, (LookAhead, End)) or (isinstance(tree, Loop) and has_ahead(tree.body))
 
 
 def has_behind(tree: Node) -> bool:
     """Return whether a tree asks about the text to its left."""
     if isinstance(tree, (Seq, Alt)):
         return any(has_behind(item) for item in tree.items)
-    return isinstance(tree, Behind) or (isinstance(tree, (Loop, Ahead)) and has_behind(tree.body))
+    return isinstance(tree, LookBehind) or (isinstance(tree, (Loop, LookAhead)) and has_behind(tree.body))

@@ -6,8 +6,8 @@ with the language of the rest, ``$`` an intersection with the empty text.  What 
 left is the language of an expression over the whole prefix (``^``: the empty text; ``(?<=x)``: ANY*·x; half of ``\b``:
 ANY*·\w); while it reads, a state carries the derivatives of these expressions: its *context*.  Where the continuation
 does not ask, or the answer is settled, the state is an ordinary expression, so anchored patterns leave no trace.  Only
-assertions about a context that changes, and assertions inside a loop, remain as `Step` states, united, intersected and
-complemented in disjunctive normal form, of which there are finitely many.
+assertions about a context that changes, and assertions inside a loop, remain as `ReadSome` states, united, intersected
+and complemented in disjunctive normal form, of which there are finitely many.
 
 Refused: rewriting loops with look-ahead by hand, and bounded look-ahead by enumeration.  Left out: a look-ahead inside
 a look-behind.
@@ -28,13 +28,13 @@ from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, INFINITE, NEVER, REPE
 from constrained.regex.liveness import pruned
 from constrained.regex.syntax.assertion_tree import (
     EMPTY,
-    Ahead,
     Alt,
-    Behind,
     End,
+    LookAhead,
+    LookBehind,
     Loop,
     Node,
-    Piece,
+    PlainPart,
     Seq,
     seq,
 )
@@ -49,17 +49,17 @@ def build(tree: Node, *, search: bool = False) -> Expr:
     """Return the texts that a tree matches from start to end; with `search`, those that contain a match.
 
     >>> from constrained.regex import matches
-    >>> a, b = Piece(node(3, "a")), Piece(node(3, "b"))
-    >>> [matches(build(seq(Ahead(a), alt(a, b))), text) for text in "ab"]
+    >>> a, b = PlainPart(node(3, "a")), PlainPart(node(3, "b"))
+    >>> [matches(build(seq(LookAhead(a), alt(a, b))), text) for text in "ab"]
     [True, False]
     """
-    if isinstance(tree, Piece):
+    if isinstance(tree, PlainPart):
         return concat(ANY_TEXT, tree.expr, ANY_TEXT) if search else tree.expr
     if isinstance(tree, Loop) and not search and (run := _guarded_run(tree)) is not None:
         return run
     program = _Program()
     done = _Cont(EMPTY, None, 0, 0, anything=search)
-    start = program.then(seq(Piece(ANY_TEXT), tree) if search else tree, done)
+    start = program.then(seq(PlainPart(ANY_TEXT), tree) if search else tree, done)
     return pruned(program.resolve(start, program.context()))
 
 
@@ -71,11 +71,11 @@ def _guarded_run(tree: Loop) -> Expr | None:
     if (tree.least, tree.most) == (0, 1) and isinstance(tree.body, Loop) and tree.body.least == 1:
         tree = Loop(tree.body.body, 0, tree.body.most)  # "(…+)?", as "…*"
     *guards, char = tree.body.items if isinstance(tree.body, Seq) else (tree.body,)
-    if not isinstance(char, Piece) or single(char.expr) is None:
+    if not isinstance(char, PlainPart) or single(char.expr) is None:
         return None
     found = [repeat(char.expr, tree.least, None if tree.most == INFINITE else tree.most)]
     for guard in guards:
-        if not isinstance(guard, Ahead) or guard.positive or not isinstance(guard.body, Piece):
+        if not isinstance(guard, LookAhead) or guard.positive or not isinstance(guard.body, PlainPart):
             return None
         if guard.body.expr.accepts:
             return None
@@ -113,7 +113,7 @@ class _Program:
             return after
         if isinstance(tree, Loop):
             return self._cont(tree, after, tree.least, tree.most)
-        if isinstance(tree, Piece) and tree.expr is EPSILON:
+        if isinstance(tree, PlainPart) and tree.expr is EPSILON:
             return after
         return self._cont(tree, after, 0, 0)
 
@@ -135,9 +135,9 @@ class _Program:
         return found
 
     def _asked_by(self, tree: Node) -> frozenset[int]:
-        if isinstance(tree, Behind):
+        if isinstance(tree, LookBehind):
             return frozenset({self.prefixes.setdefault(tree.prefix, len(self.prefixes))})
-        if isinstance(tree, (Piece, End)):
+        if isinstance(tree, (PlainPart, End)):
             return frozenset()
         found = self.asked_by.get(id(tree))
         if found is None:
@@ -172,7 +172,7 @@ class _Program:
             return ANY_TEXT if cont.anything else EPSILON
         if isinstance(tree, Loop):
             return None
-        if isinstance(tree, Behind):
+        if isinstance(tree, LookBehind):
             if self.prefixes[tree.prefix] not in dead:
                 return None
             return NEVER if tree.positive else self.pure(after, dead)
@@ -182,11 +182,11 @@ class _Program:
         rest = self.pure(after, dead)
         if rest is None:
             return None
-        if isinstance(tree, Piece):
+        if isinstance(tree, PlainPart):
             return concat(tree.expr, rest)
         if isinstance(tree, End):
             return EPSILON if rest.accepts else NEVER
-        assert isinstance(tree, Ahead)
+        assert isinstance(tree, LookAhead)
         seen = self.pure(self.then(tree.body, self.rest), dead)
         return None if seen is None else intersect(rest, seen if tree.positive else complement(seen))
 
@@ -215,18 +215,18 @@ class _Program:
             return self._resolve_loop(cont, tree, context, inside, depth)
         if isinstance(tree, Alt):
             return union(*(self.resolve(self.then(item, after), context, inside, depth) for item in tree.items))
-        if isinstance(tree, Behind):
+        if isinstance(tree, LookBehind):
             holds = context[self.prefixes[tree.prefix]].accepts
             return self.resolve(after, context, inside, depth) if holds == tree.positive else NEVER
         if isinstance(tree, End):
             return EPSILON if self.resolve(after, context, inside, depth).accepts else NEVER
-        if isinstance(tree, Ahead):
+        if isinstance(tree, LookAhead):
             rest = self.resolve(after, context, inside, depth)
             if rest is NEVER:
                 return NEVER
             seen = self.resolve(self.then(tree.body, self.rest), context, inside, depth)
             return intersect(rest, seen if tree.positive else complement(seen))
-        assert isinstance(tree, Piece)
+        assert isinstance(tree, PlainPart)
         read = self._read(tree.expr, after, context)
         return union(read, self.resolve(after, context, inside, depth)) if tree.expr.accepts else read
 
@@ -252,11 +252,11 @@ class _Program:
             rest = self.pure(after, frozenset(range(len(context))))
             if rest is not None:
                 return concat(_nonempty(expr), rest)
-        return node(STEP, Step(self, expr, after, context))
+        return node(STEP, ReadSome(self, expr, after, context))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Step:
+class ReadSome:
     """Read at least one character of `expr`, then match `after`, given the left `context` before that character."""
 
     program: _Program
@@ -284,7 +284,7 @@ class Step:
             result = known.get((target, context))
             if result is None:
                 result = known[target, context] = self.program.resolve(
-                    self.program.then(Piece(target), self.after), context
+                    self.program.then(PlainPart(target), self.after), context
                 )
             if result is not NEVER:
                 found.append((low, high, result))

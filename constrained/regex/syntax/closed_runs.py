@@ -35,8 +35,8 @@ from constrained.regex.expr import (
     single,
 )
 from constrained.regex.liveness import is_empty
-from constrained.regex.syntax.assertion_tree import Piece
-from constrained.regex.syntax.python import Reader
+from constrained.regex.syntax.assertion_tree import PlainPart
+from constrained.regex.syntax.python import TreeReader
 from constrained.regex.syntax.python_tree import Items, flattened, op
 from constrained.work import spend
 
@@ -128,7 +128,7 @@ class ClosedRun:
         return found if guards and same and not plain and found.decided() else None
 
 
-def closed_run(items: Items, flags: int, reader: Reader) -> tuple[Expr, str, bool] | None:
+def closed_run(items: Items, flags: int, reader: TreeReader) -> tuple[Expr, str, bool] | None:
     """Return the runs of a pattern of this shape, what closes them, and whether that is only looked at, as in
     ``…(?=</v>)``; None for another pattern.
     """
@@ -146,14 +146,14 @@ def closed_run(items: Items, flags: int, reader: Reader) -> tuple[Expr, str, boo
             return None
         behind, head = _closing(list(flattened(argument[1])))
         tree = reader.sequence(head, flags)
-        if behind != closing or not isinstance(tree, Piece):
+        if behind != closing or not isinstance(tree, PlainPart):
             return None
         (inside if operator is op.ASSERT else outside).append(tree.expr)
     least, most, body = flat[-1][1]
     *before, last = list(flattened(body)) or [(None, None)]
     guards = _guards(before, flags, reader)
     char = reader.sequence([last], flags) if guards else None
-    if not guards or not isinstance(char, Piece) or single(char.expr) is None:
+    if not guards or not isinstance(char, PlainPart) or single(char.expr) is None:
         return None
     bound = None if most is op.MAXREPEAT else int(most)
     run = ClosedRun(char.expr, int(least), bound, tuple(guards), closing, tuple(inside), tuple(outside))
@@ -168,14 +168,14 @@ def _closing(items: Items) -> tuple[str, Items]:
     return "".join(chr(argument) for _, argument in items[at:]), items[:at]
 
 
-def _guards(items: Items, flags: int, reader: Reader) -> list[str]:
+def _guards(items: Items, flags: int, reader: TreeReader) -> list[str]:
     """Return the texts that negative look-aheads forbid; none where these are something else or forbid more."""
     found: list[str] = []
     for operator, argument in items:
         if operator is not op.ASSERT_NOT or argument[0] < 0:
             return []
         tree = reader.sequence(argument[1], flags)
-        words = _words(tree.expr) if isinstance(tree, Piece) else None
+        words = _words(tree.expr) if isinstance(tree, PlainPart) else None
         if words is None:
             return []
         found += words

@@ -24,10 +24,10 @@ from constrained.regex.expr import ANY_TEXT, Expr
 from constrained.regex.syntax.assertion_tree import (
     TEXT_END,
     TEXT_START,
-    Ahead,
-    Behind,
+    LookAhead,
+    LookBehind,
     Node,
-    Piece,
+    PlainPart,
     alt,
     has_ahead,
     loop,
@@ -97,7 +97,7 @@ class _Parser(Characters):
         while not options or self.take("|"):
             words = _WORDS.match(self.text, self.at) if not (options or self.ignore) else None
             if words is not None:  # PERF: 100,000 words in a third of the time
-                options.append(Piece(literals(words.group()[:-1].split("|"))))
+                options.append(PlainPart(literals(words.group()[:-1].split("|"))))
                 self.at = words.end()
             options.append(self.sequence())
         self.depth -= 1
@@ -108,7 +108,7 @@ class _Parser(Characters):
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             run = _ORDINARY.match(self.text, self.at) if not self.ignore else None
             if run is not None:
-                items.append(Piece(literal(run.group())))
+                items.append(PlainPart(literal(run.group())))
                 self.at = run.end()
             else:
                 items.append(self.term())
@@ -130,15 +130,15 @@ class _Parser(Characters):
             return self.quantified(atom) if repeatable else self.unrepeated(atom, start)
         if char in "*+?" or (char == "{" and self.counts() is not None):
             self.fail("nothing to repeat", at=start, instead=f"\\{char} for the character")
-        return self.quantified(Piece(char_class(self.atom())))
+        return self.quantified(PlainPart(char_class(self.atom())))
 
     def line_edge(self, char: str) -> Node:
         if not self.multiline:
             return TEXT_START if char == "^" else TEXT_END
         newline = char_class(charset.ECMA_NEWLINE)
         if char == "^":
-            return alt(TEXT_START, behind(Piece(newline)))
-        return alt(TEXT_END, Ahead(Piece(newline)))
+            return alt(TEXT_START, behind(PlainPart(newline)))
+        return alt(TEXT_END, LookAhead(PlainPart(newline)))
 
     def unrepeated(self, item: Node, start: int) -> Node:
         if self.at < len(self.text) and (self.text[self.at] in "*+?" or (self.peek("{") and self.counts() is not None)):
@@ -198,7 +198,7 @@ class _Parser(Characters):
             self.fail("missing parenthesis", at=start, instead=r"\( for the character")
         self.ignore, self.multiline, self.dotall = outer
         if kind in ("=", "!"):
-            return Ahead(body, positive=kind == "="), True
+            return LookAhead(body, positive=kind == "="), True
         if kind in ("<=", "<!"):
             if has_ahead(body):
                 self.fail(
@@ -240,4 +240,4 @@ class _Parser(Characters):
 
 def behind(body: Node, *, positive: bool = True) -> Node:
     """Return a look-behind for a body without assertions about what follows."""
-    return Behind(build(seq(Piece(ANY_TEXT), body)), positive)
+    return LookBehind(build(seq(PlainPart(ANY_TEXT), body)), positive)

@@ -22,10 +22,10 @@ from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, Expr
 from constrained.regex.syntax.assertion_tree import (
     TEXT_END,
     TEXT_START,
-    Ahead,
-    Behind,
+    LookAhead,
+    LookBehind,
     Node,
-    Piece,
+    PlainPart,
     alt,
     has_ahead,
     loop,
@@ -69,7 +69,7 @@ def _read(pattern: str, number: int) -> Expr:
     spend(len(pattern))
     try:
         items, read = parsed(pattern, number)
-        return build(Reader(pattern, read).sequence(items, read))
+        return build(TreeReader(pattern, read).sequence(items, read))
     except re.error as error:
         raise GrammarError(
             f"cannot read regular expression {_shown(pattern)}",
@@ -90,7 +90,7 @@ def _shown(pattern: str) -> str:
     return repr(pattern if len(pattern) <= 60 else pattern[:57] + "…")
 
 
-class Reader:
+class TreeReader:
     """Turns `re`'s parse tree into look-around trees; one per pattern."""
 
     def __init__(self, pattern: str, flags: int) -> None:
@@ -122,37 +122,39 @@ class Reader:
         if flags & re.IGNORECASE:
             exact = charset.ignoring_case(exact, flags & (re.IGNORECASE | re.ASCII))
         exact = charset.union(exact, charset.normal(categories)) if categories else exact
-        return Piece(char_class(charset.negate(exact) if negated else exact))
+        return PlainPart(char_class(charset.negate(exact) if negated else exact))
 
     def anchor(self, code: Any, flags: int) -> Node:
         multiline = flags & re.MULTILINE
         if code is op.AT_BEGINNING_STRING or (code is op.AT_BEGINNING and not multiline):
             return TEXT_START
         if code is op.AT_BEGINNING:
-            return Behind(optional(concat(ANY_TEXT, _NEWLINE)))
+            return LookBehind(optional(concat(ANY_TEXT, _NEWLINE)))
         if code is op.AT_END_STRING:
             return TEXT_END
         if code is op.AT_END:
-            newline = Piece(_NEWLINE)
-            return alt(TEXT_END, Ahead(newline if multiline else seq(newline, TEXT_END)))
+            newline = PlainPart(_NEWLINE)
+            return alt(TEXT_END, LookAhead(newline if multiline else seq(newline, TEXT_END)))
         word = char_class(charset.matched_by_re(r"\w", flags & re.ASCII))
         if code is op.AT_BOUNDARY:
             return word_edge(word, positive=True)
         inner = word_edge(word, positive=False)
-        return inner if re.search(r"\B", "") else seq(alt(Behind(EPSILON, positive=False), Ahead(Piece(ANY))), inner)
+        if re.search(r"\B", ""):
+            return inner
+        return seq(alt(LookBehind(EPSILON, positive=False), LookAhead(PlainPart(ANY))), inner)
 
     def look(self, argument: Any, flags: int, *, positive: bool) -> Node:
         direction, items = argument
         body = self.sequence(items, flags)
         if direction > 0:
-            return Ahead(body, positive)
+            return LookAhead(body, positive)
         if has_ahead(body):
             raise GrammarError(
                 f"cannot compile regular expression {_shown(self.pattern)}",
                 because="a look-behind holds an assertion about what follows",
                 instead="move the inner assertion out of the look-behind",
             )
-        return Behind(build(seq(Piece(ANY_TEXT), body)), positive)
+        return LookBehind(build(seq(PlainPart(ANY_TEXT), body)), positive)
 
     def refused(self, operator: Any) -> GrammarError:
         because, instead, spelled = _REFUSED.get(
@@ -169,12 +171,12 @@ class Reader:
         )
 
 
-def _repeat(reader: Reader, argument: Any, flags: int) -> Node:
+def _repeat(reader: TreeReader, argument: Any, flags: int) -> Node:
     least, most, items = argument
     return loop(reader.sequence(items, flags), int(least), None if most is op.MAXREPEAT else int(most))
 
 
-def _group(reader: Reader, argument: Any, flags: int) -> Node:
+def _group(reader: TreeReader, argument: Any, flags: int) -> Node:
     return reader.sequence(argument[3], inner_flags(argument, flags))
 
 
@@ -184,15 +186,15 @@ def inner_flags(argument: Any, flags: int) -> int:
     return ((flags & ~re.UNICODE if added & re.ASCII else flags) | added) & ~removed
 
 
-def _branch(reader: Reader, argument: Any, flags: int) -> Node:
+def _branch(reader: TreeReader, argument: Any, flags: int) -> Node:
     return alt(*(reader.sequence(option, flags) for option in argument[1]))
 
 
-def _any(reader: Reader, argument: Any, flags: int) -> Node:
-    return Piece(char_class(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
+def _any(reader: TreeReader, argument: Any, flags: int) -> Node:
+    return PlainPart(char_class(charset.EVERYTHING if flags & re.DOTALL else charset.negate(((10, 10),))))
 
 
-_RULES: dict[Any, Callable[[Reader, Any, int], Node]] = {
+_RULES: dict[Any, Callable[[TreeReader, Any, int], Node]] = {
     op.LITERAL: lambda reader, argument, flags: reader.one([(op.LITERAL, argument)], flags),
     op.NOT_LITERAL: lambda reader, argument, flags: reader.one([(op.NEGATE, None), (op.LITERAL, argument)], flags),
     op.IN: lambda reader, argument, flags: reader.one(argument, flags),
@@ -204,7 +206,7 @@ _RULES: dict[Any, Callable[[Reader, Any, int], Node]] = {
     op.AT: lambda reader, argument, flags: reader.anchor(argument, flags),
     op.ASSERT: lambda reader, argument, flags: reader.look(argument, flags, positive=True),
     op.ASSERT_NOT: lambda reader, argument, flags: reader.look(argument, flags, positive=False),
-    op.FAILURE: lambda reader, argument, flags: Piece(NEVER),
+    op.FAILURE: lambda reader, argument, flags: PlainPart(NEVER),
 }
 
 _NO_MEMORY = "what a group matched cannot be remembered by a regular language"

@@ -17,15 +17,15 @@ from typing import Any
 from constrained.regex.algebra import concat, literal, repeat
 from constrained.regex.boolean import complement, intersect
 from constrained.regex.expr import ANY_TEXT, Expr
-from constrained.regex.syntax.assertion_tree import Piece
-from constrained.regex.syntax.python import Reader
+from constrained.regex.syntax.assertion_tree import PlainPart
+from constrained.regex.syntax.python import TreeReader
 from constrained.regex.syntax.python_tree import Items, flattened, op
 from constrained.work import spend
 
 _BACKSLASH = ord("\\")
 
 
-def quoted_run(items: Items, flags: int, reader: Reader) -> Expr | None:
+def quoted_run(items: Items, flags: int, reader: TreeReader) -> Expr | None:
     """Return the language of a pattern of this shape, None for another one."""
     flat = list(flattened(items))
     if flags & re.IGNORECASE or len(flat) < 4 or flat[0][0] is not op.LITERAL or flat[-1][0] is not op.LITERAL:
@@ -48,22 +48,22 @@ def quoted_run(items: Items, flags: int, reader: Reader) -> Expr | None:
     return concat(literal(chr(flat[0][1])), intersect(*found))
 
 
-def _string(item: tuple[Any, Any], quote: str, flags: int, reader: Reader) -> Expr | None:
+def _string(item: tuple[Any, Any], quote: str, flags: int, reader: TreeReader) -> Expr | None:
     """Return a repeat of what holds the quote behind a backslash only, None for anything else."""
     if item[0] is not op.MAX_REPEAT:
         return None
     least, most, body = item[1]
     tree = reader.sequence(body, flags)
-    if not isinstance(tree, Piece) or tree.expr.accepts or not _within(tree.expr, quote):
+    if not isinstance(tree, PlainPart) or tree.expr.accepts or not _within(tree.expr, quote):
         return None
     return repeat(tree.expr, int(least), None if most is op.MAXREPEAT else int(most))
 
 
-def _head(items: Items, quote: str, flags: int, reader: Reader) -> Expr | None:
+def _head(items: Items, quote: str, flags: int, reader: TreeReader) -> Expr | None:
     """Return the strings, closing quote included, that begin with a condition; None where it could see more."""
     string = _string(items[0], quote, flags, reader) if items else None
     tree = reader.sequence(items[1:], flags)
-    if string is None or not isinstance(tree, Piece):
+    if string is None or not isinstance(tree, PlainPart):
         return None
     closing = literal(quote)
     if tree.expr is closing:

@@ -9,7 +9,7 @@ from constrained.schema.drafts.scalars import EVERY_TYPE
 from constrained.schema.values import Conj
 
 
-class Kind(IntEnum):
+class JoinKind(IntEnum):
     """How an operation joins its operands."""
 
     ALL = 0
@@ -24,7 +24,7 @@ class Kind(IntEnum):
 class Operation:
     """A keyword's operands (of at most one literal each) and how they are joined.  Outside `types` it says nothing."""
 
-    kind: Kind
+    kind: JoinKind
     operands: tuple[Conj, ...]
     keyword: str  # as it is in the schema, for messages
     types: int = EVERY_TYPE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.operations import JoinKind, Operation
 from constrained.schema.drafts.scalars import ARRAY, OBJECT
 from constrained.schema.values import ALWAYS, Conj
 
@@ -17,23 +17,23 @@ def _each(values: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
 
 
 def reference(_: str, node: Node, keyword: str) -> list[Operation]:
-    return [Operation(Kind.ALL, (node.referent(keyword),), keyword)]
+    return [Operation(JoinKind.ALL, (node.referent(keyword),), keyword)]
 
 
 def all_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
-    return [Operation(Kind.ALL, _each(value, keyword, node), keyword)]
+    return [Operation(JoinKind.ALL, _each(value, keyword, node), keyword)]
 
 
 def any_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
-    return [Operation(Kind.ANY, _each(value, keyword, node), keyword)]
+    return [Operation(JoinKind.ANY, _each(value, keyword, node), keyword)]
 
 
 def one_of(value: list[Any], node: Node, keyword: str) -> list[Operation]:
-    return [Operation(Kind.ONE, _each(value, keyword, node), keyword)]
+    return [Operation(JoinKind.ONE, _each(value, keyword, node), keyword)]
 
 
 def not_(value: Any, node: Node, keyword: str) -> list[Operation]:
-    return [Operation(Kind.NOT, (node.below(value, keyword),), keyword)]
+    return [Operation(JoinKind.NOT, (node.below(value, keyword),), keyword)]
 
 
 def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
@@ -41,7 +41,7 @@ def if_(value: Any, node: Node, keyword: str) -> list[Operation]:
     then, otherwise = (
         node.below(node.schema[name], name) if name in node.schema else ALWAYS for name in ("then", "else")
     )
-    return [Operation(Kind.IF, (node.below(value, keyword), then, otherwise), keyword)]
+    return [Operation(JoinKind.IF, (node.below(value, keyword), then, otherwise), keyword)]
 
 
 def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[Operation]:
@@ -49,7 +49,7 @@ def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[O
     `keywords.objects.dependent_required`.
     """
     return [
-        Operation(Kind.WHEN, (node.below(schema, keyword, key),), keyword, OBJECT, key)
+        Operation(JoinKind.WHEN, (node.below(schema, keyword, key),), keyword, OBJECT, key)
         for key, schema in value.items() if type(schema) is not list
     ]
 
@@ -64,5 +64,5 @@ def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
             if type(value) is kind
         )
         if constants:
-            found.append(Operation(Kind.ANY, constants, keyword, bit))
+            found.append(Operation(JoinKind.ANY, constants, keyword, bit))
     return found

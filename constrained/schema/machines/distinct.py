@@ -23,8 +23,7 @@ from constrained.caches import cached
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, State, Surface, Text
 from constrained.regex import NEVER
-from constrained.schema.machines.items import Item as Open
-from constrained.schema.machines.items import is_live
+from constrained.schema.machines.items import OpenItem, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
 from constrained.schema.numeric.keys import MOST_DIGITS, number_key
@@ -278,7 +277,7 @@ class Distinct:
             if item[0] not in SCALAR_KINDS:
                 earlier = Earlier(whole_of(item), earlier)
         items = [
-            (opening, Open(self, after, state, None, Built(None, kind, earlier)))
+            (opening, OpenItem(self, after, state, None, Built(None, kind, earlier)))
             for opening, kind, state in self._opened(conj)
         ]
         return [(Bytes(opening, END), item) for opening, item in items if is_live(item)]

@@ -1,10 +1,10 @@
 """The machine of one item among distinct arrays or objects, run inside a state that knows what was written.
 
-A callee of the engine forgets what it read.  So an item is not called: `Item` holds the state inside the item's
+A callee of the engine forgets what it read.  So an item is not called: `OpenItem` holds the state inside the item's
 machine, the states to return to, and the value under construction (`recorded_values`); only texts are called, and
 recorded.
 
-    Item ─ byte ─► Item ─ text ─► Recorded ─► Item ─ … ─ last byte ─► the position behind, which knows the value
+    OpenItem ─ byte ─► OpenItem ─ text ─► Recorded ─► … ─ last byte ─► the position behind, which knows the value
 
 Only the last byte of an item can make it equal to an earlier one; it is refused there, and so is everything before from
 which nothing else can be reached (`is_live`).  That is seldom asked: an item with no rival left, one that differs from
@@ -63,7 +63,7 @@ class Return:
         return one is other
 
 
-class Item:
+class OpenItem:
     """A position inside an item.  Equal ones read the same."""
 
     __slots__ = ("_hash", "after", "built", "home", "returns", "state")
@@ -83,7 +83,7 @@ class Item:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, Item)
+            isinstance(other, OpenItem)
             and hash(self) == hash(other)
             and self.built == other.built
             and self.state == other.state
@@ -98,7 +98,7 @@ class Item:
             if built.is_used:
                 return None
             return self.home.behind(self.after, built) if built.known else self.after
-        item = Item(self.home, self.after, state, returns, built)
+        item = OpenItem(self.home, self.after, state, returns, built)
         return item if is_live(item) else None
 
     def edges(self) -> Inlined:
@@ -132,7 +132,7 @@ class Item:
         for callee, after, returns in here.texts:
             if callee == gap:
                 if not hurried:
-                    calls.append((callee, Item(self.home, self.after, _state(after), returns, self.built)))
+                    calls.append((callee, OpenItem(self.home, self.after, _state(after), returns, self.built)))
             else:
                 calls += self._recorded(callee, after, returns, hurried=hurried)
         return Edges(
@@ -226,7 +226,7 @@ class Recorded(Dispatch):
 
     def __init__(
         self,
-        item: Item,
+        item: OpenItem,
         callee: Text,
         then: State | Dispatch,
         returns: Return | None,
@@ -301,7 +301,7 @@ class Recorded(Dispatch):
         if target is None or built is None:
             return None
         if searching:
-            return Item(self._item.home, self._item.after, target, self._returns, built)
+            return OpenItem(self._item.home, self._item.after, target, self._returns, built)
         return self._item.at(target, self._returns, built)
 
     def without(self, dead: frozenset[str]) -> Language | None:
@@ -362,7 +362,7 @@ def _is_among(text: str, texts: frozenset[str]) -> bool:
     return number_key(text) in {number_key(other) for other in texts}
 
 
-def is_live(item: Item) -> bool:
+def is_live(item: OpenItem) -> bool:
     """Say whether an item can end as something that was not written before.
 
     Every way out of it that no rival takes is as good as any: what the machines offer can be completed.  So only the
@@ -380,7 +380,7 @@ def is_live(item: Item) -> bool:
         for byte, target, returns in at.edges().bytes:
             built = at.built.byte(byte)
             if isinstance(built, Built):
-                todo.append(Item(at.home, at.after, target, returns, built))
+                todo.append(OpenItem(at.home, at.after, target, returns, built))
             elif not built.is_used:
                 return True
         for callee, after, returns in at.edges().texts:
@@ -392,6 +392,6 @@ def is_live(item: Item) -> bool:
             for text in recorded.rivals():
                 if recorded.reads(text):
                     following = recorded.following(text, searching=True)
-                    if isinstance(following, Item):
+                    if isinstance(following, OpenItem):
                         todo.append(following)
     return False

@@ -3,7 +3,7 @@
 As machines of their own, 3,000 constants would be 3,000 readings of every text.  Here a position knows which constants
 agree with what has been read, so that it is deterministic: a key or a value leads to the constants that have it.
 
-    Position ─ key ─► Keyed ─ text ─► Position ─ "," ─► …   a bracket inside goes down a `Frame`, its end up again
+    Position ─ key ─► Keyed ─ text ─► Position ─ "," ─► …   a bracket inside goes down a `OpenBracket`, its end up again
 
 Constants that are read inside an array or object are not called, as the rest depends on them; only texts are.
 Cost: per position, 1 µs for each constant that is left; the positions of a generation leave ever fewer.
@@ -89,24 +89,24 @@ class _Place:
         return found
 
 
-class Frame:
+class OpenBracket:
     """An array or object that is open.  Equal ones have the same constants behind them; compared without recursion."""
 
     __slots__ = ("_hash", "brackets", "parent", "place", "written")
 
-    def __init__(self, place: _Place, brackets: int, written: frozenset[str] | int, parent: Frame | None) -> None:
+    def __init__(self, place: _Place, brackets: int, written: frozenset[str] | int, parent: OpenBracket | None) -> None:
         self.place, self.brackets, self.written, self.parent = place, brackets, written, parent
         self._hash: int = hash((id(place), brackets, written, parent._hash if parent is not None else 0))
 
-    def with_written(self, written: frozenset[str] | int) -> Frame:
-        return Frame(self.place, self.brackets, written, self.parent)
+    def with_written(self, written: frozenset[str] | int) -> OpenBracket:
+        return OpenBracket(self.place, self.brackets, written, self.parent)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
         one: object = self
-        while isinstance(one, Frame) and isinstance(other, Frame) and one is not other:
+        while isinstance(one, OpenBracket) and isinstance(other, OpenBracket) and one is not other:
             if (one._hash, one.place, one.brackets) != (
                 other._hash,
                 other.place,
@@ -133,16 +133,16 @@ class Listed:
         """Return the position behind the opening bracket."""
         return self._opened(self._root, brackets, (1 << len(self._root.parts)) - 1, None)
 
-    def _opened(self, place: _Place, brackets: int, left: Mask, parent: Frame | None) -> ListPosition:
+    def _opened(self, place: _Place, brackets: int, left: Mask, parent: OpenBracket | None) -> ListPosition:
         return ListPosition(
             self,
             FIRST,
             self.marks.gap is not None,
             left,
-            Frame(place, brackets, frozenset() if brackets == _OBJECT else 0, parent),
+            OpenBracket(place, brackets, frozenset() if brackets == _OBJECT else 0, parent),
         )
 
-    def next_keys(self, left: Mask, frame: Frame) -> dict[str, Mask]:
+    def next_keys(self, left: Mask, frame: OpenBracket) -> dict[str, Mask]:
         """Return the keys that may come next, each with the constants that have it."""
         found: dict[str, Mask] = {}
         written = frame.written
@@ -155,7 +155,7 @@ class Listed:
                 found[key] = found.get(key, 0) | 1 << at
         return found
 
-    def values(self, left: Mask, frame: Frame, step: str | int) -> list[Call]:
+    def values(self, left: Mask, frame: OpenBracket, step: str | int) -> list[Call]:
         """Return the calls that read what the constants have at a step; frame: with the step among what is written."""
         marks, kinds = self.marks, _Kinds()
         for at in _bits(left):
@@ -186,7 +186,7 @@ class Listed:
             )
         return calls
 
-    def _numbers(self, numbers: dict[Fraction, Mask], frame: Frame) -> list[Call]:
+    def _numbers(self, numbers: dict[Fraction, Mask], frame: OpenBracket) -> list[Call]:
         if len(numbers) <= _APART:
             return [
                 (
@@ -201,11 +201,11 @@ class Listed:
             return [(Text(Surface.RAW, language), _Texts(self, frame, [spelled[text] for text in language.texts]))]
         return [(Text(Surface.RAW, language), _Numbers(self, frame, numbers))]
 
-    def after(self, left: Mask, frame: Frame) -> ListPosition:
+    def after(self, left: Mask, frame: OpenBracket) -> ListPosition:
         """Return the position behind an entry."""
         return ListPosition(self, AFTER, self.marks.gap is not None, left, frame)
 
-    def closed(self, left: Mask, frame: Frame) -> State:
+    def closed(self, left: Mask, frame: OpenBracket) -> State:
         """Return what follows a closing bracket."""
         return END if frame.parent is None else self.after(left, frame.parent)
 
@@ -241,7 +241,7 @@ class _Texts(Dispatch):
     __slots__ = ("_frame", "_home", "_masks")
     refuses = False
 
-    def __init__(self, home: Listed, frame: Frame, masks: list[Mask]) -> None:
+    def __init__(self, home: Listed, frame: OpenBracket, masks: list[Mask]) -> None:
         self._home, self._frame, self._masks = home, frame, masks
 
     def after(self, label: int) -> State:
@@ -253,7 +253,7 @@ class _Numbers(Dispatch):
 
     records = True
 
-    def __init__(self, home: Listed, frame: Frame, numbers: dict[Fraction, Mask]) -> None:
+    def __init__(self, home: Listed, frame: OpenBracket, numbers: dict[Fraction, Mask]) -> None:
         self._home, self._frame = home, frame
         texts = {canonical_text(number): mask for number, mask in numbers.items()}
         self.special = frozenset(texts)
@@ -270,7 +270,7 @@ class _Keys(Dispatch):
     __slots__ = ("_frame", "_home", "_keys")
     refuses = False
 
-    def __init__(self, home: Listed, frame: Frame, keys: list[tuple[str, Mask]]) -> None:
+    def __init__(self, home: Listed, frame: OpenBracket, keys: list[tuple[str, Mask]]) -> None:
         self._home, self._frame, self._keys = home, frame, keys
 
     def after(self, label: int) -> State:
@@ -284,7 +284,7 @@ class Keyed(NamedTuple):
 
     home: Listed
     left: Mask
-    frame: Frame
+    frame: OpenBracket
     key: str
     is_separated: bool
 
@@ -301,7 +301,7 @@ class ListPosition(NamedTuple):
     phase: int
     padded: bool  # whitespace may come
     left: Mask
-    frame: Frame
+    frame: OpenBracket
 
     def expand(self) -> Edges:
         try:

@@ -25,7 +25,7 @@ from constrained.schema.drafts.arrays import ArrayDraft, Never, denials
 from constrained.schema.drafts.constants import rivals as constant_rivals
 from constrained.schema.drafts.domains import Domain, Draft, Drafts
 from constrained.schema.drafts.objects import HasIn, ObjectDraft
-from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.operations import JoinKind, Operation
 from constrained.schema.drafts.property_names import ALL_KEYS
 from constrained.schema.drafts.scalars import EVERY_TYPE, OBJECT
 from constrained.schema.keywords.by_type import SortedKeywords, plan_of
@@ -140,7 +140,7 @@ class Combination:
         """
         operands = operation.operands
         kind = operation.kind
-        if kind is Kind.ALL:
+        if kind is JoinKind.ALL:
             found: Drafts = (self.domain.full,)
             together, others = (
                 (yield from by_key(operands, self._ask, self.tags)) if self.type == OBJECT else ([], list(operands))
@@ -150,18 +150,18 @@ class Combination:
             for operand in others:
                 found = self.conjoin(found, (yield from self._ask(operand, mode)), node)
             return found
-        if kind is Kind.ANY:
+        if kind is JoinKind.ANY:
             if mode:
                 return (yield from self._any_annotated(operation, node, mode))
             parts = []
             for operand in operands:
                 parts.append((yield from self._ask(operand)))
             return self.disjoin(parts, node)
-        if kind is Kind.ONE:
+        if kind is JoinKind.ONE:
             return (yield from self._exactly_one(operation, node, mode, beside))
-        if kind is Kind.NOT:
+        if kind is JoinKind.NOT:
             return (yield from self._ask_not(operands[0]))
-        if kind is Kind.IF:
+        if kind is JoinKind.IF:
             switch = (yield from chain(operation, self._ask, self.tags)) if self.type == OBJECT else None
             if switch is not None:
                 return (yield from self._switched([switch], node, mode, beside))
@@ -332,12 +332,12 @@ class Combination:
     def _contrary(self, operation: Operation, node: Node) -> Steps:
         operands = operation.operands
         kind = operation.kind
-        if kind is Kind.NOT:
+        if kind is JoinKind.NOT:
             return (yield from self._ask(operands[0]))
-        if kind is Kind.WHEN:
+        if kind is JoinKind.WHEN:
             contrary = yield from self._ask_not(operands[0])
             return self.conjoin((ObjectDraft(required={operation.key: None}),), contrary, node)
-        if kind is Kind.IF:
+        if kind is JoinKind.IF:
             condition, then, otherwise = operands
             holds = yield from self._ask(condition)
             yes = self.conjoin(holds, (yield from self._ask_not(then)), node)
@@ -346,12 +346,12 @@ class Combination:
         denied = []
         for operand in operands:
             denied.append((yield from self._ask_not(operand)))
-        if kind is Kind.ALL:
+        if kind is JoinKind.ALL:
             return self.disjoin(denied, node)
         found: Drafts = (self.domain.full,)
         for part in denied:
             found = self.conjoin(found, part, node)
-        if kind is Kind.ONE:
+        if kind is JoinKind.ONE:
             for index, operand in enumerate(operands):
                 for other in operands[:index]:
                     found += self.conjoin((yield from self._ask(operand)), (yield from self._ask(other)), node)
@@ -377,5 +377,6 @@ def _or_seen(draft: ArrayDraft, conj: Conj, node: Node) -> Conj:
         return parts[0] if parts else NOTHING
     union, new = node.document.union(parts, node.where)
     if new:
-        union.plan = SortedKeywords(EVERY_TYPE, operations=(Operation(Kind.ANY, tuple(parts), "anyOf"),), plain=False)
+        any_of = Operation(JoinKind.ANY, tuple(parts), "anyOf")
+        union.plan = SortedKeywords(EVERY_TYPE, operations=(any_of,), plain=False)
     return union.conj

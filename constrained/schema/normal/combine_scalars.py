@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from constrained.errors import LimitExceeded
-from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.operations import JoinKind, Operation
 from constrained.schema.drafts.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
 from constrained.schema.keywords.by_type import own_scalars, plan_of
 from constrained.schema.normal.requests import Query, Steps, ask
@@ -33,19 +33,19 @@ def _scalar_operation(operation: Operation, node: Node) -> Steps:
     parts = []
     for operand in operation.operands:
         parts.append((yield from ask(operand, SCALAR, ALL_SCALARS)))
-    if operation.kind is Kind.NOT:
+    if operation.kind is JoinKind.NOT:
         return ~parts[0]
-    if operation.kind is Kind.IF:
+    if operation.kind is JoinKind.IF:
         condition, then, otherwise = parts
         if then is ALL_SCALARS and otherwise is ALL_SCALARS:
             return ALL_SCALARS
         return (condition & then) | (~condition & otherwise)
-    if operation.kind is Kind.ALL:
+    if operation.kind is JoinKind.ALL:
         found = ALL_SCALARS
         for part in parts:
             found = found & part
         return found
-    found, twice = _some_and_several(parts, overlaps=operation.kind is Kind.ONE)
+    found, twice = _some_and_several(parts, overlaps=operation.kind is JoinKind.ONE)
     return found & ~twice if twice else found
 
 

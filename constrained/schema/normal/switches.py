@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from constrained.schema.drafts.arrays import denials
 from constrained.schema.drafts.objects import ObjectDraft
-from constrained.schema.drafts.operations import Kind, Operation
+from constrained.schema.drafts.operations import JoinKind, Operation
 from constrained.schema.drafts.scalars import OBJECT
 from constrained.schema.keywords.by_type import plan_of
 from constrained.schema.normal.requests import Query
@@ -121,7 +121,7 @@ def _conditional(operand: Conj) -> Operation | None:
     if not plan.types & OBJECT or plan.objects or plan.names is not ALWAYS or plan.unevaluated.get(OBJECT) is not None:
         return None
     found = [operation for operation in plan.operations if operation.types & OBJECT]
-    return found[0] if len(found) == 1 and found[0].kind is Kind.IF else None
+    return found[0] if len(found) == 1 and found[0].kind is JoinKind.IF else None
 
 
 def _case(condition: Conj, then: Conj, drafts: Drafts, tags: TagsOf) -> tuple[str, Case] | None:

@@ -25,7 +25,7 @@ from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, 
 from constrained.schema.numeric.magnitudes import Magnitudes, bound, magnitudes
 from constrained.schema.numeric.points import Points
 from constrained.schema.numeric.ranges import contains
-from constrained.schema.numeric.states import Reader, Start, union
+from constrained.schema.numeric.states import MantissaStates, Start, union
 from constrained.schema.values import NumberRange
 
 JSON_NUMBERS = NumberSpelling()
@@ -78,15 +78,15 @@ def number_language(
 @cached(1 << 12)
 def _reader(
     numbers: NumberRange, spelling: NumberSpelling, without: frozenset[Fraction], *, negative: bool
-) -> Reader | None:
+) -> MantissaStates | None:
     side = magnitudes(numbers, without, negative=negative)
     if side is None:
         return None
     plain = spelling.canonical and numbers.integer is True
     if not side.left_out - {0}:
-        return Reader(side, spelling, plain=plain, negative=negative)
+        return MantissaStates(side, spelling, plain=plain, negative=negative)
     base = _reader(numbers, spelling, frozenset(), negative=negative)
-    return Reader(side, spelling, plain=plain, negative=negative, points=Points(side.left_out), base=base)
+    return MantissaStates(side, spelling, plain=plain, negative=negative, points=Points(side.left_out), base=base)
 
 
 def _ranged(numbers: NumberRange, spelling: NumberSpelling, without: frozenset[Fraction]) -> Start:
@@ -103,7 +103,7 @@ def _listed(values: frozenset[Fraction], spelling: NumberSpelling) -> Language:
     for sign in (1, -1):
         side = [value * sign for value in values if value * sign >= 0]
         readers.append(
-            Reader(everything, spelling, plain=False, negative=sign < 0, points=Points(side)) if side else None
+            MantissaStates(everything, spelling, plain=False, negative=sign < 0, points=Points(side)) if side else None
         )
     return Start(*readers)
 

@@ -1,8 +1,8 @@
 """States of number texts: what the digits so far mean to a set of numbers; drawing and reasons are in `language`.
 
-A `Reader` interns the states of one sign of one set: two readings are one state if they differ only in what the set
-never asks about. Each state keeps one of its readings exactly, and computes from that; so what is shared can never be
-wrong in its details.
+`MantissaStates` interns the states of one sign of one set: two readings are one state if they differ only in what the
+set never asks about. Each state keeps one of its readings exactly, and computes from that; so what is shared can never
+be wrong in its details.
 
 Bounds: at MOST_STATES a reader forgets its states and what they lead to, and so does a union.  Whoever holds a state
 keeps it; what it leads to is made again.
@@ -25,7 +25,7 @@ MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple 
 _ALL = (0, 0)  # the span before the first digit > 0, and where there are no points
 
 
-class Key(NamedTuple):
+class MantissaKey(NamedTuple):
     """What has been read of a mantissa, as far as any set can ask; readings with equal reduced keys have equal
     continuations.
     """
@@ -43,7 +43,7 @@ class Key(NamedTuple):
     depth: int  # digits that the points have been compared with
 
 
-class Reader:
+class MantissaStates:
     """The states of one sign of one set in one spelling.
 
     plain: integers without fraction and exponent, so that only the value of the digits counts.
@@ -73,11 +73,11 @@ class Reader:
         plain: bool,
         negative: bool,
         points: Points | None = None,
-        base: Reader | None = None,
+        base: MantissaStates | None = None,
     ) -> None:
         self.numbers, self.spelling, self.plain, self.negative = numbers, spelling, plain, negative
         self.points, self.base = points, base
-        self._states: dict[Key, Mantissa | None] = {}
+        self._states: dict[MantissaKey, Mantissa | None] = {}
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
@@ -89,7 +89,7 @@ class Reader:
         # from here on, below the upper bound
         self._nearest = min(0, numbers.high.point - 1) if below_high and numbers.high else None
 
-    def state(self, key: Key, digits: str) -> Mantissa | None:
+    def state(self, key: MantissaKey, digits: str) -> Mantissa | None:
         """Return the state of a reading, None if it is dead; `digits` are those from the first one > 0."""
         reduced = self._reduced(key)
         if reduced in self._states:
@@ -103,7 +103,7 @@ class Reader:
         self._states[reduced] = state
         return state
 
-    def _reduced(self, key: Key) -> Key:
+    def _reduced(self, key: MantissaKey) -> MantissaKey:
         """Return the key without what makes no difference to this set."""
         canonical = self.spelling.canonical
         low, high, point, zeros, fraction, residue = key.low, key.high, key.point, key.zeros, key.fraction, key.residue
@@ -124,18 +124,20 @@ class Reader:
         elif not self._divided:
             residue = 0
             zeros, fraction = (min(zeros, 1), min(fraction, 2)) if canonical else (0, 0)
-        return Key(key.phase, key.started, low, high, point, zeros, fraction, residue, key.gap, key.span, key.depth)
+        return MantissaKey(
+            key.phase, key.started, low, high, point, zeros, fraction, residue, key.gap, key.span, key.depth
+        )
 
     def first(self, digit: int) -> Mantissa | None:
         """Return the state after the first digit before the point."""
         if digit == 0:
-            return self.state(Key(ZERO, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "")
-        return self.significant(Key(WHOLE, False, 0, 0, 1, 0, 0, 0, False, _ALL, 0), "", digit)
+            return self.state(MantissaKey(ZERO, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "")
+        return self.significant(MantissaKey(WHOLE, False, 0, 0, 1, 0, 0, 0, False, _ALL, 0), "", digit)
 
     def bare_point(self) -> Mantissa | None:
-        return self.state(Key(POINT, False, 0, 0, 0, 0, 0, 0, True, _ALL, 0), "")
+        return self.state(MantissaKey(POINT, False, 0, 0, 0, 0, 0, 0, True, _ALL, 0), "")
 
-    def significant(self, key: Key, digits: str, digit: int) -> Mantissa | None:
+    def significant(self, key: MantissaKey, digits: str, digit: int) -> Mantissa | None:
         """Return the state after one more digit that is not a leading zero; phase, point and fraction of the key count
         it already.
         """
@@ -150,15 +152,16 @@ class Reader:
         else:
             zeros += 1
         low, high = self.compared(key, digit)
-        key = Key(key.phase, True, low, high, key.point, zeros, key.fraction, residue, False, key.span, key.depth)
+        phase, point, fraction = key.phase, key.point, key.fraction
+        key = MantissaKey(phase, True, low, high, point, zeros, fraction, residue, False, key.span, key.depth)
         return self._among_points(key, digits + str(digit))
 
-    def compared(self, key: Key, digit: int) -> tuple[int, int]:
+    def compared(self, key: MantissaKey, digit: int) -> tuple[int, int]:
         """Return the comparisons with both bounds after one more digit."""
         low, high = self.numbers.low, self.numbers.high
         return low.compare(key.low, digit) if low else 0, high.compare(key.high, digit) if high else 0
 
-    def _among_points(self, key: Key, digits: str) -> Mantissa | None:
+    def _among_points(self, key: MantissaKey, digits: str) -> Mantissa | None:
         """Return the state of a reading whose last digit the points have not been compared with."""
         if self.points is None:
             return self.state(key, digits)
@@ -176,7 +179,7 @@ class Mantissa(Interned):
 
     __slots__ = ("reader", "key", "digits", "_short")
 
-    def __init__(self, reader: Reader, key: Key, digits: str) -> None:
+    def __init__(self, reader: MantissaStates, key: MantissaKey, digits: str) -> None:
         self.reader, self.key, self.digits = reader, key, digits
         self._edges = None
         self._short: int | None = None
@@ -326,7 +329,7 @@ class Start(Interned):
 
     __slots__ = ("positive", "negative")
 
-    def __init__(self, positive: Reader | None, negative: Reader | None) -> None:
+    def __init__(self, positive: MantissaStates | None, negative: MantissaStates | None) -> None:
         self.positive, self.negative = positive, negative
         self._edges, self.accepts = None, False
 

@@ -66,7 +66,7 @@ class _Fixed(str):
 _Sequence: TypeAlias = tuple[str, ...]  # symbols: texts, patterns and names
 
 
-class Rules:
+class LarkRules:
     """The rules of one schema."""
 
     def __init__(self, prefix: str, *, lookahead: bool = True) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from constrained.schema.reading.keywords import Keyword, Vocabulary, named, of_draft
+from constrained.schema.reading.keywords import Keyword, KeywordGroup, named, of_draft
 
 _FORMATS_4 = frozenset({"date-time", "email", "hostname", "ipv4", "ipv6", "uri"})
 _FORMATS_6 = _FORMATS_4 | {"uri-reference", "uri-template", "json-pointer"}
@@ -76,15 +76,15 @@ def of_metaschema(base: Dialect, vocabularies: Mapping[str, object]) -> Dialect:
     names = {uri.rsplit("/", 1)[-1] for uri in vocabularies}
     absent = frozenset[str]()
     if "validation" not in names:
-        absent |= _of(Vocabulary.VALIDATION)
+        absent |= _of(KeywordGroup.VALIDATION)
     if "applicator" not in names:
-        absent |= _of(Vocabulary.APPLICATOR)
+        absent |= _of(KeywordGroup.APPLICATOR)
     if "unevaluated" not in names and (base.name != "2019-09" or "applicator" not in names):
-        absent |= _of(Vocabulary.UNEVALUATED)
+        absent |= _of(KeywordGroup.UNEVALUATED)
     if not names & {"format", "format-annotation", "format-assertion"}:
-        absent |= _of(Vocabulary.FORMAT)
+        absent |= _of(KeywordGroup.FORMAT)
     return replace(base.without(absent), asserts_formats="format-assertion" in names)
 
 
-def _of(vocabulary: Vocabulary) -> frozenset[str]:
+def _of(vocabulary: KeywordGroup) -> frozenset[str]:
     return named(lambda keyword: keyword.vocabulary is vocabulary)

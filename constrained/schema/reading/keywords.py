@@ -51,7 +51,7 @@ class Applies(Enum):
     BY_REFERENCE = "whatever refers to them"
 
 
-class Vocabulary(Enum):
+class KeywordGroup(Enum):
     """The vocabulary of 2019-09 and later that a keyword belongs to."""
 
     CORE = "core"
@@ -68,7 +68,7 @@ class Keyword(NamedTuple):
     name: str
     expected: str  # of its value, in words
     fits: Callable[[Any], bool]
-    vocabulary: Vocabulary = Vocabulary.VALIDATION
+    vocabulary: KeywordGroup = KeywordGroup.VALIDATION
     holds: Holds = Holds.NOTHING
     applies: Applies = Applies.NOTHING
     since: int = 4
@@ -141,7 +141,7 @@ def _count(name: str, about: str, **more: Any) -> Keyword:
 
 
 def _schema(name: str, applies: Applies, **more: Any) -> Keyword:
-    more.setdefault("vocabulary", Vocabulary.APPLICATOR)
+    more.setdefault("vocabulary", KeywordGroup.APPLICATOR)
     return Keyword(
         name, "a schema (an object, true or false)", _is(dict, bool), holds=Holds.SCHEMA, applies=applies, **more
     )
@@ -149,16 +149,16 @@ def _schema(name: str, applies: Applies, **more: Any) -> Keyword:
 
 def _schemas(name: str, applies: Applies, **more: Any) -> Keyword:
     return Keyword(
-        name, "a list of one schema or more", _is_list_of_schemas, Vocabulary.APPLICATOR, Holds.LIST, applies, **more
+        name, "a list of one schema or more", _is_list_of_schemas, KeywordGroup.APPLICATOR, Holds.LIST, applies, **more
     )
 
 
 def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
-    more.setdefault("vocabulary", Vocabulary.APPLICATOR)
+    more.setdefault("vocabulary", KeywordGroup.APPLICATOR)
     return Keyword(name, "an object of schemas", _is(dict), holds=Holds.MAP, applies=applies, **more)
 
 
-_CORE, _UNEVALUATED = Vocabulary.CORE, Vocabulary.UNEVALUATED
+_CORE, _UNEVALUATED = KeywordGroup.CORE, KeywordGroup.UNEVALUATED
 _BOOLEAN_BOUND: dict[str, Any] = {
     "expected": "true or false (a boolean in draft 4)",
     "fits": _is(bool),
@@ -179,7 +179,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     _string("$dynamicAnchor", vocabulary=_CORE, since=2020),
     _boolean("$recursiveAnchor", vocabulary=_CORE, since=2019, until=2019),
     _named_schemas("$defs", Applies.BY_REFERENCE, vocabulary=_CORE, since=2019),
-    _named_schemas("definitions", Applies.BY_REFERENCE, vocabulary=Vocabulary.NONE),
+    _named_schemas("definitions", Applies.BY_REFERENCE, vocabulary=KeywordGroup.NONE),
     Keyword("type", f"one of {', '.join(TYPES)}, or a list of them", _is_type, interned=True),
     Keyword("enum", "a list of values", _is(list), measures=True, demanding=True, interned=True),
     Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True, interned=True),
@@ -201,12 +201,12 @@ KEYWORDS: tuple[Keyword, ...] = (
     _count("minLength", "string", interned=True, demanding=True),
     _count("maxLength", "string", interned=True),
     _string("pattern", about="string", demanding=True),
-    _string("format", vocabulary=Vocabulary.FORMAT, about="string", interned=True),
+    _string("format", vocabulary=KeywordGroup.FORMAT, about="string", interned=True),
     Keyword(
         "items",
         "a schema or a list of schemas",
         _is(dict, bool, list),
-        Vocabulary.APPLICATOR,
+        KeywordGroup.APPLICATOR,
         Holds.SCHEMA_OR_LIST,
         until=2019,
         **_ITEMS,
@@ -215,7 +215,7 @@ KEYWORDS: tuple[Keyword, ...] = (
         "items",
         'a schema (since 2020-12 a list of schemas is "prefixItems")',
         _is(dict, bool),
-        Vocabulary.APPLICATOR,
+        KeywordGroup.APPLICATOR,
         Holds.SCHEMA,
         since=2020,
         rest=True,
@@ -257,7 +257,7 @@ KEYWORDS: tuple[Keyword, ...] = (
         "dependencies",
         "an object of schemas or lists of strings",
         _are_dependencies,
-        Vocabulary.NONE,
+        KeywordGroup.NONE,
         Holds.SCHEMA_OR_STRINGS_MAP,
         Applies.AS_CONDITION,
         about="object",

@@ -56,7 +56,7 @@ _MISTAKEN = {  # the texts that readers take for a value of a type
 _FILLED = repeat(ANY, 1, None)
 
 
-class Written(NamedTuple):
+class TextThenTag(NamedTuple):
     """A text and the tag behind it; the text may be empty."""
 
     texts: tuple[State, ...]
@@ -183,7 +183,7 @@ class Members:
                 texts.append(Text(Surface.RAW, filled.literal_set or filled))
             empty = raw is not NEVER and raw.accepts
             if texts or empty:
-                yield rest, Written(tuple(texts), empty, self._end)
+                yield rest, TextThenTag(tuple(texts), empty, self._end)
 
     def _texts(self, conj: Conj, value: Value, kinds: set[str]) -> list[State]:
         """Return what reads the JSON values of some kinds: one state, or none."""

@@ -8,7 +8,7 @@ from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._closure cimport Closure
 from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
-from constrained.engine.kernel.masks._draft cimport Mask
+from constrained.engine.kernel.masks._mask_buffer cimport Mask
 from constrained.engine.kernel.texts._positions cimport Positions
 
 cdef enum:

@@ -1,1 +1,1 @@
-"""From automaton states to masks: drafts, walks of the token trie, context-independent masks, their composition."""
+"""From automaton states to masks: buffers, walks of the token trie, context-independent masks, their composition."""

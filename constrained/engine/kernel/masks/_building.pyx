@@ -25,7 +25,7 @@ from constrained.engine.kernel._trie cimport Node, Trie, set_tokens
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, UNKNOWN, known_successor
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
-from constrained.engine.kernel.masks._draft cimport BLOCK
+from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
 from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions, Spelling
 

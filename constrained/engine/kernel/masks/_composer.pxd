@@ -11,7 +11,7 @@ from constrained.engine.kernel.automaton._objects cimport Objects
 from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
-from constrained.engine.kernel.masks._draft cimport Draft, Mask
+from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer, Mask
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk
@@ -32,7 +32,7 @@ cdef class Composer:
     cdef FiniteTexts finite
     cdef IndependentMasks masks
     cdef object stop                # ids of the stop tokens
-    cdef Draft draft                # the mask that is being made
+    cdef MaskBuffer buffer                # the mask that is being made
     cdef Arena finished             # memory of finished masks
     cdef Map ids                    # digest -> a state with such a mask
     cdef long bytes                 # that finished masks take; an estimate

@@ -8,10 +8,10 @@ example is worked through in docs/kernel.md.
     state ── walk ──► tokens, and a worklist of the texts it enters
     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
 
-Owns: the draft, the finished masks, `Behind`.  Borrows: automaton and machines, stacks, positions, `Walk`,
+Owns: the buffer, the finished masks, `Behind`.  Borrows: automaton and machines, stacks, positions, `Walk`,
 `IndependentMasks`, `FiniteTexts`, `Dispatches`, the trie; the meter of work.
 Invariants: bit i of the mask of a state = (a step over token i leads to a state that is not DEAD); equal masks are one
-block of memory; between masks the draft is empty.
+block of memory; between masks the buffer is empty.
 Plain twin: `twin.automaton.PlainKernel.mask`, which walks all tokens.
 """
 from cython cimport final
@@ -28,9 +28,9 @@ from constrained.engine.kernel.automaton._objects cimport Objects, OTHER
 from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
-from constrained.engine.kernel.masks._draft cimport (
-    Mask, draft_begin, draft_clear, draft_doubt, draft_doubt_new, draft_end, draft_has, draft_node, draft_token,
-    draft_tokens, draft_whole, draft_words, is_same_mask, mask_bytes, pack)
+from constrained.engine.kernel.masks._mask_buffer cimport (
+    Mask, buffer_begin, buffer_clear, buffer_doubt, buffer_doubt_new, buffer_end, buffer_has, buffer_node, buffer_token,
+    buffer_tokens, buffer_whole, buffer_words, is_same_mask, mask_bytes, pack)
 from constrained.engine.kernel.masks._finite_texts cimport FiniteTexts
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk
@@ -52,11 +52,11 @@ cdef class Composer:
         self.automaton, self.trie, self.meter = finite.automaton, finite.trie, finite.meter
         self.stacks, self.machines, self.objects = dispatches.stacks, dispatches.machines, dispatches.objects
         self.positions, self.stop, self.behind = finite.positions, stop, Behind(dispatches, self.automaton)
-        draft_begin(&self.draft, self.trie.words)
+        buffer_begin(&self.buffer, self.trie.words)
 
     def __dealloc__(self):
         self.release()
-        draft_end(&self.draft)
+        buffer_end(&self.buffer)
 
     cdef void release(self) noexcept:
         arena_free(&self.finished)
@@ -65,7 +65,7 @@ cdef class Composer:
         map_free(&self.ids)
 
     cdef int clear(self) except -1:
-        """Give all memory back but that of the draft; no mask is there any more."""
+        """Give all memory back but that of the buffer; no mask is there any more."""
         self.release()
         self.bytes = 0
         self.behind.clear()
@@ -73,7 +73,7 @@ cdef class Composer:
 
     cdef int drop(self) noexcept:
         """Leave nothing half done behind, where an operation ended by an exception."""
-        draft_clear(&self.draft)
+        buffer_clear(&self.buffer)
         self.walk.bare = False
         return self.finite.drop()
 
@@ -83,7 +83,7 @@ cdef class Composer:
         cdef uint64_t digest
         cdef int twin
         self.fill(state)
-        mask = pack(&self.draft, &self.finished, &digest)
+        mask = pack(&self.buffer, &self.finished, &digest)
         twin = map_get(&self.ids, digest, 0)
         if twin >= 0 and is_same_mask(mask, self.automaton.states[twin].mask, self.trie.words):
             arena_undo(&self.finished, mask_bytes(mask, self.trie.words))
@@ -94,12 +94,12 @@ cdef class Composer:
         return mask
 
     cdef int fill(self, int state) except -1:
-        """Draft the mask of a state."""
+        """Fill the buffer with the mask of a state."""
         cdef int token
-        self.draft.todo.doubtful.size = 0
-        map_free(&self.draft.todo.added)
+        self.buffer.todo.doubtful.size = 0
+        map_free(&self.buffer.todo.added)
         if not self.add_state(state):
-            draft_clear(&self.draft)
+            buffer_clear(&self.buffer)
             self.walk.bare = True
             self.add_state(state)
             self.walk.bare = False
@@ -107,17 +107,17 @@ cdef class Composer:
         self.add_named(state)
         if self.automaton.states[state].flags & FINAL:
             for token in self.stop:
-                draft_token(&self.draft, token)
+                buffer_token(&self.buffer, token)
         return 0
 
     cdef bint add_state(self, int state) except -1:
-        """Draft the tokens of a state, but for what `fill` looks at; say whether that was finished: no texts without an
+        """Add the tokens of a state, but for what `fill` looks at; say whether that was finished: no texts without an
         end of their own follow each other in too many places."""
         cdef int light = self.walk.light_state(state)
         if light != state:
-            self.walk.put_off(&self.draft, state, -1)
+            self.walk.put_off(&self.buffer, state, -1)
         if light != DEAD:
-            self.walk.walk_all(&self.draft, light)
+            self.walk.walk_all(&self.buffer, light)
         return self.add_all()
 
     cdef bint add_all(self) except -1:
@@ -126,14 +126,14 @@ cdef class Composer:
         PERF: words behind words end at every node of the trie, 15,000 parts of a mask; walked as one state, each node
         is visited once.
         """
-        cdef Ints* names = &self.draft.todo.names
-        cdef Ints* texts = &self.draft.todo.texts
+        cdef Ints* names = &self.buffer.todo.names
+        cdef Ints* texts = &self.buffer.todo.texts
         cdef int i, q, stack, node, begun = 0, bare = 0
         while texts.size or names.size:
             if names.size:
                 names.size -= 4
                 i = names.size
-                self.finite.add_names(&self.draft, names.at[i], names.at[i + 1], names.at[i + 2], names.at[i + 3])
+                self.finite.add_names(&self.buffer, names.at[i], names.at[i + 1], names.at[i + 2], names.at[i + 3])
                 continue
             texts.size -= 3
             i = texts.size
@@ -142,7 +142,7 @@ cdef class Composer:
             if begun > NOTED and node >= 0 and not self.is_first(q, stack, node):
                 continue
             if self.positions.languages.at[self.positions.at[q >> 1].language].texts >= 0:
-                self.finite.add(&self.draft, q, stack, node)
+                self.finite.add(&self.buffer, q, stack, node)
             else:
                 bare += node >= 0 and self.walk.is_bare(q, stack)
                 if bare > MOST_BARE:
@@ -152,13 +152,13 @@ cdef class Composer:
 
     cdef int try_doubtful(self, int state) except -1:
         """Look at the doubtful tokens one by one."""
-        cdef Ints* doubtful = &self.draft.todo.doubtful
+        cdef Ints* doubtful = &self.buffer.todo.doubtful
         cdef int i, token
         self.meter.ticks += TRIED * doubtful.size
         for i in range(doubtful.size):
             token = doubtful.at[i]
-            if draft_has(&self.draft, token) and self.automaton.after_token(state, token) == DEAD:
-                ints_add(&self.draft.removed, token)
+            if buffer_has(&self.buffer, token) and self.automaton.after_token(state, token) == DEAD:
+                ints_add(&self.buffer.removed, token)
         return 0
 
     cdef int add_named(self, int state) except -1:
@@ -170,7 +170,7 @@ cdef class Composer:
             if not q & 1:
                 m = &self.machines.at[q >> 1]
                 for j in range(m.tokens, m.tokens_end, 2):
-                    draft_token(&self.draft, self.machines.tokens.at[j])
+                    buffer_token(&self.buffer, self.machines.tokens.at[j])
         return 0
 
     cdef bint is_first(self, int q, int stack, int node) except -1:
@@ -179,7 +179,7 @@ cdef class Composer:
         Where texts of any length follow each other (comments made of comments), there are exponentially many ways to a
         node.
         """
-        cdef Map* added = &self.draft.todo.added
+        cdef Map* added = &self.buffer.todo.added
         if map_get(added, pair(q, stack), node) >= 0:
             return False
         map_put(added, pair(q, stack), node, 0)
@@ -195,11 +195,11 @@ cdef class Composer:
         cdef int behind, closing = self.positions.spellings[self.positions.at[q >> 1].spelling].closing
         self.meter.ticks += ADDED + 2 * mask.exits.size
         if node >= 0:
-            draft_tokens(&self.draft, mask.tokens.at, mask.tokens.size)
+            buffer_tokens(&self.buffer, mask.tokens.at, mask.tokens.size)
         elif recording and closing >= 0:
-            draft_whole(&self.draft, self.masks.inside(mask), NULL)
+            buffer_whole(&self.buffer, self.masks.inside(mask), NULL)
         else:
-            draft_whole(&self.draft, mask.bits, &mask.words if mask.words.size else NULL)
+            buffer_whole(&self.buffer, mask.bits, &mask.words if mask.words.size else NULL)
         behind = self.behind.popped(stack)
         if behind != DEAD:
             self.apart.size = 0
@@ -221,9 +221,9 @@ cdef class Composer:
             if is_apart(apart, node):
                 continue
             if (below[0] & follow[0]) | (below[1] & follow[1]) | (below[2] & follow[2]) | (below[3] & follow[3]):
-                self.walk.below(&self.draft, behind, node)
+                self.walk.below(&self.buffer, behind, node)
             else:
-                draft_node(&self.draft, self.trie.nodes, self.trie.ids, node)
+                buffer_node(&self.buffer, self.trie.nodes, self.trie.ids, node)
         return 0
 
     # -- texts that something behind them wants to know ----------------------------------------------------------------
@@ -249,8 +249,8 @@ cdef class Composer:
         cdef int i, node
         for i in range(mask.exits.size):
             node = mask.exits.at[i]
-            draft_node(&self.draft, nodes, self.trie.ids, node)
-            draft_doubt_new(&self.draft, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first, True)
+            buffer_node(&self.buffer, nodes, self.trie.ids, node)
+            buffer_doubt_new(&self.buffer, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first, True)
         return 0
 
     cdef int leave_alike(self, IndependentMask mask, int node, int after, int record, int parent) except -1:
@@ -271,12 +271,12 @@ cdef class Composer:
             self.doubt_behind(mask, behind)
             self.leave_all(mask, behind, &self.apart)
         for exit_, text in specials.items():
-            draft_doubt(&self.draft, self.trie.ids, nodes[exit_].first, nodes[exit_ + 1].first)
+            buffer_doubt(&self.buffer, self.trie.ids, nodes[exit_].first, nodes[exit_ + 1].first)
             if is_apart(&mask.exits, exit_):    # not one below which all stays inside
-                draft_node(&self.draft, nodes, self.trie.ids, exit_)
+                buffer_node(&self.buffer, nodes, self.trie.ids, exit_)
                 target = self.behind.following(after, text, parent)
                 if target != DEAD:
-                    self.walk.below(&self.draft, target, exit_)
+                    self.walk.below(&self.buffer, target, exit_)
         return 0
 
     cdef int leave_refused(self, IndependentMask mask, int node) except -1:
@@ -284,13 +284,13 @@ cdef class Composer:
         cdef const Node* nodes = self.trie.nodes
         cdef int i
         for i in range(mask.exits.size):
-            draft_node(&self.draft, nodes, self.trie.ids, mask.exits.at[i])
+            buffer_node(&self.buffer, nodes, self.trie.ids, mask.exits.at[i])
         if node < 0:
-            return draft_doubt(&self.draft, self.trie.ids, 0, nodes[self.trie.count].first)
-        return draft_doubt(&self.draft, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first)
+            return buffer_doubt(&self.buffer, self.trie.ids, 0, nodes[self.trie.count].first)
+        return buffer_doubt(&self.buffer, self.trie.ids, nodes[node + 1].first, nodes[nodes[node].end].first)
 
     cdef int doubt_behind(self, IndependentMask mask, int behind) except -1:
-        """Doubt the tokens, of those that are not drafted yet, that may leave a text and go on in state `behind`."""
+        """Doubt the tokens, of those that are not there yet, that may leave a text and go on in state `behind`."""
         cdef const Node* nodes = self.trie.nodes
         cdef int i, at, stop
         cdef uint64_t follow[4]
@@ -302,7 +302,7 @@ cdef class Composer:
                 continue
             while at < stop:
                 if follow[nodes[at].byte >> 6] >> (nodes[at].byte & 63) & 1:
-                    draft_doubt_new(&self.draft, self.trie.ids, nodes[at].first, nodes[nodes[at].end].first, False)
+                    buffer_doubt_new(&self.buffer, self.trie.ids, nodes[at].first, nodes[nodes[at].end].first, False)
                 at = nodes[at].end
         return 0
 
@@ -331,9 +331,9 @@ cdef class Composer:
             for exit_, text in specials.items():
                 target = self.behind.following(after, text, parent)
                 if target != DEAD:
-                    self.walk.below(&self.draft, target, exit_)
+                    self.walk.below(&self.buffer, target, exit_)
             for token in mask.twice_keys if native else mask.twice:
-                ints_add(&self.draft.todo.doubtful, token)
+                ints_add(&self.buffer.todo.doubtful, token)
             self.doubt(mask, self.dispatches.tells_from(after), self.dispatches.told_by(after))
         return 0
 
@@ -346,19 +346,19 @@ cdef class Composer:
         cdef bint whole = mask.base is None and not apart.size
         behind = self.masks.behind_key(key, self.objects.lonely_entry(after), self.objects.shared_name(after))
         if whole:
-            draft_words(&self.draft, &behind.words)
+            buffer_words(&self.buffer, &behind.words)
         for at in range(mask.exits.size):
             i = at if mask.base is None else mask.base_exits.at[at]
             if is_apart(apart, mask.exits.at[at]):
                 continue
             first = behind.token_starts.at[i]
             if not whole:
-                draft_tokens(&self.draft, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
+                buffer_tokens(&self.buffer, behind.tokens.at + first, behind.token_starts.at[i + 1] - first)
             for j in range(behind.exit_starts.at[i], behind.exit_starts.at[i + 1]):
                 node = behind.exits.at[j]
                 if ended == UNKNOWN:
                     ended = self.automaton.enter(self.objects.position_behind(after), parent, 0)
-                self.walk.walk(&self.draft, ended, node + 1, nodes[node].end, nodes[node].depth)
+                self.walk.walk(&self.buffer, ended, node + 1, nodes[node].end, nodes[node].depth)
         return 0
 
     cdef int doubt(self, IndependentMask mask, int tells_from, bytes told_by) except -1:
@@ -379,7 +379,7 @@ cdef class Composer:
                         if nodes[at].byte == telling[j]:
                             told = nodes[at].end
                 if at < told and nodes[at].depth >= depth:
-                    draft_doubt(&self.draft, self.trie.ids, nodes[at].first, nodes[at + 1].first)
+                    buffer_doubt(&self.buffer, self.trie.ids, nodes[at].first, nodes[at + 1].first)
                 at += 1
         return 0
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint8_t
 from constrained.engine.memory._meter cimport Meter
 from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
-from constrained.engine.kernel.masks._draft cimport Draft
+from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
@@ -24,13 +24,13 @@ cdef class FiniteTexts:
     cdef int32_t* highs
     cdef int32_t* marks             # (256,) bytes that a text may begin with; zeros between
 
-    cdef int add(self, Draft* draft, int q, int stack, int node) except -1
-    cdef int add_names(self, Draft* draft, int cover, int q, int stack, int node) except -1
+    cdef int add(self, MaskBuffer* buffer, int q, int stack, int node) except -1
+    cdef int add_names(self, MaskBuffer* buffer, int cover, int q, int stack, int node) except -1
     cdef int drop(self) noexcept
     # internals
     cdef int first_bytes(self, int q, uint8_t* possible) except -1
-    cdef int walk_texts(self, Draft* draft, int q, int stack, int at, int stop, int base) except -1
-    cdef int leave_name(self, Draft* draft, list exits, LanguageAt* start, int i, int q, int stack) except -1
+    cdef int walk_texts(self, MaskBuffer* buffer, int q, int stack, int at, int stop, int base) except -1
+    cdef int leave_name(self, MaskBuffer* buffer, list exits, LanguageAt* start, int i, int q, int stack) except -1
     cdef bint may_leave(self, LanguageAt* start, bint closes, bint escapes, int low, int high, int depth) noexcept
     cdef bint is_taken(self, int stack) noexcept
     cdef int state_of(self, int spelling, LanguageAt* start, int low, int high, int depth, int stack) except -1

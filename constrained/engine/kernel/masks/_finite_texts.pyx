@@ -6,7 +6,7 @@ ends, or a character is not written as itself in ASCII, is there a state, and st
 
 Owns: the ranges of texts on the way to the node at hand.  Borrows: the languages, in which the texts stand sorted;
 positions, trie, automaton; walks, for what lies behind a text; context-independent masks, for names where any text can
-stand; the meter of work.  The draft it is handed.
+stand; the meter of work.  The buffer it is handed.
 Invariant: the texts [lows[d], highs[d]) are those that agree with the first d bytes of the node at hand.
 Plain twin: `machine.LiteralSet` with `twin.text.TextAt`, one text position after another.
 """
@@ -21,7 +21,7 @@ from constrained.engine.kernel.automaton._automaton cimport Automaton, UNKNOWN
 from constrained.engine.kernel.automaton._machines cimport DISPATCH, Machine
 from constrained.engine.kernel.automaton._objects cimport NAMED
 from constrained.engine.kernel.masks._building cimport IndependentMask
-from constrained.engine.kernel.masks._draft cimport Draft, draft_node
+from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer, buffer_node
 from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
@@ -36,7 +36,7 @@ cdef enum:
 
 @final
 cdef class FiniteTexts:
-    """Adds finite sets of texts to drafts."""
+    """Adds finite sets of texts to buffers."""
 
     def __cinit__(self, Walk walk, IndependentMasks masks):
         self.walk, self.masks, self.meter, self.trie = walk, masks, walk.meter, walk.trie
@@ -54,17 +54,17 @@ cdef class FiniteTexts:
         memset(self.marks, 0, 4 * 256)
         return 0
 
-    cdef int add(self, Draft* draft, int q, int stack, int node) except -1:
+    cdef int add(self, MaskBuffer* buffer, int q, int stack, int node) except -1:
         """Add the mask of a text of a finite set, whole or below a trie node."""
         cdef const Node* nodes = self.trie.nodes
         cdef int i, at, count
         cdef uint8_t possible[256]
         if node >= 0:
-            return self.walk_texts(draft, q, stack, node + 1, nodes[node].end, nodes[node].depth)
+            return self.walk_texts(buffer, q, stack, node + 1, nodes[node].end, nodes[node].depth)
         count = self.first_bytes(q, possible)
         for i in range(count):
             at = self.trie.roots[possible[i]]
-            self.walk_texts(draft, q, stack, at, nodes[at].end, 0)
+            self.walk_texts(buffer, q, stack, at, nodes[at].end, 0)
         return 0
 
     cdef int first_bytes(self, int q, uint8_t* possible) except -1:
@@ -81,7 +81,7 @@ cdef class FiniteTexts:
             memset(self.marks + block, 0, 64)
         return count
 
-    cdef int walk_texts(self, Draft* draft, int q, int stack, int at, int stop, int base) except -1:
+    cdef int walk_texts(self, MaskBuffer* buffer, int q, int stack, int at, int stop, int base) except -1:
         """Add the tokens of trie nodes [at, stop); `base` = depth of what lies above them."""
         cdef const Node* nodes = self.trie.nodes
         cdef const int32_t* ids = self.trie.ids
@@ -99,15 +99,15 @@ cdef class FiniteTexts:
                 if not self.may_leave(&start, byte == closing, byte == 0x5C, low, high, start.depth + depth - 1):
                     pass
                 elif byte == closing and taken and nodes[at].end == at + 1:
-                    draft_node(draft, nodes, ids, at)
+                    buffer_node(buffer, nodes, ids, at)
                 else:
                     behind = self.state_of(p.spelling, &start, low, high, start.depth + depth - 1, stack)
-                    self.walk.walk(draft, behind, at, nodes[at].end, base + depth - 1)
+                    self.walk.walk(buffer, behind, at, nodes[at].end, base + depth - 1)
                 at = nodes[at].end
                 continue
             if (self.positions.in_table(raw, byte)
                     and self.languages.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high)):
-                draft_node(draft, nodes, ids, at)
+                buffer_node(buffer, nodes, ids, at)
                 self.lows[depth], self.highs[depth] = low, high
                 at += 1
             else:
@@ -139,9 +139,9 @@ cdef class FiniteTexts:
 
     # -- names where any text can stand --------------------------------------------------------------------------------
 
-    cdef int add_names(self, Draft* draft, int cover, int q, int stack, int node) except -1:
+    cdef int add_names(self, MaskBuffer* buffer, int cover, int q, int stack, int node) except -1:
         """Add the tokens that complete a text of a finite set where any text can stand, at position `cover`: all others
-        are drafted for that one.
+        are made for that one.
 
         PERF: in objects with other keys, where most keys are being written; no walk, and as a rule one name or none can
         be completed.
@@ -159,7 +159,7 @@ cdef class FiniteTexts:
         if start.high - start.low <= len(groups):
             i = offered[start.low]
             while i < start.high:
-                self.leave_name(draft, groups.get(texts[i][start.depth:]), &start, i, q, stack)
+                self.leave_name(buffer, groups.get(texts[i][start.depth:]), &start, i, q, stack)
                 i = offered[i + 1]
             return 0
         so_far = texts[start.low][:start.depth]
@@ -167,10 +167,10 @@ cdef class FiniteTexts:
             text = so_far + end
             i = bisect_left(texts, text, start.low, start.high)
             if i < start.high and offered[i] == i and texts[i] == text:
-                self.leave_name(draft, exits, &start, i, q, stack)
+                self.leave_name(buffer, exits, &start, i, q, stack)
         return 0
 
-    cdef int leave_name(self, Draft* draft, list exits, LanguageAt* start, int i, int q, int stack) except -1:
+    cdef int leave_name(self, MaskBuffer* buffer, list exits, LanguageAt* start, int i, int q, int stack) except -1:
         """Add the tokens that complete the i-th text of a set at some exits, if any, and go on behind it."""
         cdef const Node* nodes = self.trie.nodes
         cdef int exit_, behind = UNKNOWN, spelling = self.positions.at[q >> 1].spelling
@@ -178,10 +178,10 @@ cdef class FiniteTexts:
             return 0
         for exit_ in exits:
             if nodes[exit_].end == exit_ + 1:   # PERF: as nearly always, and the state behind costs some microseconds
-                draft_node(draft, nodes, self.trie.ids, exit_)
+                buffer_node(buffer, nodes, self.trie.ids, exit_)
                 continue
             if behind == UNKNOWN:
                 behind = self.state_of(spelling, start, i, i + 1, self.languages.length(start.texts, i), stack)
                 behind = self.automaton.next_state(behind, self.positions.spellings[spelling].closing)
-            self.walk.below(draft, behind, exit_)
+            self.walk.below(buffer, behind, exit_)
         return 0

@@ -26,7 +26,7 @@ from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
 from constrained.engine.kernel.masks._building cimport Builder, IndependentMask
-from constrained.engine.kernel.masks._draft cimport BLOCK
+from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport BODY, Positions
 

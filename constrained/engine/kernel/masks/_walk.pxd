@@ -7,7 +7,7 @@ from constrained.engine.kernel._trie cimport Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton
 from constrained.engine.kernel.automaton._machines cimport Machines
 from constrained.engine.kernel.automaton._stacks cimport Stacks
-from constrained.engine.kernel.masks._draft cimport Draft
+from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer
 from constrained.engine.kernel.texts._languages cimport Languages
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -27,13 +27,13 @@ cdef class Walk:
     cdef bint bare                  # whether texts without an end of their own are walked as all else is
     cdef Map bare_lights            # state -> the state without the texts that are put off then
 
-    cdef int walk(self, Draft* draft, int state, int at, int stop, int base) except -1
-    cdef int walk_all(self, Draft* draft, int state) except -1
-    cdef int below(self, Draft* draft, int state, int node) except -1
+    cdef int walk(self, MaskBuffer* buffer, int state, int at, int stop, int base) except -1
+    cdef int walk_all(self, MaskBuffer* buffer, int state) except -1
+    cdef int below(self, MaskBuffer* buffer, int state, int node) except -1
     cdef int light_state(self, int state) except -1
     cdef bint is_bare(self, int q, int stack) noexcept
     cdef int clear(self) except -1
-    cdef int put_off(self, Draft* draft, int state, int node) except -1
+    cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1
     # internals
     cdef int split(self, int state) except -1
     cdef bint is_heavy(self, int q, int stack) except -1

@@ -2,15 +2,15 @@
 """Walks of the token trie along automaton states: which tokens lead from a state to a live one.
 
 Where a walk enters a text it stops: the rest is a part of the text's context-independent mask.  So it only notes in the
-draft's worklist what is still to be added, by kind:
+buffer's worklist what is still to be added, by kind:
 
     texts ── a text, whole or from a trie node on: `_composer`, and `_finite_texts` for a finite set
     names ── a text of a finite set where any text can stand: `_finite_texts`
 
 Owns: the path of the walk at hand; what is left of states in walks of `bare` texts.  Borrows: the trie; the automaton,
 which it adds states to; machines, stacks, positions and languages, to tell texts from the rest; the meter of work.  The
-draft it is handed.
-Invariants: after `walk` and all that it has put off, the draft has every token of the nodes [at, stop) that leads to a
+buffer it is handed.
+Invariants: after `walk` and all that it has put off, the buffer has every token of the nodes [at, stop) that leads to a
 live state, and no other; the `light` state of a state has its configurations but for those that are put off.
 Plain twin: `twin.automaton.PlainKernel._walk`, which puts nothing off.
 """
@@ -24,7 +24,7 @@ from constrained.engine.kernel._trie cimport Node, Trie
 from constrained.engine.kernel.automaton._automaton cimport Automaton, DEAD, Row, State, UNKNOWN, successor
 from constrained.engine.kernel.automaton._machines cimport ALIKE, Machines, REFUSES
 from constrained.engine.kernel.automaton._stacks cimport OUTSIDE, Stacks
-from constrained.engine.kernel.masks._draft cimport Draft, draft_node
+from constrained.engine.kernel.masks._mask_buffer cimport MaskBuffer, buffer_node
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
 from constrained.engine.kernel.texts._positions cimport BODY, ESCAPE, Position, Positions
 
@@ -55,8 +55,8 @@ cdef class Walk:
         map_free(&self.bare_lights)
         return 0
 
-    cdef int walk(self, Draft* draft, int state, int at, int stop, int base) except -1:
-        """Draft the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies
+    cdef int walk(self, MaskBuffer* buffer, int state, int at, int stop, int base) except -1:
+        """Add the tokens of trie nodes [at, stop) that lead from `state` to a live state; `base` = depth of what lies
         above them.
 
         Invariant: path[d] = the state after the bytes of depth base + 1 … base + d of the node at hand, without what
@@ -81,13 +81,13 @@ cdef class Walk:
             if after == DEAD:
                 at = nodes[at].end
                 continue
-            draft_node(draft, nodes, ids, at)
+            buffer_node(buffer, nodes, ids, at)
             if nodes[at].end - at > SMALL:
                 light = automaton.states[after].light
                 if light == UNKNOWN or self.bare:
                     light = self.light_state(after)
                 if light != after:
-                    self.put_off(draft, after, at)
+                    self.put_off(buffer, after, at)
                     if light == DEAD:
                         at = nodes[at].end
                         continue
@@ -97,7 +97,7 @@ cdef class Walk:
         self.meter.ticks += visited
         return 0 if self.meter.ticks < SLICE else self.meter.flush()
 
-    cdef int walk_all(self, Draft* draft, int state) except -1:
+    cdef int walk_all(self, MaskBuffer* buffer, int state) except -1:
         """Walk the whole trie, but only below the bytes that the state reads."""
         cdef Row* row = self.automaton.row(state)
         cdef int block, byte, at
@@ -107,13 +107,13 @@ cdef class Walk:
             for byte in range(16 * block, 16 * block + 16):
                 at = self.trie.roots[byte]
                 if at >= 0 and successor(row, byte) != DEAD:
-                    self.walk(draft, state, at, self.trie.nodes[at].end, 0)
+                    self.walk(buffer, state, at, self.trie.nodes[at].end, 0)
         return 0
 
-    cdef int below(self, Draft* draft, int state, int node) except -1:
-        """Draft the tokens that end at a trie node, and those below it that lead from `state` there to a live one."""
-        draft_node(draft, self.trie.nodes, self.trie.ids, node)
-        return self.walk(draft, state, node + 1, self.trie.nodes[node].end, self.trie.nodes[node].depth)
+    cdef int below(self, MaskBuffer* buffer, int state, int node) except -1:
+        """Add the tokens that end at a trie node, and those below it that lead from `state` there to a live one."""
+        buffer_node(buffer, self.trie.nodes, self.trie.ids, node)
+        return self.walk(buffer, state, node + 1, self.trie.nodes[node].end, self.trie.nodes[node].depth)
 
     # -- texts, which are put off --------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ cdef class Walk:
                 ints_add(&self.light, stack)
         return state if self.light.size == last - first else automaton.intern(&self.light, 0)
 
-    cdef int put_off(self, Draft* draft, int state, int node) except -1:
+    cdef int put_off(self, MaskBuffer* buffer, int state, int node) except -1:
         """Note the text configurations of a state for later, at a trie node or at the start (-1)."""
         cdef State at = self.automaton.states[state]
         cdef int i, q, stack, cover = self.covering(state)
@@ -152,14 +152,14 @@ cdef class Walk:
             if not self.is_heavy(q, stack):
                 continue
             if cover >= 0 and self.is_covered(q, cover):
-                ints_add(&draft.todo.names, cover)
-                ints_add(&draft.todo.names, q)
-                ints_add(&draft.todo.names, stack)
-                ints_add(&draft.todo.names, node)
+                ints_add(&buffer.todo.names, cover)
+                ints_add(&buffer.todo.names, q)
+                ints_add(&buffer.todo.names, stack)
+                ints_add(&buffer.todo.names, node)
             else:
-                ints_add(&draft.todo.texts, q)
-                ints_add(&draft.todo.texts, stack)
-                ints_add(&draft.todo.texts, node)
+                ints_add(&buffer.todo.texts, q)
+                ints_add(&buffer.todo.texts, stack)
+                ints_add(&buffer.todo.texts, node)
         return 0
 
     cdef int covering(self, int state) except -2:

@@ -18,7 +18,7 @@ from typing import Any
 
 from constrained.regex import Expr, concat, intersect, is_empty
 from constrained.regex.derive import raw_edges
-from constrained.regex.syntax.assertion_tree import Node, Piece, has_behind, seq
+from constrained.regex.syntax.assertion_tree import Node, PlainPart, has_behind, seq
 from constrained.regex.syntax.assertions import build
 from constrained.regex.syntax.python_tree import CHARACTERS, Items, op
 from constrained.work import spend
@@ -40,7 +40,7 @@ def _is_decided(operator: Any, argument: Any) -> bool:
     return operator in CHARACTERS
 
 
-def shadows(first: Node, second: Node, after_first: Piece, after_second: Piece) -> bool:
+def shadows(first: Node, second: Node, after_first: PlainPart, after_second: PlainPart) -> bool:
     """Return whether one text is `first` and what may follow it, and `second` likewise; True as well where only the
     left context tells.
     """
@@ -50,8 +50,8 @@ def shadows(first: Node, second: Node, after_first: Piece, after_second: Piece) 
     return not is_empty(intersect(_followed(first, after_first), _followed(second, after_second)))
 
 
-def _followed(tree: Node, after: Piece) -> Expr:
-    return concat(tree.expr, after.expr) if isinstance(tree, Piece) else build(seq(tree, after))
+def _followed(tree: Node, after: PlainPart) -> Expr:
+    return concat(tree.expr, after.expr) if isinstance(tree, PlainPart) else build(seq(tree, after))
 
 
 # -- alternatives ------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def _meeting(options: list[Node]) -> Iterator[tuple[int, int]]:
     heads: list[tuple[int, int, int]] = []
     free: list[int] = []  # options that are no plain text
     for at, option in enumerate(options):
-        if isinstance(option, Piece) and not option.expr.accepts:
+        if isinstance(option, PlainPart) and not option.expr.accepts:
             heads += [(low, high, at) for low, high, _ in raw_edges(option.expr)]
         else:
             free.append(at)
@@ -103,7 +103,7 @@ def _meeting(options: list[Node]) -> Iterator[tuple[int, int]]:
 
 def _fixed(tree: Node) -> str | None:
     """Return the only text of a tree, None if there are several or assertions."""
-    if not isinstance(tree, Piece) or tree.expr.short != tree.expr.long:
+    if not isinstance(tree, PlainPart) or tree.expr.short != tree.expr.long:
         return None
     text, at = "", tree.expr
     while not at.accepts:

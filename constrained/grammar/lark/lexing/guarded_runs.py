@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from constrained.regex import ANY_TEXT, NEVER, Expr, complement, concat, intersect, repeat, union
-from constrained.regex.syntax.assertion_tree import Node, Piece
+from constrained.regex.syntax.assertion_tree import Node, PlainPart
 from constrained.regex.syntax.python_tree import CHARACTERS, Items, flattened, op
 
 Read = Callable[[Items], Node]
@@ -41,7 +41,7 @@ class GuardedRun:
         """
         one, plain = read(self.character), list(map(read, self.guards))
         first, guards = [list(map(read_marked, part)) for part in (self.first, self.guards)]
-        if not isinstance(one, Piece) or not all(isinstance(guard, Piece) for guard in (*first, *guards)):
+        if not isinstance(one, PlainPart) or not all(isinstance(guard, PlainPart) for guard in (*first, *guards)):
             return None
         rest, char = repeat(character), intersect(one.expr, character)
         forbidden = [concat(_of(guard), ANY_TEXT) for guard in first]
@@ -57,7 +57,7 @@ class GuardedRun:
 
 
 def _of(tree: Node) -> Expr:
-    assert isinstance(tree, Piece)
+    assert isinstance(tree, PlainPart)
     return tree.expr
 
 

@@ -50,10 +50,10 @@ from constrained.grammar.lark.lexing.marked_reading import (
 from constrained.grammar.lark.lexing.match_preference import Guarding, preferred
 from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, cut_off, free_row
 from constrained.regex import NEVER, Expr, concat, intersect, is_empty, literal, parse_python
-from constrained.regex.syntax.assertion_tree import Piece, has_ahead, has_behind, seq
+from constrained.regex.syntax.assertion_tree import PlainPart, has_ahead, has_behind, seq
 from constrained.regex.syntax.assertions import build
 from constrained.regex.syntax.closed_runs import closed_run
-from constrained.regex.syntax.python import Reader
+from constrained.regex.syntax.python import TreeReader
 from constrained.regex.syntax.python_tree import parsed
 from constrained.regex.syntax.quoted_runs import quoted_run
 from constrained.work import spend
@@ -114,7 +114,7 @@ def terminal(pattern: str) -> Expr | Demanding:
         return preferred(pattern)
     if (found := _bounded(pattern)) is not None:
         return found
-    reading = Reading(pattern)
+    reading = SmallPattern(pattern)
     reading.check_left()
     if not has_ahead(reading.tree):
         return preferred(pattern)
@@ -132,7 +132,7 @@ def ignored(pattern: str) -> Expr | Demanding:
     (< >, Demanding(pairs=<…>, source=' +'))
     """
     spend(2 * len(pattern))
-    reading = Reading(pattern)
+    reading = SmallPattern(pattern)
     reading.check_left()
     return reading.demanding(reading.in_place())
 
@@ -140,7 +140,7 @@ def ignored(pattern: str) -> Expr | Demanding:
 def _bounded(pattern: str) -> Expr | Demanding | None:
     """Return a terminal whose look-ahead ends where it does, None for one of another shape."""
     items, flags = parsed(pattern)
-    reader = Reader(pattern, flags)
+    reader = TreeReader(pattern, flags)
     if (string := quoted_run(items, flags, reader)) is not None:
         return string
     if (closed := closed_run(items, flags, reader)) is None:
@@ -151,7 +151,7 @@ def _bounded(pattern: str) -> Expr | Demanding | None:
     return Demanding(concat(intersect(run, REST), MARK, literal(closing), REST), pattern, closed=(run, closing))
 
 
-class Reading:
+class SmallPattern:
     """A pattern over its own small alphabet (`small_alphabet`), to be read in several ways."""
 
     def __init__(self, pattern: str) -> None:
@@ -169,8 +169,8 @@ class Reading:
         if not has_behind(self.tree):
             return
         main = self._marked(through=False)
-        matched = seq(main.sequence(self._items, self._flags), Piece(MARK), Piece(REST))
-        before = automaton(build(seq(Piece(REST), Piece(MARK), matched)), self.alphabet)
+        matched = seq(main.sequence(self._items, self._flags), PlainPart(MARK), PlainPart(REST))
+        before = automaton(build(seq(PlainPart(REST), PlainPart(MARK), matched)), self.alphabet)
         if before != automaton(concat(REST, MARK, build(matched)), self.alphabet):
             raise GrammarError(
                 f"cannot compile regular expression {self.pattern!r}",
@@ -204,13 +204,13 @@ class Reading:
         """Return text·MARK·rest where matching text·rest in place yields the text."""
         main, seen = self._marked(through=False), self._marked(through=True)
         tree = Guarding(self._plain, main, seen, in_stream=True).pattern(self._items, self._flags)
-        return automaton(build(seq(tree, Piece(MARK), Piece(REST))), self.alphabet)
+        return automaton(build(seq(tree, PlainPart(MARK), PlainPart(REST))), self.alphabet)
 
     def _longer(self) -> Expr:
         """Return text·MARK·rest where matching text·rest in place yields more than the text."""
         seen = self._marked(through=True)
         tree = Guarding(self._plain, seen, seen, in_stream=True).pattern(self._items, self._flags)
-        return intersect(build(seq(tree, Piece(REST))), concat(REST, MARK, UNMARKED, REST))
+        return intersect(build(seq(tree, PlainPart(REST))), concat(REST, MARK, UNMARKED, REST))
 
     def demanding(
         self,

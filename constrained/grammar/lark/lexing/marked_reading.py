@@ -25,9 +25,20 @@ from constrained.grammar.lark.lexing.small_alphabet import Alphabet
 from constrained.regex import ANY_TEXT, char_class, concat, intersect, literal, optional, repeat
 from constrained.regex.charset import Ranges, matched_by_re
 from constrained.regex.expr import single
-from constrained.regex.syntax.assertion_tree import EMPTY, Ahead, Alt, Behind, End, Node, Piece, Seq, alt, seq
+from constrained.regex.syntax.assertion_tree import (
+    EMPTY,
+    Alt,
+    End,
+    LookAhead,
+    LookBehind,
+    Node,
+    PlainPart,
+    Seq,
+    alt,
+    seq,
+)
 from constrained.regex.syntax.assertions import build
-from constrained.regex.syntax.python import Reader
+from constrained.regex.syntax.python import TreeReader
 from constrained.regex.syntax.python_tree import CHARACTERS, Items, op
 
 MARK_POINT = 0xFDD0  # a noncharacter, which Unicode reserves for uses like this one
@@ -45,7 +56,7 @@ def alphabet_of(pattern: str, items: Items, flags: int) -> Alphabet:
     return Alphabet(collector.classes, MARK_POINT)
 
 
-class _Collector(Reader):
+class _Collector(TreeReader):
     """Collects the classes of characters that a pattern names."""
 
     def __init__(self, pattern: str, flags: int) -> None:
@@ -69,11 +80,11 @@ class _Collector(Reader):
 
 
 def _class(tree: Node) -> Ranges:
-    assert isinstance(tree, Piece)
+    assert isinstance(tree, PlainPart)
     return single(tree.expr) or ()
 
 
-class Reduced(Reader):
+class Reduced(TreeReader):
     """Reads patterns over a small alphabet, as they are."""
 
     def __init__(self, pattern: str, flags: int, alphabet: Alphabet) -> None:
@@ -82,7 +93,7 @@ class Reduced(Reader):
 
     def item(self, operator: Any, argument: Any, flags: int) -> Node:
         tree = super().item(operator, argument, flags)
-        return Piece(self._alphabet.reduced(_class(tree))) if operator in CHARACTERS else tree
+        return PlainPart(self._alphabet.reduced(_class(tree))) if operator in CHARACTERS else tree
 
     def anchor(self, code: Any, flags: int) -> Node:
         return self._reduced(super().anchor(code, flags))
@@ -91,11 +102,11 @@ class Reduced(Reader):
         if isinstance(tree, (Seq, Alt)):
             items = [self._reduced(item) for item in tree.items]
             return seq(*items) if isinstance(tree, Seq) else alt(*items)
-        if isinstance(tree, Behind):
-            return Behind(self._alphabet.rewritten(tree.prefix), tree.positive)
-        if isinstance(tree, Ahead):
-            return Ahead(self._reduced(tree.body), tree.positive)
-        return Piece(self._alphabet.rewritten(tree.expr)) if isinstance(tree, Piece) else tree
+        if isinstance(tree, LookBehind):
+            return LookBehind(self._alphabet.rewritten(tree.prefix), tree.positive)
+        if isinstance(tree, LookAhead):
+            return LookAhead(self._reduced(tree.body), tree.positive)
+        return PlainPart(self._alphabet.rewritten(tree.expr)) if isinstance(tree, PlainPart) else tree
 
 
 class Marked(Reduced):
@@ -111,7 +122,7 @@ class Marked(Reduced):
         tree = super().item(operator, argument, flags)
         if operator not in CHARACTERS:
             return tree
-        assert isinstance(tree, Piece)
+        assert isinstance(tree, PlainPart)
         return _unmarked(tree, through=self._through)
 
     def anchor(self, code: Any, flags: int) -> Node:
@@ -121,13 +132,13 @@ class Marked(Reduced):
         direction, items = argument
         body = Marked(self.pattern, self.flags, self._alphabet, through=True).sequence(items, flags)
         if direction > 0:
-            return Ahead(body, positive)
-        return Behind(build(seq(Piece(ANY_TEXT), body, Piece(_MAYBE_MARK))), positive)
+            return LookAhead(body, positive)
+        return LookBehind(build(seq(PlainPart(ANY_TEXT), body, PlainPart(_MAYBE_MARK))), positive)
 
 
-def _unmarked(tree: Piece, *, through: bool) -> Piece:
+def _unmarked(tree: PlainPart, *, through: bool) -> PlainPart:
     character = intersect(tree.expr, UNMARKED)
-    return Piece(concat(_MAYBE_MARK, character) if through else character)
+    return PlainPart(concat(_MAYBE_MARK, character) if through else character)
 
 
 def _looking_through(tree: Node) -> Node:
@@ -135,11 +146,11 @@ def _looking_through(tree: Node) -> Node:
     if isinstance(tree, (Seq, Alt)):
         items = [_looking_through(item) for item in tree.items]
         return seq(*items) if isinstance(tree, Seq) else alt(*items)
-    if isinstance(tree, Behind):
-        return Behind(concat(tree.prefix, _MAYBE_MARK), tree.positive)
-    if isinstance(tree, Ahead):
-        return Ahead(_looking_through(tree.body), tree.positive)
+    if isinstance(tree, LookBehind):
+        return LookBehind(concat(tree.prefix, _MAYBE_MARK), tree.positive)
+    if isinstance(tree, LookAhead):
+        return LookAhead(_looking_through(tree.body), tree.positive)
     if isinstance(tree, End):
-        return alt(tree, Ahead(seq(Piece(MARK), tree)))
-    assert isinstance(tree, Piece), f"anchors hold no {type(tree).__name__}"
+        return alt(tree, LookAhead(seq(PlainPart(MARK), tree)))
+    assert isinstance(tree, PlainPart), f"anchors hold no {type(tree).__name__}"
     return tree if tree.expr.long == 0 else _unmarked(tree, through=True)

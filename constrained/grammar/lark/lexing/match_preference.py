@@ -39,15 +39,15 @@ from constrained.caches import cached
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.lark.lexing.choices import can_be_empty, empty_comes_last, is_decided, rivals, shadows
 from constrained.regex import ANY, ANY_TEXT, Expr, complement, concat, intersect, is_empty, parse_python, repeat
-from constrained.regex.syntax.assertion_tree import EMPTY, Ahead, Node, Piece, alt, loop, seq
+from constrained.regex.syntax.assertion_tree import EMPTY, LookAhead, Node, PlainPart, alt, loop, seq
 from constrained.regex.syntax.assertions import build
-from constrained.regex.syntax.python import Reader, inner_flags
+from constrained.regex.syntax.python import TreeReader, inner_flags
 from constrained.regex.syntax.python_tree import Items, op, parsed
 from constrained.work import spend
 
 _NOT_EMPTY = repeat(ANY, 1, None)
-_MORE = Piece(concat(ANY, ANY_TEXT))
-_REST = Piece(ANY_TEXT)
+_MORE = PlainPart(concat(ANY, ANY_TEXT))
+_REST = PlainPart(ANY_TEXT)
 _UNROLLED = 50  # rounds of a counted repeat whose rounds differ
 
 
@@ -65,7 +65,7 @@ def preferred(pattern: str) -> Expr:
     items, flags = parsed(pattern)
     if not flags & re.IGNORECASE and is_decided(items):
         return every
-    guarding = Guarding(Reader(pattern, flags))
+    guarding = Guarding(TreeReader(pattern, flags))
     tree = guarding.pattern(items, flags)
     if not guarding.guards:
         return every
@@ -74,25 +74,25 @@ def preferred(pattern: str) -> Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class TwoReadings:
     """One part of a pattern, read twice: as it is, to decide which guards are needed, and as the guards see it."""
 
     plain: Node
     seen: Node
 
-    def before(self, rest: Ways) -> Ways:
-        return Ways(seq(self.plain, rest.plain), seq(self.seen, rest.seen))
+    def before(self, rest: TwoReadings) -> TwoReadings:
+        return TwoReadings(seq(self.plain, rest.plain), seq(self.seen, rest.seen))
 
-    def loop(self, least: int, most: int | None) -> Ways:
-        return Ways(loop(self.plain, least, most), loop(self.seen, least, most))
+    def loop(self, least: int, most: int | None) -> TwoReadings:
+        return TwoReadings(loop(self.plain, least, most), loop(self.seen, least, most))
 
-    def nonempty(self) -> Ways:
-        return Ways(_nonempty(self.plain), _nonempty(self.seen))
+    def nonempty(self) -> TwoReadings:
+        return TwoReadings(_nonempty(self.plain), _nonempty(self.seen))
 
 
 def _nonempty(tree: Node) -> Node:
-    if isinstance(tree, Piece) and tree.expr.accepts:
-        return Piece(intersect(tree.expr, _NOT_EMPTY))
+    if isinstance(tree, PlainPart) and tree.expr.accepts:
+        return PlainPart(intersect(tree.expr, _NOT_EMPTY))
     return tree
 
 
@@ -127,27 +127,32 @@ class Guarding:
     """
 
     def __init__(
-        self, plain: Reader, main: Reader | None = None, seen: Reader | None = None, *, in_stream: bool = False
+        self,
+        plain: TreeReader,
+        main: TreeReader | None = None,
+        seen: TreeReader | None = None,
+        *,
+        in_stream: bool = False,
     ) -> None:
         self._plain, self._main, self._seen = plain, main or plain, seen or plain
         self._behind = (_REST, _REST) if in_stream else (_MORE, EMPTY)  # a first way, and a second one at its place
-        self._known: dict[tuple[Any, int, int], tuple[Any, Ways]] = {}  # of items that were read
+        self._known: dict[tuple[Any, int, int], tuple[Any, TwoReadings]] = {}  # of items that were read
         self.guards = 0
 
     def pattern(self, items: Items, flags: int) -> Node:
         """Return the whole pattern with guards."""
-        return self._sequence(items, flags, Ways(EMPTY, EMPTY))
+        return self._sequence(items, flags, TwoReadings(EMPTY, EMPTY))
 
     # -- as they are: what guards are made of --------------------------------------------------------------------------
 
-    def _ways(self, items: Items, flags: int) -> Ways:
+    def _ways(self, items: Items, flags: int) -> TwoReadings:
         found = [self._way(operator, argument, flags) for operator, argument in items]
         if len(found) == 1:
             return found[0]
         plain = seq(*(way.plain for way in found))
-        return Ways(plain, plain if self._seen is self._plain else seq(*(way.seen for way in found)))
+        return TwoReadings(plain, plain if self._seen is self._plain else seq(*(way.seen for way in found)))
 
-    def _way(self, operator: Any, argument: Any, flags: int) -> Ways:
+    def _way(self, operator: Any, argument: Any, flags: int) -> TwoReadings:
         key = operator, id(argument), flags
         if key not in self._known:
             spend(10)
@@ -155,25 +160,25 @@ class Guarding:
             self._known[key] = argument, self._read(operator, argument, flags)
         return self._known[key][1]
 
-    def _read(self, operator: Any, argument: Any, flags: int) -> Ways:
+    def _read(self, operator: Any, argument: Any, flags: int) -> TwoReadings:
         if operator is op.SUBPATTERN:
             return self._ways(argument[3], inner_flags(argument, flags))
         if operator is op.BRANCH:
             options = [self._ways(option, flags) for option in argument[1]]
-            return Ways(alt(*(way.plain for way in options)), alt(*(way.seen for way in options)))
+            return TwoReadings(alt(*(way.plain for way in options)), alt(*(way.seen for way in options)))
         plain = self._plain.item(operator, argument, flags)
-        return Ways(plain, plain if self._seen is self._plain else self._seen.item(operator, argument, flags))
+        return TwoReadings(plain, plain if self._seen is self._plain else self._seen.item(operator, argument, flags))
 
     # -- with guards ---------------------------------------------------------------------------------------------------
 
-    def _sequence(self, items: Items, flags: int, rest: Ways) -> Node:
+    def _sequence(self, items: Items, flags: int, rest: TwoReadings) -> Node:
         found = []
         for operator, argument in reversed(items):
             found.append(self._item(operator, argument, flags, rest))
             rest = self._ways([(operator, argument)], flags).before(rest)
         return seq(*reversed(found))
 
-    def _item(self, operator: Any, argument: Any, flags: int, rest: Ways) -> Node:
+    def _item(self, operator: Any, argument: Any, flags: int, rest: TwoReadings) -> Node:
         if operator is op.SUBPATTERN:
             return self._sequence(list(argument[3]), inner_flags(argument, flags), rest)
         if operator is op.BRANCH:
@@ -182,14 +187,14 @@ class Guarding:
             return self._repeat(_Repeat.read(operator, argument), flags, rest)
         return self._main.item(operator, argument, flags)
 
-    def _not(self, first: Ways, second: Ways) -> Node:
+    def _not(self, first: TwoReadings, second: TwoReadings) -> Node:
         """Return the guard of the second way against the first: nothing, if both cannot succeed at one place."""
         if not shadows(first.plain, second.plain, *self._behind):
             return EMPTY
         self.guards += 1
-        return Ahead(first.seen, positive=False)
+        return LookAhead(first.seen, positive=False)
 
-    def _branch(self, options: list[Items], flags: int, rest: Ways) -> Node:
+    def _branch(self, options: list[Items], flags: int, rest: TwoReadings) -> Node:
         ways = [self._ways(option, flags) for option in options]
         found = []
         for option, way, earlier in zip(options, ways, rivals([way.plain for way in ways]), strict=True):
@@ -198,7 +203,7 @@ class Guarding:
                 found.append(seq(*guards, self._sequence(option, flags, rest)))
         return alt(*found)
 
-    def _repeat(self, part: _Repeat, flags: int, rest: Ways) -> Node:
+    def _repeat(self, part: _Repeat, flags: int, rest: TwoReadings) -> Node:
         """Return the rounds of a repeat, with a choice before each that need not be: to stop or, if lazy, to go on is
         the second way.  So many rounds and no others are no choice.
         """
@@ -224,16 +229,16 @@ class Guarding:
             return seq(loop(round_, part.least, part.least), loop(seq(guard, round_), 0, part.most - part.least))
         return alt(loop(round_, part.most, part.most), seq(loop(round_, part.least, part.most - 1), guard))
 
-    def _check_rounds(self, items: Items, body: Ways) -> None:
+    def _check_rounds(self, items: Items, body: TwoReadings) -> None:
         """Refuse a round that can be empty before all else has been tried."""
-        if all(map(can_be_empty, items)) and not (isinstance(body.plain, Piece) and empty_comes_last(items)):
+        if all(map(can_be_empty, items)) and not (isinstance(body.plain, PlainPart) and empty_comes_last(items)):
             raise GrammarError(
                 f"cannot tell which texts {self._plain.pattern!r} prefers",
                 because="a repeat has a body that can be empty",
                 instead="a body that reads at least one character",
             )
 
-    def _written_out(self, part: _Repeat, most: int, flags: int, rest: Ways) -> Node:
+    def _written_out(self, part: _Repeat, most: int, flags: int, rest: TwoReadings) -> Node:
         if most > _UNROLLED:
             raise LimitExceeded(
                 f"regular expression repeats an ambiguous part {most:,} times",

@@ -5,9 +5,9 @@ smallest automaton, so equal demands are one object (`Demands`), whichever termi
 that of ``/b\b/``.  Reading a character takes the demand's derivative; where it has become `Demands.every`, it is met
 and forgotten.
 
-`Places` is the product of a terminal and a demand.  With ``A: /a(?!b)/`` and ``B: /[ab]+/``, reading B where A's demand
-("the rest does not begin with b") is open has two places: at the first, only "a" goes on; behind it the demand is met
-and B goes on by itself.
+`DemandAutomaton` is the product of a terminal and a demand.  With ``A: /a(?!b)/`` and ``B: /[ab]+/``, reading B where
+A's demand ("the rest does not begin with b") is open has two places: at the first, only "a" goes on; behind it the
+demand is met and B goes on by itself.
 
 Left out: languages of parts that `define` gives; nothing may look ahead into these.
 Tested through `trailing_context`.  Source: as there.
@@ -143,17 +143,17 @@ def _classes(expr: Expr) -> Iterator[Ranges]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class DemandTable:
     """Rows of a terminal under a demand: (accepts; by point, the next row or the language of the rest)."""
 
     rows: tuple[tuple[bool, tuple[tuple[int, int | Expr], ...]], ...]
     alphabet: Alphabet
-    _parts: dict[int, Part] = field(default_factory=dict)
+    _parts: dict[int, PartOfTerminal] = field(default_factory=dict)
     _edges: dict[int, tuple[tuple[int, int, Language], ...]] = field(default_factory=dict)
 
-    def part(self, at: int) -> Part:
+    def part(self, at: int) -> PartOfTerminal:
         """Return the language of a row, always the same object."""
-        return self._parts.setdefault(at, Part(self, at))
+        return self._parts.setdefault(at, PartOfTerminal(self, at))
 
     def edges(self, at: int) -> tuple[tuple[int, int, Language], ...]:
         """Return the edges of a row.  PERF: kept, as ways out ask for them at every byte (`engine.budget`)."""
@@ -191,13 +191,13 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PartOfTerminal:
     """Those texts of a terminal that leave certain demands open: a row of a table.
 
     Invariant: every row of the table is live.
     """
 
-    table: Table
+    table: DemandTable
     at: int
 
     @property
@@ -225,7 +225,7 @@ class _Place:
     edges: list[tuple[int, int | Expr]] = field(default_factory=list)  # point; next place, or what goes on by itself
 
 
-class Places:
+class DemandAutomaton:
     """The automaton of a terminal together with a demand; `ends` holds the demands that it may leave open.
 
     Where a terminal that demands nothing has met the demand, its own expression goes on, and leaves `every` open.
@@ -294,7 +294,7 @@ class Places:
         # a comment in the source tells parts apart
         return Pattern(table.part(0), f"(?#{table.digest()}){symbol.source}", narrowed)
 
-    def _table(self, ends: frozenset[Demand]) -> Table:
+    def _table(self, ends: frozenset[Demand]) -> DemandTable:
         accepts = [place.end in ends for place in self._places]
         going_on = self._demands.every in ends
         live = {
@@ -320,4 +320,4 @@ class Places:
             ))
             for at in row
         )
-        return Table(tuple(kept), self._demands.alphabet)
+        return DemandTable(tuple(kept), self._demands.alphabet)

@@ -22,7 +22,7 @@ from itertools import chain, pairwise
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.analysis import reaching
 from constrained.grammar.lark.lexing.lookahead import Demanding
-from constrained.grammar.lark.lexing.open_demands import Demand, Demands, Places, alphabet_of
+from constrained.grammar.lark.lexing.open_demands import Demand, DemandAutomaton, Demands, alphabet_of
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Sequence, Special, Symbol
 from constrained.regex import Expr
 from constrained.work import spend, working_on
@@ -87,7 +87,7 @@ class _Resolver:
         self._askers: dict[tuple[str, Demand], dict[tuple[str, Demand], None]] = {}
         self._unsettled: dict[tuple[str, Demand], None] = {}
         self._asker: tuple[str, Demand] | None = None
-        self._terminals: dict[tuple[object, Demand], Places] = {}
+        self._terminals: dict[tuple[object, Demand], DemandAutomaton] = {}
         self._same: dict[_Key, _Key] = {}  # copies known to derive the same texts
         self.begin()
 
@@ -133,12 +133,12 @@ class _Resolver:
     def _ordered(self, demands: Iterable[Demand]) -> list[Demand]:
         return sorted(demands, key=lambda demand: demand.number)  # their hashes are addresses
 
-    def _places(self, symbol: Symbol | Demanding, demand: Demand) -> Places:
+    def _places(self, symbol: Symbol | Demanding, demand: Demand) -> DemandAutomaton:
         assert isinstance(symbol, (Pattern, Demanding))
         key = symbol, demand
         if key not in self._terminals:
             with working_on(f"terminal /{symbol.source}/"):
-                self._terminals[key] = Places(symbol, demand, self.demands)
+                self._terminals[key] = DemandAutomaton(symbol, demand, self.demands)
         return self._terminals[key]
 
     def settle(self) -> None:
@@ -256,7 +256,7 @@ class _Resolver:
     ) -> tuple[Sequence, ...]:
         """Return the ways in which a part of an alternative is read; `here`: which demands are open at its places.
 
-        Places are merged from the right: two demands that allow the same from there on are one place.
+        DemandAutomaton are merged from the right: two demands that allow the same from there on are one place.
         """
         tails: dict[Demand, tuple[Sequence, ...]] = dict.fromkeys(self._ordered(here[-1]), ((),))
         for symbol, before in zip(reversed(sequence), reversed(here[:-1]), strict=True):

@@ -2,11 +2,11 @@
 """Masks while they are made and when they are finished: what differs from a mask that is kept anyway.  Header only.
 
 Most masks are empty but for a few tokens, or a context-independent mask and a few tokens more.  To zero, fill and copy
-the 16 KB of a mask over 128,000 tokens would cost more than all else that many first visits need; so a draft knows
+the 16 KB of a mask over 128,000 tokens would cost more than all else that many first visits need; so a buffer knows
 which of its blocks were touched, and a finished mask lists the blocks in which it may differ from its base.
 
-Owns: whoever has a Draft owns its memory (`draft_begin`, `draft_end`) and hands it to the parts that add to it.
-Borrows: a base, which lives as long as the kernel that it was drafted for.
+Owns: whoever has a MaskBuffer owns its memory (`buffer_begin`, `buffer_end`) and hands it to the parts that add to it.
+Borrows: a base, which lives as long as the kernel that it was made for.
 Invariants: between masks `bits` and `touched` are zero and the worklist is empty; bits are set in touched blocks only.
 Plain twin: `twin.automaton._pack`, which makes a mask of a list of tokens.
 """
@@ -26,14 +26,14 @@ cdef enum:
     MERGED = 2
 
 
-cdef struct Worklist:           # what is still to be added to a draft
+cdef struct Worklist:           # what is still to be added to a buffer
     Ints texts                  # triples text position, stack, trie node: texts that a walk entered; -1: at its start
     Ints names                  # quadruples covering position, text position, stack, node; see `_finite_texts`
-    Ints doubtful               # tokens that are looked at again when all others are drafted
+    Ints doubtful               # tokens that are looked at again when all others are there
     Map added                   # (position and stack, node) of the texts below nodes, where these are many
 
 
-cdef struct Draft:
+cdef struct MaskBuffer:
     uint32_t* bits              # (blocks * BLOCK,) tokens beside those of `base`; zero between masks
     # (blocks,) where bits may be set; MERGED: those of the base are; 0 up to a multiple of 8
     uint8_t* touched
@@ -58,152 +58,152 @@ cdef inline size_t mask_bytes(const Mask* mask, int words) noexcept nogil:
     return sizeof(Mask) + 4 * <size_t>(words if mask.count < 0 else RECORD * mask.count)
 
 
-cdef inline int draft_begin(Draft* draft, int words) except -1:
-    """Give a draft its memory; `words` are those of a mask."""
-    draft.words, draft.blocks = words, (words + BLOCK - 1) // BLOCK
-    draft.bits = <uint32_t*>cleared(BLOCK * (draft.blocks + 8), 4)
-    draft.touched = <uint8_t*>cleared(draft.blocks + 8, 1)
-    draft.records.at = <int32_t*>allotted(RECORD * (draft.blocks + 1), 4)
+cdef inline int buffer_begin(MaskBuffer* buffer, int words) except -1:
+    """Give a buffer its memory; `words` are those of a mask."""
+    buffer.words, buffer.blocks = words, (words + BLOCK - 1) // BLOCK
+    buffer.bits = <uint32_t*>cleared(BLOCK * (buffer.blocks + 8), 4)
+    buffer.touched = <uint8_t*>cleared(buffer.blocks + 8, 1)
+    buffer.records.at = <int32_t*>allotted(RECORD * (buffer.blocks + 1), 4)
     return 0
 
 
-cdef inline void draft_end(Draft* draft) noexcept:
-    """Give the memory of a draft back."""
-    free(draft.bits)
-    free(draft.touched)
-    ints_free(&draft.records)
-    ints_free(&draft.removed)
-    ints_free(&draft.todo.texts)
-    ints_free(&draft.todo.names)
-    ints_free(&draft.todo.doubtful)
-    map_free(&draft.todo.added)
+cdef inline void buffer_end(MaskBuffer* buffer) noexcept:
+    """Give the memory of a buffer back."""
+    free(buffer.bits)
+    free(buffer.touched)
+    ints_free(&buffer.records)
+    ints_free(&buffer.removed)
+    ints_free(&buffer.todo.texts)
+    ints_free(&buffer.todo.names)
+    ints_free(&buffer.todo.doubtful)
+    map_free(&buffer.todo.added)
 
 
-cdef inline void draft_token(Draft* draft, int token) noexcept nogil:
-    draft.bits[token >> 5] |= <uint32_t>1 << (token & 31)
-    draft.touched[token >> BLOCK_BITS] = 1
+cdef inline void buffer_token(MaskBuffer* buffer, int token) noexcept nogil:
+    buffer.bits[token >> 5] |= <uint32_t>1 << (token & 31)
+    buffer.touched[token >> BLOCK_BITS] = 1
 
 
-cdef inline void draft_node(Draft* draft, const Node* trie, const int32_t* ids, int node) noexcept nogil:
+cdef inline void buffer_node(MaskBuffer* buffer, const Node* trie, const int32_t* ids, int node) noexcept nogil:
     """Add the tokens that end at a trie node."""
     cdef int i
     for i in range(trie[node].first, trie[node + 1].first):
-        draft_token(draft, ids[i])
+        buffer_token(buffer, ids[i])
 
 
-cdef inline void draft_tokens(Draft* draft, const int32_t* tokens, int count) noexcept nogil:
+cdef inline void buffer_tokens(MaskBuffer* buffer, const int32_t* tokens, int count) noexcept nogil:
     cdef int i
     for i in range(count):
-        draft_token(draft, tokens[i])
+        buffer_token(buffer, tokens[i])
 
 
-cdef inline void draft_words(Draft* draft, const Ints* pairs) noexcept nogil:
+cdef inline void buffer_words(MaskBuffer* buffer, const Ints* pairs) noexcept nogil:
     """Add a mask given as pairs (word, its bits)."""
     cdef int i
     for i in range(0, pairs.size, 2):
-        draft.bits[pairs.at[i]] |= <uint32_t>pairs.at[i + 1]
-        draft.touched[pairs.at[i] >> BLOCK_SHIFT] = 1
+        buffer.bits[pairs.at[i]] |= <uint32_t>pairs.at[i + 1]
+        buffer.touched[pairs.at[i] >> BLOCK_SHIFT] = 1
 
 
-cdef inline void draft_whole(Draft* draft, const uint32_t* more, const Ints* words) noexcept nogil:
+cdef inline void buffer_whole(MaskBuffer* buffer, const uint32_t* more, const Ints* words) noexcept nogil:
     """Add a whole mask that is kept as long as the finished one; `words` are its pairs (word, bits), or NULL where
     these are many."""
     cdef int i
-    if draft.base == NULL:
-        draft.base, draft.base_words = more, words
-    elif draft.base == more:
+    if buffer.base == NULL:
+        buffer.base, buffer.base_words = more, words
+    elif buffer.base == more:
         return
     elif words != NULL:
-        draft_words(draft, words)
-    elif draft.base_words != NULL:
-        draft_words(draft, draft.base_words)
-        draft.base, draft.base_words = more, NULL
+        buffer_words(buffer, words)
+    elif buffer.base_words != NULL:
+        buffer_words(buffer, buffer.base_words)
+        buffer.base, buffer.base_words = more, NULL
     else:
-        for i in range(draft.words):
-            draft.bits[i] |= more[i]
-        memset(draft.touched, 1, draft.blocks)
+        for i in range(buffer.words):
+            buffer.bits[i] |= more[i]
+        memset(buffer.touched, 1, buffer.blocks)
 
 
-cdef inline bint draft_has(const Draft* draft, int token) noexcept nogil:
-    return ((draft.bits[token >> 5] | (draft.base[token >> 5] if draft.base != NULL else 0)) >> (token & 31)) & 1
+cdef inline bint buffer_has(const MaskBuffer* buffer, int token) noexcept nogil:
+    return ((buffer.bits[token >> 5] | (buffer.base[token >> 5] if buffer.base != NULL else 0)) >> (token & 31)) & 1
 
 
-cdef inline int draft_doubt(Draft* draft, const int32_t* ids, int first, int last) except -1:
+cdef inline int buffer_doubt(MaskBuffer* buffer, const int32_t* ids, int first, int last) except -1:
     """Note that the tokens [first, last) of the trie are to be looked at again."""
     cdef int i
     for i in range(first, last):
-        ints_add(&draft.todo.doubtful, ids[i])
+        ints_add(&buffer.todo.doubtful, ids[i])
     return 0
 
 
-cdef inline int draft_doubt_new(Draft* draft, const int32_t* ids, int first, int last, bint add) except -1:
-    """As `draft_doubt` for those that are not drafted yet; add them if told to."""
+cdef inline int buffer_doubt_new(MaskBuffer* buffer, const int32_t* ids, int first, int last, bint add) except -1:
+    """As `buffer_doubt` for those that are not there yet; add them if told to."""
     cdef int i
     for i in range(first, last):
-        if not draft_has(draft, ids[i]):
-            ints_add(&draft.todo.doubtful, ids[i])
+        if not buffer_has(buffer, ids[i]):
+            ints_add(&buffer.todo.doubtful, ids[i])
             if add:
-                draft_token(draft, ids[i])
+                buffer_token(buffer, ids[i])
     return 0
 
 
-cdef inline void draft_clear(Draft* draft) noexcept:
-    """Forget what is drafted and what is to be added."""
+cdef inline void buffer_clear(MaskBuffer* buffer) noexcept:
+    """Forget what is in it and what is to be added."""
     cdef int eight
-    for eight in range(0, draft.blocks, 8):
-        if (<uint64_t*>(draft.touched + eight))[0]:
-            memset(draft.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
-    memset(draft.touched, 0, draft.blocks)
-    draft.base = NULL
-    draft.base_words = NULL
-    draft.removed.size = draft.todo.texts.size = draft.todo.names.size = draft.todo.doubtful.size = 0
-    map_free(&draft.todo.added)
+    for eight in range(0, buffer.blocks, 8):
+        if (<uint64_t*>(buffer.touched + eight))[0]:
+            memset(buffer.bits + BLOCK * eight, 0, 8 * 4 * BLOCK)
+    memset(buffer.touched, 0, buffer.blocks)
+    buffer.base = NULL
+    buffer.base_words = NULL
+    buffer.removed.size = buffer.todo.texts.size = buffer.todo.names.size = buffer.todo.doubtful.size = 0
+    map_free(&buffer.todo.added)
 
 
-cdef inline void merge_base(Draft* draft, int block) noexcept nogil:
+cdef inline void merge_base(MaskBuffer* buffer, int block) noexcept nogil:
     """Add the base's tokens to a block, once."""
     cdef int i
-    cdef uint32_t* bits = draft.bits + BLOCK * block
-    cdef const uint32_t* base = draft.base + BLOCK * block
-    if draft.base != NULL and draft.touched[block] != MERGED:
+    cdef uint32_t* bits = buffer.bits + BLOCK * block
+    cdef const uint32_t* base = buffer.base + BLOCK * block
+    if buffer.base != NULL and buffer.touched[block] != MERGED:
         for i in range(BLOCK):
             bits[i] |= base[i]
-    draft.touched[block] = MERGED
+    buffer.touched[block] = MERGED
 
 
-cdef inline Mask* pack(Draft* draft, Arena* arena, uint64_t* digest) except NULL:
-    """Return the finished mask and a number that equal masks share; the draft is left clear."""
-    cdef int eight, block, i, token, count = 0, words = draft.words
-    cdef int32_t* record = draft.records.at
-    cdef const uint32_t* base = draft.base
+cdef inline Mask* pack(MaskBuffer* buffer, Arena* arena, uint64_t* digest) except NULL:
+    """Return the finished mask and a number that equal masks share; the buffer is left clear."""
+    cdef int eight, block, i, token, count = 0, words = buffer.words
+    cdef int32_t* record = buffer.records.at
+    cdef const uint32_t* base = buffer.base
     cdef Mask* mask
-    for i in range(draft.removed.size):
-        token = draft.removed.at[i]
-        merge_base(draft, token >> BLOCK_BITS)
-        draft.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
-    for eight in range(0, draft.blocks, 8):
-        if not (<uint64_t*>(draft.touched + eight))[0]:
+    for i in range(buffer.removed.size):
+        token = buffer.removed.at[i]
+        merge_base(buffer, token >> BLOCK_BITS)
+        buffer.bits[token >> 5] &= ~(<uint32_t>1 << (token & 31))
+    for eight in range(0, buffer.blocks, 8):
+        if not (<uint64_t*>(buffer.touched + eight))[0]:
             continue
         for block in range(eight, eight + 8):
-            if draft.touched[block]:
-                merge_base(draft, block)
+            if buffer.touched[block]:
+                merge_base(buffer, block)
                 record[0] = block
-                memcpy(record + 1, draft.bits + BLOCK * block, 4 * BLOCK)
-                memset(draft.bits + BLOCK * block, 0, 4 * BLOCK)
+                memcpy(record + 1, buffer.bits + BLOCK * block, 4 * BLOCK)
+                memset(buffer.bits + BLOCK * block, 0, 4 * BLOCK)
                 record += RECORD
                 count += 1
-        (<uint64_t*>(draft.touched + eight))[0] = 0
-    draft.base, draft.base_words, draft.removed.size = NULL, NULL, 0
-    digest[0] = digest_of(draft.records.at, RECORD * count) ^ <size_t>base
+        (<uint64_t*>(buffer.touched + eight))[0] = 0
+    buffer.base, buffer.base_words, buffer.removed.size = NULL, NULL, 0
+    digest[0] = digest_of(buffer.records.at, RECORD * count) ^ <size_t>base
     # PERF: where memory is the limit, a list of blocks is written at a third of the speed of whole masks
     if 3 * RECORD * count <= words:
         mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * RECORD * <size_t>count)
         mask.base, mask.count = base, count
-        memcpy(listed(mask), draft.records.at, 4 * RECORD * <size_t>count)
+        memcpy(listed(mask), buffer.records.at, 4 * RECORD * <size_t>count)
         return mask
     mask = <Mask*>arena_take(arena, sizeof(Mask) + 4 * <size_t>words)
     mask.base, mask.count = NULL, -1
-    write_blocks(base, draft.records.at, count, words, <uint32_t*>listed(mask))
+    write_blocks(base, buffer.records.at, count, words, <uint32_t*>listed(mask))
     return mask
 
 
