@@ -45,6 +45,15 @@ def _calls(chat, text):
     return called, wrong
 
 
+@pytest.mark.parametrize("name", ["pythonic", "chatglm3"])
+def test_numbers_of_a_list_are_read_in_one_go(name):
+    """Judging goes byte by byte; it was 21 calls a number."""
+    chat = ChatFormat.load(name)
+    text = next(text for shape, _, text, _ in texts(chat, 26_000) if shape == "numbers")
+    _calls(chat, text)
+    assert _calls(chat, text)[0] < 5 * text.count(",")
+
+
 BROKEN = [("functionary-3.1", '<function=f>": ', '"'), ("hermes", '<tool_call>\n{"name": "f"]</tool_call>\n', "]")]
 
 

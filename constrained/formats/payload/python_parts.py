@@ -6,6 +6,8 @@ import ast
 import keyword
 import re
 import warnings
+from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from constrained.formats.payload.pieces import decimal_of
@@ -19,6 +21,16 @@ MEMBER = re.compile(
     r'|"([^"\\\n\r\x00\ud800-\udfff]*+)"'
     r"|(-?(?:0|[1-9][0-9]{0,17}+))|(-?(?:0|[1-9][0-9]{0,7}+)\.[0-9]{1,8}+)|(True|False|None))(?=[,)])"
 )
+
+# PERF: of a list the plain numbers that a comma follows, read in one go: a megabyte of short ones 1.4 -> 0.4 s
+NUMBERS = re.compile(r"(?:-?(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]{1,8}+)?+(?:[eE][+-]?[0-9]{1,2}+)?+,[ \n]?+)++")
+
+
+def numbers_of(run: str) -> Iterator[int | float | Decimal]:
+    """Yield the numbers that `NUMBERS` has found."""
+    for text in run.rstrip(", \n").split(","):
+        spelled = text.strip()
+        yield int(spelled) if spelled.lstrip("-").isdigit() else decimal_of(spelled)
 
 
 def takes(member: re.Match[str], arguments: dict[str, Any]) -> bool:

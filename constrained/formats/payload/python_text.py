@@ -18,7 +18,16 @@ from math import isfinite
 from typing import Any
 
 from constrained.formats.payload.pieces import Fault, Tree, decimal_of, end_of, integer_of
-from constrained.formats.payload.python_parts import MEMBER, SPACES, WORDS, decoded, takes, unfinished
+from constrained.formats.payload.python_parts import (
+    MEMBER,
+    NUMBERS,
+    SPACES,
+    WORDS,
+    decoded,
+    numbers_of,
+    takes,
+    unfinished,
+)
 
 _WORD = re.compile(r"\w*")
 _PLAIN = {
@@ -183,6 +192,10 @@ class KeywordsReader:
         at = end_of(SPACES, text, at, end)
         if at < end and text[at] == _CLOSING[self._kinds[-1]]:
             return self._end(at)
+        if (run := NUMBERS.match(text, at, end)) is not None:
+            self._tree.containers[-1].extend(numbers_of(run[0]))
+            self._commas[-1] = True
+            return run.end()
         return self._value(text, at, end)
 
     def _end(self, at: int) -> int:
