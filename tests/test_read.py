@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, LimitExceeded
+from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, LimitExceeded, Rejected
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
@@ -355,3 +355,23 @@ def test_a_call_takes_a_few_units_to_write():
     message = chat.parse(call * 200 + "<|im_end|>")
     with metered(Budget(200 * 100)):
         assert chat.write(message).count('"f"') == 200
+
+
+TOLERANT = [
+    (name, row)
+    for row in tomllib.loads((FOLDER.parent / "tolerant.toml").read_text())["case"]
+    for name in row["formats"]
+]
+
+
+@pytest.mark.parametrize(("name", "row"), TOLERANT, ids=lambda value: value["id"] if isinstance(value, dict) else value)
+def test_spellings_that_are_only_read(name, row):
+    chat, options = ChatFormat.load(name), {"kind": row.get("kind", "assistant_turn"), **row.get("options", {})}
+    found = chat.parse(row["text"], **options)
+    messages = found if isinstance(found, list) else [found]
+    calls = messages if options["kind"] == "tool_call" else [call for one in messages for call in one.tool_calls]
+    assert [{"name": call.name, "arguments": call.arguments} for call in calls] == json.loads(row.get("calls", "[]"))
+    if "content" in row:
+        assert messages[0].content == row["content"]
+    with pytest.raises(Rejected):
+        chat.parse(row["text"], strict=True, **options)

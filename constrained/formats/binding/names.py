@@ -66,6 +66,7 @@ def check_tokens_of(definition: Definition, rules: Alternatives, file: str) -> N
     nowhere a marker: the name of one is misspelled.
     """
     entries = [f"{way}{name}" for way in ("", "any_") for name in ("assistant_turn", "conversation", "call_text")]
+    entries.append("any_lone_call")
     replaced = [name for key, name in _rules(definition) if ".replace" in key]
     used = reached(rules, [*entries, *replaced])
     held = {text for name in used for sequence in rules[name] for text in texts_in(sequence)}

@@ -167,8 +167,8 @@ def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[st
 
 
 def _entry(rules: Alternatives, rule: str, definition: Definition) -> str:
-    fallback = ("tool_call",) if rule == "call_text" else ()
-    for name in (rule, *fallback):
+    names = ("lone_call", rule, "tool_call") if rule == "call_text" else (rule,)
+    for name in names:
         for candidate in (f"{ACCEPTED}{name}", str(name)):
             if candidate in rules:
                 return candidate
