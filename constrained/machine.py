@@ -102,8 +102,8 @@ class State(Protocol):
 class Language(Protocol):
     """A state of a text language over code points; surrogates never occur.
 
-    What a kernel may also ask, to be faster: `literal_set`, `counted`, `lasting` (see `regex.Expr`), `goes_on` (see
-    number states), `outline` (see `Outline`).
+    What a kernel may also ask, to be faster: `literal_set`, `counted`, `universal_over` (see `regex.Expr`), `goes_on`
+    (see number states), `outline` (see `Outline`).
     """
 
     @property

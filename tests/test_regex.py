@@ -237,7 +237,7 @@ def test_what_is_everlasting_forbids_no_character():
     made = [parse_ecma(pattern) for pattern, _ in generated(9, 150, assertions=False)]
     checked = 0
     for start in (*LAWS, *made, *expressions_over_every_character()):
-        if start.everlasting:
+        if start.universal:
             checked += 1
             assert all(map(covers_every_character, reachable(start, 12))), start
     assert checked > 1000
@@ -265,7 +265,7 @@ def test_unanchored_patterns_are_everlasting_in_every_state(pattern):
         intersect(parse_ecma("[a-f]{2}"), parse_ecma("0")),
     ]
     for start in (language, *(intersect(language, other) for other in others), intersect(language, *others)):
-        assert all(state.everlasting for state in reachable(start, 40))
+        assert all(state.universal for state in reachable(start, 40))
 
 
 @pytest.mark.parametrize("pattern", [r"^\w+$", r"^a_([A-Z]{2}(-\d{3})*)+$", "^[^/]*$", "^.*x.*$", r"^(?:\S+ )*\S+$"])
@@ -276,13 +276,13 @@ def test_what_does_without_a_character_has_an_everlasting_complement(pattern):
         intersect(language, complement(parse_ecma("^[a-z]*$"))),
         intersect(language, complement(regex.literals(["a", "bc"]))),
     ):
-        assert all(state.everlasting and covers_every_character(state) for state in reachable(start, 40))
+        assert all(state.universal and covers_every_character(state) for state in reachable(start, 40))
 
 
 @pytest.mark.parametrize("pattern", ["^a", "^[^a]*$", r"^[\s\S]{2,9}$", "^(?!a)"])
 def test_what_forbids_a_character_is_not_everlasting(pattern):
-    assert not parse_ecma(pattern).everlasting
-    assert not intersect(parse_ecma("a$"), parse_ecma("b$")).everlasting
+    assert not parse_ecma(pattern).universal
+    assert not intersect(parse_ecma("a$"), parse_ecma("b$")).universal
 
 
 def continuations(state: regex.Expr, horizon: int, alphabet: str) -> dict[str, bool]:

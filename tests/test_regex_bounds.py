@@ -15,7 +15,7 @@ from fuzz import ecma_patterns, patterns
 from constrained import Grammar, LimitExceeded, regex
 from constrained.regex import parse_ecma, parse_python
 from constrained.regex.expr import single, step
-from constrained.regex.lasting import lasting, spare
+from constrained.regex.universal import universal_over, universal_up_to
 from constrained.work import Budget, metered, working_on
 
 WORDS = [f"w{number * 7919 % 100_000:05}" for number in range(5_000)]
@@ -86,7 +86,7 @@ def test_the_text_of_an_expression_is_cut_while_it_is_written():
     assert len(repr(language)) <= 202
 
 
-LASTING = [
+UNIVERSAL = [
     "^(?=.*a)(?=.*b)[ab]*$",
     "^[ab]*a[ab]{2}$",
     "^(?!.*b)[ab]*$",
@@ -108,9 +108,9 @@ def test_a_lasting_language_forbids_no_character_of_its_class():
     claimed.
     """
     claimed = 0
-    for pattern in LASTING:
+    for pattern in UNIVERSAL:
         language = parse_ecma(pattern)
-        found = lasting(language)
+        found = universal_over(language)
         claimed += found is not None
         if found is None:
             continue
@@ -141,7 +141,7 @@ ROOMY = {  # how many characters any text may have, at least
 @pytest.mark.parametrize("pattern", ROOMY)
 def test_a_bounded_language_forbids_no_text_for_which_it_has_room(pattern):
     language = parse_ecma(pattern)
-    assert spare(language) == ROOMY[pattern]
+    assert universal_up_to(language) == ROOMY[pattern]
     for size in range((ROOMY[pattern] or -1) + 1):
         for text in map("".join, itertools.product("ab", repeat=size)):
             assert any(

@@ -11,13 +11,13 @@ from constrained.regex.algebra import char_class, concat, literal, literals, opt
 from constrained.regex.boolean import complement, intersect
 from constrained.regex.derive import raw_edges
 from constrained.regex.expr import ANY, ANY_TEXT, EPSILON, NEVER, RULES, Expr, matches
-from constrained.regex.lasting import lasting, may_use
 from constrained.regex.liveness import example, is_empty, is_finite, live_edges, public_edges
 from constrained.regex.markers import Markers, markers_of, without
 from constrained.regex.saturate import saturated
 from constrained.regex.show import pattern_text, short_text
 from constrained.regex.syntax.ecma import parse_ecma
 from constrained.regex.syntax.python import parse_python
+from constrained.regex.universal import may_use, universal_over
 
 RULES.update(
     {
@@ -25,7 +25,7 @@ RULES.update(
         "live edges": live_edges,
         "edges": public_edges,
         "saturated": saturated,
-        "lasting": lasting,
+        "universal_over": universal_over,
         "text": pattern_text,
         "short text": short_text,
     }

@@ -38,8 +38,8 @@ COMPLEMENT = 9  # (expr,)
 STEP = 10  # (look.Step,): a continuation that looks at its left context
 LAZY = 11  # (state,): edges that are written down only when somebody asks; see `algebra.lazy`
 
-OPEN, LASTING, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
-_EVERY_ROOM = OPEN | LASTING | AMPLE
+OPEN, UNIVERSAL, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
+_EVERY_ROOM = OPEN | UNIVERSAL | AMPLE
 
 INFINITE = 1 << 60
 LITERAL_CHUNK = 64
@@ -60,16 +60,16 @@ class Expr:
     Build with the functions of `algebra`; the constructor is for them.  Compared and hashed by identity.
 
     `looks`: a STEP is inside.
-    `everlasting`: every text can be continued to a text of the language, so that no character is ever forbidden; only
-    where a text may end is left to ask.  Sufficient, read off the structure: unanchored patterns (``.*P.*``),
-    complements of patterns that do without some character, their derivatives and conjunctions have it.
+    `universal`: prefix-universal, every text can be continued to a text of the language, so that no character is ever
+    forbidden; only where a text may end is left to ask.  Sufficient, read off the structure: unanchored patterns
+    (``.*P.*``), complements of patterns that do without some character, their derivatives and conjunctions have it.
     Invariants: short <= len(t) <= long for every text t of the language; with `plain` (no INTERSECT, COMPLEMENT or STEP
     inside) the language is empty only for NEVER and, but for LAZY parts, both bounds are attained.
     """
 
     __slots__ = (
         "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args",
-        "everlasting", "kind", "long", "looks", "plain", "serial", "shape", "short",
+        "universal", "kind", "long", "looks", "plain", "serial", "shape", "short",
     )  # fmt: skip
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -81,12 +81,12 @@ class Expr:
         self._public: RawEdges | None = None
         self._uses = _uses(kind, args)  # witnesses that may occur in texts; see `_uses`
         self._room = _room(kind, args) if kind >= CONCAT else 0
-        self.everlasting: bool = self._room & LASTING != 0
+        self.universal: bool = self._room & UNIVERSAL != 0
         self._live: bool | None = kind != NEVER_KIND
         self.looks = False
         if not self.plain:
             self.looks = kind == STEP or True in [part.looks for part in (args[:1] if kind == REPEAT else args)]
-            self._live = self.accepts or self.everlasting or _certainly_live(kind, args) or None
+            self._live = self.accepts or self.universal or _certainly_live(kind, args) or None
         self._key: tuple[int, Hashable] | None = None
         self._depth = _depth(kind, args) if kind >= CONCAT else 0
         # see `algebra._shape`; () where there are no counts
@@ -113,11 +113,11 @@ class Expr:
         return None if ask is None else ask()
 
     @property
-    def lasting(self) -> Expr | None:
+    def universal_over(self) -> Expr | None:
         """A class C where every text over C, and no other, is the start of a text of the language; None where that is
         not seen.
         """
-        return RULES["lasting"](self)  # type: ignore[no-any-return]
+        return RULES["universal_over"](self)  # type: ignore[no-any-return]
 
     def mask_key(self, horizon: int) -> Hashable:
         """Return a key shared by expressions that agree on all continuations of up to `horizon` characters."""
@@ -233,22 +233,22 @@ def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
 
 
 def _room(kind: int, args: tuple[Any, ...]) -> int:
-    """Return what is certain about how many texts lead into a language: `OPEN`, `LASTING` (everlasting), `AMPLE`; each
-    as a bit.
+    """Return what is certain about how many texts lead into a language, a bit each: `OPEN`, prefix-`UNIVERSAL`,
+    `AMPLE`.
 
-    Open: it holds u·ANY* for some u.  Ample: every text goes on to such a u.  So an everlasting language meets ample
-    ones in an everlasting one: any text goes on into the first ample one for good, then into the next, and at last into
-    the other.
+    Open: it holds u·ANY* for some u.  Ample: every text goes on to such a u.  So a universal language meets ample ones
+    in a universal one: any text goes on into the first ample one for good, then into the next, and at last into the
+    other.
     """
     if kind == CONCAT:
         head, tail = args
         if not head._room | tail._room:
             return 0
-        if tail.everlasting and (head.accepts or _is_any(head.args[0] if head.kind == REPEAT else head)):
+        if tail.universal and (head.accepts or _is_any(head.args[0] if head.kind == REPEAT else head)):
             return int(tail._room)
         inside = tail._room & OPEN if head._live else 0
-        if head.everlasting and tail._live:
-            inside |= LASTING | AMPLE if inside else LASTING
+        if head.universal and tail._live:
+            inside |= UNIVERSAL | AMPLE if inside else UNIVERSAL
         return inside
     if kind == REPEAT:
         body, _, most = args
@@ -260,7 +260,7 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
         return found
     if kind == INTERSECT:
         narrow = [member for member in args if not member._room & AMPLE]
-        return _EVERY_ROOM if not narrow else LASTING if len(narrow) == 1 and narrow[0].everlasting else 0
+        return _EVERY_ROOM if not narrow else UNIVERSAL if len(narrow) == 1 and narrow[0].universal else 0
     if kind == COMPLEMENT and (args[0].long < INFINITE or args[0]._uses != ALL_WITNESSES):
         return _EVERY_ROOM
     return 0

@@ -38,9 +38,9 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.regex.lasting import lasting, spare
 from constrained.regex.saturate import has_length
 from constrained.regex.show import short_text
+from constrained.regex.universal import universal_over, universal_up_to
 from constrained.work import current, metered, place, spend
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def is_empty(expr: Expr) -> bool:
     if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
         expr._live = True
         return False
-    if expr.kind == INTERSECT and (lasting(expr) is not None or (spare(expr) or 0) > 0):
+    if expr.kind == INTERSECT and (universal_over(expr) is not None or (universal_up_to(expr) or 0) > 0):
         expr._live = True
         return False
     if expr.kind == INTERSECT and _lacks(expr) or _unbounded(expr)._live is False:

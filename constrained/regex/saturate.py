@@ -24,7 +24,7 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.regex.lasting import spare
+from constrained.regex.universal import universal_up_to
 from constrained.work import spend
 
 
@@ -72,7 +72,7 @@ def _roomy(expr: Expr, horizon: int) -> Expr:
         return expr
     others = [other for other in expr.args if other is not counted]
     free = counted.args[1] == 0 and all(map(_is_closed, others))
-    if free or (spare(expr) or 0) >= horizon:
+    if free or (universal_up_to(expr) or 0) >= horizon:
         return intersect(repeat(counted.args[0], min(counted.args[1], horizon + 1)), *others)
     return expr
 

@@ -24,7 +24,8 @@ cdef class IndependentMask:
     # pairs token, characters begun; of tokens that have another number of them, because of escapes
     cdef Ints counted
     cdef int most                   # the largest number of characters that any token begins
-    cdef IndependentMask base       # of a lasting language: that of any text, and which of its exits each exit is
+    # of a prefix-universal language: the mask of any text, and which of its exits each exit is
+    cdef IndependentMask base
     cdef Ints base_exits
     cdef Ints ways                  # trie nodes on the way to an exit, and the exits; where counts are kept
     cdef dict groups                # text before an exit -> exit nodes

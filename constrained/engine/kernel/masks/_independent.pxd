@@ -38,7 +38,7 @@ cdef class IndependentMasks:
     cdef object spelling(self, int q)
     cdef IndependentMask make_whole(self, int q)
     cdef int walked(self, int q, object language, object key) except -1
-    cdef IndependentMask lasting(self, int q, object spelling)
+    cdef IndependentMask universal(self, int q, object spelling)
     cdef int find_exits(self, IndependentMask made, int q, int32_t* path) except -1
     cdef IndependentMask counted(self, int q, object spelling, object counted)
     cdef IndependentMask limited(self, IndependentMask base, int least, int most)

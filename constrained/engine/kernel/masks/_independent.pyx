@@ -97,8 +97,8 @@ cdef class IndependentMasks:
         found = self.store.get(key)
         if found is not None:
             return found
-        if simple and getattr(language, "lasting", None) is not None:
-            return self.kept(key, self.lasting(q, spelling))
+        if simple and getattr(language, "universal_over", None) is not None:
+            return self.kept(key, self.universal(q, spelling))
         return self.kept(key, self.builder.build(self.walked(q, language, key[2]), -1, False))
 
     cdef int walked(self, int q, object language, object key) except -1:
@@ -129,14 +129,15 @@ cdef class IndependentMasks:
 
     # -- masks made from others ----------------------------------------------------------------------------------------
 
-    cdef IndependentMask lasting(self, int q, object spelling):
-        """Return the mask of a language that forbids no character of a class, such as "any text with a date in it".
+    cdef IndependentMask universal(self, int q, object spelling):
+        """Return the mask of a prefix-universal language, such as "any text with a date in it".
 
         All tokens that stay inside a text over the class stay inside this one; only where it may end is looked up, on
         the ways to the ends of those texts.
         PERF: a tenth of the walk of all 128,000 tokens.
         """
-        cdef IndependentMask base = self.counted(q, spelling, (self.language(q).lasting, 0, None)), made = self.empty()
+        cdef IndependentMask made = self.empty()
+        cdef IndependentMask base = self.counted(q, spelling, (self.language(q).universal_over, 0, None))
         cdef int32_t* path
         made.next_bytes = <uint64_t*>allotted(4 * <size_t>base.exits.size + 1, 8)
         memcpy(made.bits, self.inside(base), 4 * self.trie.words)

@@ -1,7 +1,7 @@
 r"""Prefix-universal languages over a class of characters: every text over it goes on to a text of the language.
 
-`lasting` finds the class C of such a language, whose texts hold no other characters; with C = ANY it is
-`Expr.everlasting`.  A mask of the language is the mask of C*, only the ends differ, so that no token has to be read.
+`universal_over` finds the class C of such a language, whose texts hold no other characters; with C = ANY it is
+`Expr.universal`.  A mask of the language is the mask of C*, only the ends differ, so that no token has to be read.
 ``^(?=.*a)(?=.*b).*$`` is one: its states are as many as there are sets of letters, and a vocabulary meets most of them.
 
 Sufficient, read off the structure; nothing is searched.  Tested against the definition on short texts
@@ -43,34 +43,34 @@ def may_use(expr: Expr, witness: str) -> bool:
     return bool(expr._uses >> list(charset.WITNESSES).index(witness) & 1)
 
 
-def lasting(expr: Expr) -> Expr | None:
+def universal_over(expr: Expr) -> Expr | None:
     """Return a class C of characters with: the texts are over C, and every text over C goes on to one of them.  None:
     none was seen.
 
     >>> from constrained.regex import parse_ecma
-    >>> lasting(parse_ecma("^(?=.*[0-9])[a-z0-9]*$"))
+    >>> universal_over(parse_ecma("^(?=.*[0-9])[a-z0-9]*$"))
     <[0-9a-z]>
     """
-    if expr.everlasting:
+    if expr.universal:
         return ANY
     spend(1)
     if expr.kind == REPEAT:
         return expr.args[0] if expr.args[2] == INFINITE and single(expr.args[0]) is not None else None
     if expr.kind == CONCAT:
-        body, rest = lasting(expr.args[0]), expr.args[1]
+        body, rest = universal_over(expr.args[0]), expr.args[1]
         return (
             body
             if body is not None and _has_text(rest, ranges := single(body) or ()) and _is_over(rest, ranges)
             else None
         )
     if expr.kind == UNION:
-        found = next((found for found in map(lasting, expr.args) if found is not None), None)
+        found = next((found for found in map(universal_over, expr.args) if found is not None), None)
         return (
             found if found is not None and all(_is_over(member, single(found) or ()) for member in expr.args) else None
         )
     if expr.kind == INTERSECT:
         for member in expr.args:
-            found = lasting(member)
+            found = universal_over(member)
             if found is not None and found is not ANY:
                 ranges = single(found) or ()
                 needed = (_needed(other, ranges) for other in expr.args if other is not member)
@@ -78,12 +78,12 @@ def lasting(expr: Expr) -> Expr | None:
     return None
 
 
-def spare(expr: Expr) -> int | None:
+def universal_up_to(expr: Expr) -> int | None:
     """Return k for an intersection C{m,n} ∩ …: every text over C of up to k characters goes on to a text of it.  None:
     that was not seen; a k below 0 says nothing.
 
     >>> from constrained.regex import parse_ecma
-    >>> spare(parse_ecma("^(?=.*[0-9])(?=.*[a-z])[a-z0-9]{2,9}$"))
+    >>> universal_up_to(parse_ecma("^(?=.*[0-9])(?=.*[a-z])[a-z0-9]{2,9}$"))
     7
     """
     counted = next((e for e in expr.args if e.kind == REPEAT and single(e.args[0]) is not None), None)
