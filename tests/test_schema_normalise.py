@@ -14,6 +14,7 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ from jsonschema import Draft202012Validator
 from value_oracle import belongs
 
 from constrained.errors import SchemaError, UnsupportedSchema
-from constrained.schema.normal.normalise import normalise
+from constrained.regex import NEVER
+from constrained.schema.keywords.by_type import plan_of
+from constrained.schema.normal import object_shapes
+from constrained.schema.normal.normalise import general_value, normalise, plain_value
 from constrained.schema.printing.describe import describe
 from constrained.schema.reading import dialects
 from constrained.schema.reading.keywords import named
@@ -305,6 +309,41 @@ def test_required_part_of_the_test_suite(draft):
                 if belongs(test["data"], conj) is not test["valid"]
             ]
     assert not wrong
+
+
+OWN_KEYWORDS = [
+    {"required": ["b", "a"], "properties": {"a": {}, "c": False}},
+    {"required": ["\ud800"]},
+    {"properties": {"é": {"type": "null"}}, "additionalProperties": {"type": "string"}, "required": ["x"]},
+    {"properties": {"a": {}}, "additionalProperties": False, "required": ["x"]},
+    {"properties": {"a": {}}, "patternProperties": {"^b$": {"minimum": 1}}, "additionalProperties": False},
+    {"properties": {"a": {}}, "patternProperties": {"^b+$": False}, "additionalProperties": {}},
+    {"properties": {"a": {}, "b": {}}, "dependentRequired": {"a": ["b", "c"]}, "maxProperties": 2},
+    {"propertyNames": {"enum": ["a", "b"]}, "minProperties": 3},
+    {"const": {"a": [1, {"b": 2}]}},
+    {"type": ["array", "string"], "maxItems": 1, "uniqueItems": True, "maxLength": 3, "pattern": "^a"},
+    {"enum": ["b", "a", 1.0, None, True], "minimum": 2, "minLength": 1},
+    {"prefixItems": [{}, False], "items": {"type": "integer"}, "contains": {"const": 1}, "minItems": 1},
+]
+
+
+def test_the_quick_way_to_a_schema_of_its_own_keywords_finds_what_the_general_one_finds(monkeypatch):
+    rows = OWN_KEYWORDS + [{**one, **other} for one in ATOMS for other in ATOMS[::7] if dict is type(one) is type(other)]
+    compared = 0
+    for schema in rows:
+        conj = load(schema)
+        (literal,) = conj or load({"minLength": 1})
+        plan = plan_of(literal.node)
+        if plan.plain:
+            quick = plain_value(literal.node, plan)
+            with monkeypatch.context() as general:
+                general.setattr(object_shapes, "_plainly_decided", lambda draft: None)
+                slow = general_value(literal.node.conj)
+            assert repr(quick.strings) == repr(slow.strings)
+            assert replace(quick, strings=NEVER) == replace(slow, strings=NEVER), schema
+            assert [list(shape.named) for shape in quick.objects] == [list(shape.named) for shape in slow.objects]
+            compared += 1
+    assert compared > 100
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from constrained.schema.drafts import arrays
 from constrained.schema.drafts.constants import of_conj
 from constrained.schema.drafts.discriminators import all_others, rivals
 from constrained.schema.drafts.domains import ARRAYS, OBJECTS, Draft, Drafts
+from constrained.schema.drafts.objects import ObjectDraft
 from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
 from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_object, own_scalars, plan_of
 from constrained.schema.keywords.objects import evaluated
@@ -158,8 +159,13 @@ def _own(node: Node, plan: SortedKeywords, type_: int, mode: Mode) -> Draft:
         if not mode and items is not arrays.FULL:
             items.seen, items.seen_items = 0, ()
         return items
-    draft = own_object(node, plan, ALL_TEXTS if plan.names is ALWAYS else scalars_of(plan.names).strings)
+    draft = own_draft(node, plan)
     return replace(draft, seen=evaluated(node)) if mode and plan.objects else draft
+
+
+def own_draft(node: Node, plan: SortedKeywords) -> ObjectDraft:
+    """Return the objects that the keywords of the schema itself allow, `propertyNames` included."""
+    return own_object(node, plan, ALL_TEXTS if plan.names is ALWAYS else scalars_of(plan.names).strings)
 
 
 def _steps(request: Query) -> Steps:

@@ -18,10 +18,10 @@ from constrained.regex import NEVER
 from constrained.schema.drafts import arrays
 from constrained.schema.drafts.arrays import Never
 from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
-from constrained.schema.keywords.by_type import plan_of
+from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_scalars, plan_of
 from constrained.schema.normal import object_shapes
-from constrained.schema.normal.alternatives import drafts_of, scalars_of
-from constrained.schema.reading.nodes import NOTHING, Document, ordered
+from constrained.schema.normal.alternatives import drafts_of, own_draft, scalars_of
+from constrained.schema.reading.nodes import NOTHING, Document, Node, ordered
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.satisfiability.counts import FewValues, values_below
 from constrained.schema.satisfiability.quick import is_plainly_live
@@ -86,16 +86,22 @@ def _raw(conj: Conj) -> Value:
     found: Value | None = memo.get(key)
     if found is not None:
         return found
+    literal = next(iter(conj))
+    if len(conj) == 1 and literal.positive and (plan := plan_of(literal.node)).plain:
+        found = memo[key] = plain_value(literal.node, plan)
+    else:
+        found = memo[key] = general_value(conj)
+    return found
+
+
+def general_value(conj: Conj) -> Value:
+    """Return what several schemas say together, or one with operations."""
     types = EVERY_TYPE
     for literal in conj:
         if literal.positive:
-            plan = plan_of(literal.node)
-            types &= plan.types
-            if len(conj) == 1 and plan.plain and not plan.scalars and not types & (ARRAY | OBJECT):
-                found = memo[key] = _of_types(types)
-                return found
+            types &= plan_of(literal.node).types
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
-    found = memo[key] = Value(
+    return Value(
         scalars.null,
         scalars.booleans,
         scalars.numbers,
@@ -103,7 +109,27 @@ def _raw(conj: Conj) -> Value:
         _array_shapes(conj, _is_nothing) if types & ARRAY else (),
         _object_shapes(conj, _is_nothing) if types & OBJECT else (),
     )
-    return found
+
+
+def plain_value(node: Node, plan: SortedKeywords) -> Value:
+    """As `general_value`, of a schema without operations: what its own keywords say.
+
+    PERF: most schemas are such, and the requests of `alternatives` take a quarter more; compared by a test.
+    """
+    types = plan.types
+    if not plan.scalars and not types & (ARRAY | OBJECT):
+        return _of_types(types)
+    scalars = own_scalars(node, plan) if types & SCALAR else NO_SCALARS
+    array = arrays.shape(own_array(node, plan), node, _is_nothing) if types & ARRAY else None
+    shape = object_shapes.shape(own_draft(node, plan), node, _is_nothing) if types & OBJECT else None
+    return Value(
+        scalars.null,
+        scalars.booleans,
+        scalars.numbers,
+        scalars.strings.expr() if scalars.strings else NEVER,
+        () if array is None else (array,),
+        () if shape is None else (shape,),
+    )
 
 
 @lru_cache(maxsize=SCALAR + 1)
