@@ -51,6 +51,9 @@ class Frame:
 Config = tuple["State | TextAt", "Frame | None"]
 
 
+_LIKELY_FIRST = (*range(0x20, 256), *range(0x20))  # PERF: most positions inside texts read a blank
+
+
 class PlainKernel:
     """One automaton over root machines and a vocabulary; states are ints, `start` is the start of the one it was made
     with.
@@ -67,6 +70,7 @@ class PlainKernel:
         self._max_configurations, self._max_bytes = max_configurations, max_bytes
         self._edges: dict[State, Edges] = {}
         self._frames: dict[tuple[object, ...], Frame] = {}
+        self._reading: dict[TextAt, bool] = {}  # whether the position inside a text reads any byte
         self._ids: dict[tuple[frozenset[Config], bool], int] = {}
         self._states: dict[int, tuple[frozenset[Config], bool]] = {}
         # of states; threads that share the kernel may compute all else twice, but no two take the same number
@@ -254,7 +258,10 @@ class PlainKernel:
 
     def _reads(self, machine: State | TextAt) -> bool:
         if isinstance(machine, TextAt):
-            return any(machine.step(byte) for byte in range(256))
+            known = self._reading.get(machine)
+            if known is None:
+                known = self._reading[machine] = any(map(machine.step, _LIKELY_FIRST))
+            return known
         edges = self._expand(machine) if not (isinstance(machine, Text) and machine.surface is Surface.RAW) else Edges()
         return bool(edges.ranges or edges.tokens)
 
