@@ -5,6 +5,7 @@ what it generates.
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from constrained import ChatFormat, ConstrainedError, Vocabulary, VocabularyError
 from constrained.formats import Message, ToolCall
 from constrained.formats.read.inputs import split_ids
+from constrained.formats.writing.given import read_messages
 
 NAMES = ChatFormat.names()
 
@@ -163,6 +165,24 @@ def test_messages_may_be_dicts():
 def test_what_cannot_be_rendered_is_refused(messages):
     with pytest.raises(ConstrainedError):
         ChatFormat.load("hermes").render_text(messages)
+
+
+AS_OTHERS_WRITE = [  # a message as other interfaces have it, the same as a `Message`
+    ({"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "input_text", "text": " you"}]}, Message("Hi you", role="user")),
+    ({"role": "user", "content": ["Hi", {"text": "!"}], "name": None}, Message("Hi!", role="user")),
+    ({"role": "assistant", "content": "Hi", "refusal": None, "annotations": [], "audio": None, "function_call": None, "tool_calls": None}, Message("Hi")),
+    ({"role": "tool", "content": [{"type": "text", "text": "7"}], "tool_call_id": "c"}, Message("7", role="tool", call_id="c")),
+    ({"role": "assistant", "content": None, "tool_calls": [{"type": "function", "index": 0, "function": {"name": "f", "arguments": ""}}]},
+     Message("", [ToolCall("f", {})])),
+    ({"role": "assistant", "tool_calls": ({"name": "f", "arguments": '{"n": 0.12345678901234567890}'},)},
+     Message("", [ToolCall("f", {"n": Decimal("0.12345678901234567890")})])),
+    ({"role": "user", "content": "\ufeffa\0b\r\n\u2028\u200d"}, Message("\ufeffa\0b\r\n\u2028\u200d", role="user")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "same"), AS_OTHERS_WRITE)
+def test_messages_may_be_as_other_interfaces_have_them(given, same):
+    assert read_messages([given]) == [same]
 
 
 def test_a_special_token_that_is_missing_is_named():

@@ -14,7 +14,7 @@ from constrained.formats.payload import Fault
 from constrained.formats.payload.allowed import ANYTHING
 from constrained.formats.payload.elements import Elements, read_elements
 from constrained.formats.payload.quoted import read_quoted, write_quoted
-from constrained.formats.payload.raw import arguments_of
+from constrained.formats.payload.raw import arguments_of, json_of
 from constrained.schema import embed
 
 QUOTE = '<|"|>'
@@ -139,6 +139,18 @@ def test_a_value_of_another_type_is_told_by_the_schema():
     with pytest.raises(Rejected, match=r'"x" is not of type .number.') as told:
         chat.parse("<tool_call>f<arg_key>n</arg_key><arg_value>x</arg_value></tool_call><|observation|>", TOOLS)
     assert (told.value.layer, told.value.pointer) == ("schema", "/n")
+
+
+@pytest.mark.parametrize(("text", "at", "because", "expected", "pointer"), [
+    ("Paris", 0, "'P' begins no JSON value", "one JSON value", ""), ("", 0, "it breaks off", "one JSON value", ""),
+    ('{"a": [1,', 9, "it breaks off", "a value", "/a/1"), ("[1", 2, "it breaks off", "a number", "/0"), ('"a', 2, "it breaks off", "a character or '\"'", ""),
+    ("1, 2", 0, "it is not one JSON value", "one JSON value", ""), ("1]", 0, "it is not one JSON value", "one JSON value", ""),
+    ("1 2", 2, "'2' cannot stand here", "one JSON value", ""), ('{"a": 1,}', 8, "'}' cannot stand here", "a key in double quotes", ""),
+])  # fmt: skip
+def test_what_is_wrong_with_a_json_value(text, at, because, expected, pointer):
+    with pytest.raises(Fault) as told:
+        json_of(text)
+    assert (told.value.at, told.value.because, told.value.expected, told.value.pointer) == (at, because, expected, pointer)
 
 
 def test_a_tag_says_which_kinds_of_values_it_holds():

@@ -96,11 +96,36 @@ def json_of(text: str) -> Any:
     reader = JsonReader("[")
     try:
         end = reader.feed(f"[{text}]", 0, len(text) + 2)
-        if not reader.done or end != len(text) + 2 or len(reader.value) != 1:
-            raise Fault(end, "it is not one JSON value", "a JSON value", "")
-    except Fault as fault:
-        raise Fault(max(0, fault.at - 1), fault.because, fault.expected, fault.pointer.removeprefix("/0")) from None
+    except Fault:
+        raise _no_json(text) from None
+    if not reader.done or end != len(text) + 2 or len(reader.value) != 1:
+        raise _no_json(text)
     return reader.value[0]
+
+
+def _no_json(text: str) -> Fault:
+    """Return why a text is no JSON, found by reading it as the item of a list that goes on."""
+    reader = JsonReader("[")
+    try:
+        reader.feed(f"[{text}", 0, len(text) + 1)
+    except Fault as fault:
+        return _placed(max(0, fault.at - 1), fault.because, fault.expected, fault.pointer)
+    pointer, expected = reader.pointer, reader.expected
+    try:
+        reader.feed(",", 0, 1)
+        cut = reader.pointer.count("/") > 1 or reader.expected != "a value"
+    except Fault:
+        cut = True
+    if reader.done or not cut:
+        return Fault(0, "it is not one JSON value", "one JSON value", "")
+    return _placed(len(text), "it breaks off", expected, pointer)
+
+
+def _placed(at: int, because: str, expected: str, pointer: str) -> Fault:
+    """Return a fault in the item of a list, of which nothing is said."""
+    inside = pointer.count("/") > 1
+    expected = expected if inside or not expected.endswith("']'") else "one JSON value"
+    return Fault(at, because, expected, pointer.removeprefix("/0") if inside else "")
 
 
 def kind_of(value: Any) -> str:

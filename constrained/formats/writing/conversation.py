@@ -13,13 +13,12 @@ Tested in tests/test_render.py: what is rendered is read back as the same messag
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from constrained.errors import ConstrainedError, shown
+from constrained.errors import ConstrainedError
 from constrained.formats.binding.rules import Alternatives, right_recursive
 from constrained.formats.defining.definition import Definition
 from constrained.formats.defining.slots import ACCEPTED, Slots
@@ -37,8 +36,7 @@ Span = tuple[int, int]  # characters, exclusive end
 RESULTS = ("tool", "observation", "ipython", "environment")  # the roles of those who answer calls
 # slot → what of a message it writes
 _TEXTS = {"content": "content", "string_content": "content", "speaker": "speaker", "answered": "answered"}
-# of a message given as a dict
-_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thoughts", "stop"}
+_LONE = re.compile("[\ud800-\udfff]")
 _UNNEEDED = {"speaker", "answered"}  # of a result: the format may leave it out
 
 
@@ -49,59 +47,6 @@ class _Said(NamedTuple):
     texts: frozenset[str] = frozenset()
     calls: int = 0
     stopped: bool = False
-
-
-def read_messages(given: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
-    """Return messages that are given as such, or as dicts in the shape of OpenAI's interface.
-
-    Raises: ConstrainedError: one is neither.
-    """
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise ConstrainedError(
-            f"not messages: {shown(given)}", instead='a list of Message or of {"role": …, "content": …}'
-        )
-    return [message if isinstance(message, Message) else _message(message, at) for at, message in enumerate(given)]
-
-
-def _message(given: Any, at: int) -> Message:
-    if not isinstance(given, Mapping) or not isinstance(given.get("role"), str):
-        raise ConstrainedError(
-            f"message {at} is not a message", because=f"it is {shown(given)}", instead='{"role": …, "content": …}'
-        )
-    if unknown := given.keys() - _KEYS:
-        raise ConstrainedError(
-            f"message {at} has the unknown key {shown(min(map(str, unknown)))}",
-            instead="role, content, name, tool_calls, thoughts",
-        )
-    content, thoughts = given.get("content") or "", dict(given.get("thoughts") or {})
-    if given.get("reasoning_content"):
-        thoughts["reasoning"] = given["reasoning_content"]
-    if not isinstance(content, str) or not all(isinstance(text, str) for text in thoughts.values()):
-        raise ConstrainedError(
-            f"message {at} holds no text", because=f"its content is {shown(content)}", instead="a text"
-        )
-    calls = [_call(call, at) for call in given.get("tool_calls") or ()]
-    return Message(
-        content, calls, given.get("stop"), thoughts, given["role"], given.get("name"), given.get("tool_call_id")
-    )
-
-
-def _call(given: Any, at: int) -> ToolCall:
-    inner = given.get("function", given) if isinstance(given, Mapping) else None
-    name, arguments = (inner.get("name"), inner.get("arguments")) if isinstance(inner, Mapping) else (None, None)
-    try:
-        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError as error:
-        raise ConstrainedError(
-            f"a call of message {at} has no arguments", because=f"they are no JSON: {error}"
-        ) from error
-    if not isinstance(name, str) or not isinstance(arguments, Mapping):
-        raise ConstrainedError(
-            f"a call of message {at} is not a tool call",
-            because=f"it is {shown(given)}",
-            instead='{"name": …, "arguments": {…}}',
-        )
-    return ToolCall(name, dict(arguments), given.get("id"))
 
 
 def with_tools(messages: list[Message], tools: object, place: str | None) -> list[Message]:
@@ -118,16 +63,6 @@ def with_tools(messages: list[Message], tools: object, place: str | None) -> lis
     users = [at for at, message in enumerate(messages) if message.role == "user"]
     at = 0 if place == "first" or not users else users[0] if "first" in place else users[-1]
     return [*messages[:at], Message(write_json(enveloped(tools)), role="tools"), *messages[at:]]
-
-
-def _no_such(definition: Definition, messages: Sequence[Message]) -> ConstrainedError:
-    named = " ".join(dict.fromkeys(message.role for message in messages)) or "nobody"
-    return ConstrainedError(
-        f"the format '{definition.title}' has no such conversation",
-        because=f"of {len(messages)} messages by {named}: their order, a "
-        "missing part, or a text that readers would take for something else",
-        instead="'constrained show' prints its grammar",
-    )
 
 
 def _written_calls(
@@ -157,7 +92,11 @@ def write_conversation(
     telling = _Telling(right_recursive(rules), definition, messages, tools)
     found = derive(telling.rules, entry, _Said(), telling.leaf, telling.is_complete, moved=telling.begun)
     if found is None:
-        raise _no_such(definition, messages)
+        raise ConstrainedError(
+            f"the format '{definition.title}' has no such conversation",
+            because=telling.why_not(),
+            instead="'constrained show' prints its grammar",
+        )
     return [piece for pieces in found for piece in pieces]
 
 
@@ -180,6 +119,29 @@ class _Telling:
             for at, message in enumerate(messages)
         ]
         self._call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
+        self._furthest = (-1, True)  # the last message that was begun, and whether all of it could be said
+
+    def why_not(self) -> str:
+        """Return what no derivation could say."""
+        for at, message in enumerate(self._messages):
+            because = why_no_message(message, self._definition)
+            if because is not None:
+                return f"{self._named(at)} {because}"
+        at, whole = self._furthest
+        if not self._messages:
+            return "there are no messages"
+        if whole and at + 1 < len(self._messages):
+            before = f"behind {self._named(at)}" if at >= 0 else "at the beginning"
+            return f"none by {self._messages[at + 1].role!r} stands {before}"
+        if not self._needed[at] and not self._calls[at]:
+            return f"{self._named(at)} is empty"
+        return f"{self._named(at)} says more than there is room for, or what readers would take for something else"
+
+    def _named(self, at: int) -> str:
+        """Return a message in words; those that tell of tools are not the caller's and do not count."""
+        role = self._messages[at].role
+        places = [place for place, message in enumerate(self._messages) if message.role == role]
+        return f"the message by {role!r}" + (f" ({places.index(at) + 1} of {len(places)})" if len(places) > 1 else "")
 
     def is_said(self, said: _Said) -> bool:
         """Say whether the message that is being written has all that it needs."""
@@ -196,11 +158,13 @@ class _Telling:
         if role is None:
             return said
         following = said.message + 1
+        self._furthest = max(self._furthest, (said.message, self.is_said(said)))
         fit = self.is_said(said) and following < len(self._messages) and self._messages[following].role == role
         return _Said(following) if fit else None
 
     def leaf(self, symbol: Symbol, said: _Said) -> Iterable[_Step] | None:
         """Return how a symbol may be written; None: as its alternatives are."""
+        self._furthest = max(self._furthest, (said.message, self.is_said(said)))
         if not isinstance(symbol, Ref):
             return self._fixed(fixed(symbol), said)
         what = self._slots.meaning(symbol.rule)
@@ -260,6 +224,22 @@ def _texts(message: Message, definition: Definition) -> dict[str, str]:
     texts |= {"content": message.content} if message.content else {}
     texts |= {"speaker": message.name} if message.name is not None else {}
     return texts | ({"answered": message.call_id} if message.call_id is not None else {})
+
+
+def why_no_message(message: Message, definition: Definition) -> str | None:
+    """Return why a format has no such message, whatever stands around it; None where it may have one."""
+    roles = list(dict.fromkeys(definition.messages.values()))
+    if message.role not in roles:
+        return f"has a role that is none of its own: {', '.join(roles)}"
+    for kind in message.thoughts:
+        if kind not in definition.thoughts:
+            return f"has a thought of the kind {kind!r}, for which it has no place"
+    if definition.repeat is None and len(message.tool_calls) > 1:
+        return f"has {len(message.tool_calls)} calls, and its turns have one"
+    for text in (message.content, *message.thoughts.values()):
+        if lone := _LONE.search(text):
+            return f"holds half of a surrogate pair, U+{ord(lone[0]):04X}"
+    return None
 
 
 def answering(messages: Sequence[Message], definition: Definition, rules: Alternatives) -> list[Message]:

@@ -33,10 +33,10 @@ from constrained.formats.writing.conversation import (
     RESULTS,
     Span,
     learned,
-    read_messages,
     with_tools,
     write_conversation,
 )
+from constrained.formats.writing.given import read_messages
 from constrained.formats.writing.tool_prompt import told_of_tools
 from constrained.work import MAX_WORK, Budget, current, metered
 

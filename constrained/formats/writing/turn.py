@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from constrained.errors import ConstrainedError
-from constrained.formats.binding.bind import check_names, id_slot, spell_name
+from constrained.formats.binding.bind import check_names, id_slot, spell_name, terminal_of
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
 from constrained.formats.binding.tagged import beginning_of_members, tags_of
@@ -176,10 +176,13 @@ def _filled(
 
     pieces = derive(rules, rule, frozenset[str](), leaf, lambda used: len(used) == len(values))
     if pieces is None:
-        because = next(
-            (f"{rule} cannot be {text[:40]!r}" for rule, text in values.items() if not fits(rules, rule, text)), None
+        wrong = next((rule for rule, text in values.items() if not fits(rules, rule, text)), None)
+        shape = terminal_of(rules, wrong) if wrong == "call_id" else None
+        raise ConstrainedError(
+            f"the format '{definition.title}' cannot write this call",
+            because=None if wrong is None else f"{wrong} cannot be {values[wrong][:40]!r}",
+            instead=None if shape is None else f"what matches {shape.source}, or none",
         )
-        raise ConstrainedError(f"the format '{definition.title}' cannot write this call", because=because)
     return [piece for found in pieces for piece in found]
 
 
