@@ -85,6 +85,12 @@ def test_ids_are_told_as_text_is(name):
     assert total(events + stream.end()) == said(chat.parse(row["text"], tools, **options)) == said(stream.close())
 
 
+def test_text_behind_a_thought_is_told_at_once():
+    stream = ChatFormat.load("openchatml").stream_parser()
+    stream.feed("<|start_reason|>Rain.<|end_reason|>\n")
+    assert stream.feed("It rains") == [TextDelta("It rains")]
+
+
 def test_what_is_certain_is_told_at_once():
     stream = ChatFormat.load("hermes").stream_parser()
     assert stream.feed("It <") == [TextDelta("It")]
