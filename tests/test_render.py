@@ -284,3 +284,20 @@ def test_blanks_beside_a_call_are_kept(name, text):
     read = chat.parse(written)
     assert (read.content, [call.name for call in read.tool_calls]) == (text, ["f"])
     assert chat.write(read) == written
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    # the template writes an empty thought where there is none in the last message alone
+    ("qwen3", "<|im_start|>user\n2?<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n"
+     "</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\n2\n</tool_response><|im_end|>\n"
+     "<|im_start|>assistant\n<think>\n\n</think>\n\n2.<|im_end|>\n"),
+    # it tells of tools in a system message of its own
+    ("hermes-3", "<|begin_of_text|><|im_start|>system\nTools: none<|im_end|>\n<|im_start|>system\nBe brief.<|im_end|>\n"
+     "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n"),
+    # an empty thought is there
+    ("kimi-k3", '<|open|>message role="assistant"<|sep|><|open|>think<|sep|><|close|>think<|sep|><|open|>response<|sep|>Hi'
+     "<|close|>response<|sep|><|close|>message<|sep|><|end_of_msg|>"),
+])
+def test_what_chat_templates_write_is_rendered_again(name, text):
+    chat = ChatFormat.load(name)
+    assert chat.render_text(chat.parse(text, kind="conversation")) == text

@@ -115,8 +115,8 @@ class _Telling:
         self._calls = _written_calls(rules, definition, messages, tools)
         self._texts = [_texts(message, definition) for message in answering(messages, definition, rules)]
         self._needed = [
-            self._texts[at].keys() - (_UNNEEDED if message.role in RESULTS else ())
-            for at, message in enumerate(messages)
+            {part for part, text in texts.items() if (message.role not in RESULTS if part in _UNNEEDED else text)}
+            for message, texts in zip(messages, self._texts, strict=True)
         ]
         self._call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
         self._furthest = (-1, True)  # the last message that was begun, and whether all of it could be said
@@ -220,7 +220,7 @@ def _chosen(text: str, listed: Sequence[str], message: Message, definition: Defi
 
 
 def _texts(message: Message, definition: Definition) -> dict[str, str]:
-    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items() if text}
+    texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
     texts |= {"content": message.content} if message.content else {}
     texts |= {"speaker": message.name} if message.name is not None else {}
     return texts | ({"answered": message.call_id} if message.call_id is not None else {})
