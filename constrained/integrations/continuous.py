@@ -58,6 +58,34 @@ def _masked(scores: torch.Tensor, masks: Any, places: Sequence[int]) -> torch.Te
     return scores
 
 
+class _Requests:
+    """The requests under way, by their ids: where each is in its text, and how many of its tokens have been read."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._fingerprint = vocabulary.fingerprint
+        self._known: dict[str, tuple[Cursor, int]] = {}
+
+    def cursor(self, state: Any) -> Cursor | None:
+        """Return the cursor of a request that has read all of its tokens; None where there is no grammar any more."""
+        constraint = state.logit_processor_kwargs.get("grammar")
+        if constraint is None:
+            return None
+        if constraint.vocabulary.fingerprint != self._fingerprint:
+            raise VocabularyError(
+                "a request's grammar is for another vocabulary",
+                instead="the one that continuous_batching was given",
+            )
+        cursor, read = self._known.pop(state.request_id, (None, 0))
+        if cursor is None or read > len(state.generated_tokens):
+            cursor, read = Cursor(constraint.matcher()), 0
+        new = state.generated_tokens[read:]
+        if not cursor.accept(new):
+            return None
+        if not cursor.finished:
+            self._known[state.request_id] = cursor, read + len(new)
+        return cursor
+
+
 def _per_request(base: Any) -> Any:
     """Return the class of processors that the host calls, over its base class."""
 
@@ -67,8 +95,7 @@ def _per_request(base: Any) -> Any:
 
         def __init__(self, marker: _Marker) -> None:
             self._words = marker.vocabulary.words
-            self._vocabulary = marker.vocabulary
-            self._requests: dict[str, tuple[Cursor, int]] = {}
+            self._requests = _Requests(marker.vocabulary)
             self._masks = np.zeros((0, self._words), np.int32)
 
         def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
@@ -77,7 +104,7 @@ def _per_request(base: Any) -> Any:
         def prepare_tensor_args(self, requests_with_new_token: Sequence[Any]) -> torch.Tensor:
             """Fill the masks of a batch; return for each row 1 + the place of its mask, 0: none."""
             states = [request.state for request in requests_with_new_token]
-            cursors = [self._cursor(state) for state in states]
+            cursors = list(map(self._requests.cursor, states))
             self._masks = np.zeros((len(states), self._words), np.int32)
             for at, cursor in enumerate(cursors):
                 if cursor is not None:
@@ -85,25 +112,6 @@ def _per_request(base: Any) -> Any:
             return torch.tensor(
                 [0 if cursor is None else at + 1 for at, cursor in enumerate(cursors)], dtype=torch.int32
             )
-
-        def _cursor(self, state: Any) -> Cursor | None:
-            constraint = state.logit_processor_kwargs.get("grammar")
-            if constraint is None:
-                return None
-            if constraint.vocabulary.fingerprint != self._vocabulary.fingerprint:
-                raise VocabularyError(
-                    "a request's grammar is for another vocabulary",
-                    instead="the one that continuous_batching was given",
-                )
-            cursor, read = self._requests.pop(state.request_id, (None, 0))
-            if cursor is None or read > len(state.generated_tokens):
-                cursor, read = Cursor(constraint.matcher()), 0
-            new = state.generated_tokens[read:]
-            if not cursor.accept(new):
-                return None
-            if not cursor.finished:
-                self._requests[state.request_id] = cursor, read + len(new)
-            return cursor
 
         def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
             places = tensor_arg[: scores.size(0)].tolist()

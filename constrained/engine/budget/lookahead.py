@@ -56,7 +56,6 @@ class Lookahead(PlainKernel):
         super().__init__(vocabulary, specials=specials, max_configurations=max_configurations, max_bytes=max_bytes)
         self._ways = ways
         self._looks: dict[tuple[int, int], int] = {}
-        self._reading: dict[State | TextAt, bool] = {}
         self._alike: dict[TextAt, TextAt] = {}
         self._singles: dict[Config, int] = {}  # the states of single readings
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
@@ -91,10 +90,7 @@ class Lookahead(PlainKernel):
         """
         if isinstance(machine, TextAt) and (machine.place != BODY or machine.spelling.closing >= 0):
             return machine.place != DONE
-        known = self._reading.get(machine)
-        if known is None:
-            known = self._reading[machine] = super()._reads(machine)
-        return known
+        return super()._reads(machine)
 
     def _merged(self, machine: State | TextAt) -> State | TextAt:
         """Return a position that goes on alike: inside a character, which one it is matters only where some lead

@@ -70,7 +70,7 @@ class PlainKernel:
         self._max_configurations, self._max_bytes = max_configurations, max_bytes
         self._edges: dict[State, Edges] = {}
         self._frames: dict[tuple[object, ...], Frame] = {}
-        self._reading: dict[TextAt, bool] = {}  # whether the position inside a text reads any byte
+        self._reading: dict[State | TextAt, bool] = {}  # whether it reads anything by itself
         self._ids: dict[tuple[frozenset[Config], bool], int] = {}
         self._states: dict[int, tuple[frozenset[Config], bool]] = {}
         # of states; threads that share the kernel may compute all else twice, but no two take the same number
@@ -257,13 +257,18 @@ class PlainKernel:
         return self._intern(frozenset(config for config in seen if self._reads(config[0])), final)
 
     def _reads(self, machine: State | TextAt) -> bool:
-        if isinstance(machine, TextAt):
-            known = self._reading.get(machine)
-            if known is None:
-                known = self._reading[machine] = any(map(machine.step, _LIKELY_FIRST))
+        known = self._reading.get(machine)
+        if known is not None:
             return known
-        edges = self._expand(machine) if not (isinstance(machine, Text) and machine.surface is Surface.RAW) else Edges()
-        return bool(edges.ranges or edges.tokens)
+        if isinstance(machine, TextAt):
+            reads = any(map(machine.step, _LIKELY_FIRST))
+        elif isinstance(machine, Text) and machine.surface is Surface.RAW:
+            reads = False
+        else:
+            edges = self._expand(machine)
+            reads = bool(edges.ranges or edges.tokens)
+        self._reading[machine] = reads
+        return reads
 
     def _push(self, callee: State, after: State | Dispatch, frame: Frame | None) -> Frame | None:
         records = isinstance(after, Dispatch) and after.records

@@ -24,6 +24,27 @@ Rules = Mapping[str, tuple[tuple[Symbol, ...], ...]]
 MAX_STEPS = 2_000_000
 
 
+class _Frames:
+    """Places in sequences of symbols and where each returns to, as numbers: the same place has one; 0 is the end."""
+
+    def __init__(self) -> None:
+        self.content: list[tuple[tuple[Symbol, ...], int, int]] = [((), 0, 0)]  # (sequence, place in it, frame behind)
+        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._sequences: dict[tuple[Symbol, ...], int] = {}
+
+    def number(self, sequence: tuple[Symbol, ...], at: int, parent: int) -> int:
+        """Return the number of a place; where nothing is left there, of the one that it returns to."""
+        while at == len(sequence) and parent:
+            sequence, at, parent = self.content[parent]
+        if at == len(sequence):
+            return 0
+        key = (self._sequences.setdefault(sequence, len(self._sequences)), at, parent)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.content)
+            self.content.append((sequence, at, parent))
+        return self._numbers[key]
+
+
 def derive(
     rules: Rules, start: str, state: State, leaf: Leaf[State, Event], done: Callable[[State], bool],
     enter: Enter[State, Event] = lambda rule, state: None, moved: Callable[[str, State], State | None] | None = None,
@@ -37,22 +58,8 @@ def derive(
 
     Raises: LimitExceeded: more than `MAX_STEPS` steps, as left recursion would take.
     """
-    frames: dict[tuple[int, int, int], int] = {}  # (sequence, place in it, frame to return to) → id; 0 = the end
-    content: list[tuple[tuple[Symbol, ...], int, int]] = [((), 0, 0)]
-    sequences: dict[tuple[Symbol, ...], int] = {}
-
-    def frame(sequence: tuple[Symbol, ...], at: int, parent: int) -> int:
-        while at == len(sequence) and parent:  # nothing left here: return at once
-            sequence, at, parent = content[parent]
-        if at == len(sequence):
-            return 0
-        key = (sequences.setdefault(sequence, len(sequences)), at, parent)
-        if key not in frames:
-            frames[key] = len(content)
-            content.append((sequence, at, parent))
-        return frames[key]
-
-    walks: list[Iterator[tuple[State, int, object]]] = [iter([(state, frame((Ref(start),), 0, 0), None)])]
+    frames = _Frames()
+    walks: list[Iterator[tuple[State, int, object]]] = [iter([(state, frames.number((Ref(start),), 0, 0), None)])]
     seen: set[tuple[State, int]] = set()
     while walks:
         step = next(walks[-1], None)
@@ -68,8 +75,8 @@ def derive(
             if done(state):
                 return _listed(trail)
             continue
-        sequence, at, parent = content[current]
-        symbol, then = sequence[at], frame(sequence, at + 1, parent)
+        sequence, at, parent = frames.content[current]
+        symbol, then = sequence[at], frames.number(sequence, at + 1, parent)
         found = leaf(symbol, state)
         if found is not None:
             walks.append(_through(found, then, trail))
@@ -78,7 +85,7 @@ def derive(
             entered = trail if event is None else (event, trail)
             inside = state if moved is None else moved(symbol.rule, state)
             if inside is not None:
-                ways = [(inside, frame(alternative, 0, then), entered) for alternative in rules[symbol.rule]]
+                ways = [(inside, frames.number(alternative, 0, then), entered) for alternative in rules[symbol.rule]]
                 walks.append(iter(ways))
     return None
 
