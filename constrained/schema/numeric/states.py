@@ -132,14 +132,14 @@ class MantissaStates:
         """Return the state after the first digit before the point."""
         if digit == 0:
             return self.state(MantissaKey(ZERO, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "")
-        return self.significant(MantissaKey(WHOLE, False, 0, 0, 1, 0, 0, 0, False, _ALL, 0), "", digit)
+        return self.significant(MantissaKey(WHOLE, False, 0, 0, 0, 0, 0, 0, False, _ALL, 0), "", digit)
 
     def bare_point(self) -> Mantissa | None:
         return self.state(MantissaKey(POINT, False, 0, 0, 0, 0, 0, 0, True, _ALL, 0), "")
 
     def significant(self, key: MantissaKey, digits: str, digit: int) -> Mantissa | None:
-        """Return the state after one more digit that is not a leading zero; phase, point and fraction of the key count
-        it already.
+        """Return the state after one more digit that is not a leading zero, behind the point unless the phase is
+        WHOLE.
         """
         if not self.numbers.positive:
             return None
@@ -152,7 +152,9 @@ class MantissaStates:
         else:
             zeros += 1
         low, high = self.compared(key, digit)
-        phase, point, fraction = key.phase, key.point, key.fraction
+        phase, point, fraction = FRACTION, key.point, key.fraction + 1
+        if key.phase == WHOLE:
+            phase, point, fraction = WHOLE, key.point + 1, key.fraction
         key = MantissaKey(phase, True, low, high, point, zeros, fraction, residue, False, key.span, key.depth)
         return self._among_points(key, digits + str(digit))
 
@@ -177,11 +179,12 @@ class Mantissa(Interned):
     here.
     """
 
-    __slots__ = ("reader", "key", "digits", "_short")
+    __slots__ = ("reader", "key", "digits", "_scaled", "_short")
 
     def __init__(self, reader: MantissaStates, key: MantissaKey, digits: str) -> None:
         self.reader, self.key, self.digits = reader, key, digits
         self._edges = None
+        self._scaled: tuple[Interval, ...] | None = None
         self._short: int | None = None
         self.accepts = self._complete()
 
@@ -233,17 +236,21 @@ class Mantissa(Interned):
 
     def _after(self, digit: int) -> Mantissa | None:
         key, reader = self.key, self.reader
-        if key.phase == WHOLE:
-            return reader.significant(key._replace(point=key.point + 1), self.digits, digit)
-        key = key._replace(phase=FRACTION, fraction=key.fraction + 1, gap=False)
-        if self.digits or digit:
+        if key.phase == WHOLE or self.digits or digit:
             return reader.significant(key, self.digits, digit)
-        return reader.state(key._replace(point=key.point - 1), "")
+        key = key._replace(phase=FRACTION, fraction=key.fraction + 1, point=key.point - 1, gap=False)
+        return reader.state(key, "")
 
     # -- what may end here ---------------------------------------------------------------------------------------------
 
     def _scales(self) -> tuple[Interval, ...]:
         """Return the exponents under which the digits so far are a member, as disjoint intervals."""
+        found = self._scaled
+        if found is None:  # PERF: asked for up to three times
+            found = self._scaled = self._scales_anew()
+        return found
+
+    def _scales_anew(self) -> tuple[Interval, ...]:
         numbers, key, points = self.reader.numbers, self.key, self.reader.points
         if not self.digits:
             zero = numbers.zero if points is None or self.reader.base is not None else points.zero
