@@ -3,7 +3,7 @@
 
 What tokens do inside a text depends only on the vocabulary and the text's language: that part is a context-independent
 mask.  Tokens that leave the text are walked from the state behind it, each from the trie node where it leaves.  An
-example is worked through in docs/kernel.md.
+example is worked through in docs/kernel.md; "Texts that what follows wants to know" there has the `leave_…` functions.
 
     state ── walk ──► tokens, and a worklist of the texts it enters
     text  ── context-independent mask ──► tokens, and exits ── walk from the state behind the text ──► tokens
