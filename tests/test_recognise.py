@@ -54,7 +54,9 @@ def test_tokens_tell_a_format(tokens, name):
 
 
 @pytest.mark.parametrize(("tokenizer", "told"), [
-    (Tokenizer("{% for message in messages %}"), "its chat template tells none"), (Tokenizer(None), "no chat template and no special tokens"),
+    (Tokenizer("{% for message in messages %}"), "none of the known formats is told by its chat template"),
+    (Tokenizer("<tool_call> <arg_key>"), "told by its chat template"),  # calls as GLM writes them, in turns of others
+    (Tokenizer(None, ["｜DSML｜"]), "could be those of deepseek-v3.2-jinja, deepseek-v4"), (Tokenizer(None), "no chat template and no special tokens"),
     (Tokenizer(None, ["<|im_start|>", "<tool_call>", "<think>"]), "could be those of qwen3, qwen3-coder, qwen3.5"), (5, "int is no tokenizer"),
     (Tokenizer(None, ["[TOOL_CALLS]"]), "could be those of mistral-v3-tekken, mistral-v3-spm"), ("no/such/folder", "shows no tokenizer"),
 ])  # fmt: skip

@@ -57,7 +57,7 @@ def format_of(tokenizer: Any, folder: Path) -> str:
             "cannot tell the chat format of the tokenizer", because=because, instead="ChatFormat.load(name)"
         )
     what = (
-        f"{by} tells none of the known formats"
+        f"none of the known formats is told by {by}"
         if seen.template or seen.version or seen.tokens
         else "it has no chat template and no special tokens"
     )
