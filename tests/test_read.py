@@ -373,5 +373,16 @@ def test_spellings_that_are_only_read(name, row):
     assert [{"name": call.name, "arguments": call.arguments} for call in calls] == json.loads(row.get("calls", "[]"))
     if "content" in row:
         assert messages[0].content == row["content"]
-    with pytest.raises(Rejected):
-        chat.parse(row["text"], strict=True, **options)
+    if not row.get("canonical"):
+        with pytest.raises(Rejected):
+            chat.parse(row["text"], strict=True, **options)
+
+
+@pytest.mark.parametrize("name", ["chatglm3", "hermes", "internlm2", "llama3.1-function", "openchatml", "pythonic"])
+def test_options_that_ask_for_nothing_are_taken_by_every_format(name):
+    chat, text = ChatFormat.load(name), "\n<|user|>" if name == "chatglm3" else None
+    text = text or next(iter(chat.definition.stops["answer"]))
+    neutral = {"interpreter": True, "environment": True, "open_ended": False, "flags": None, "construct": None}
+    assert chat.parse(text, **neutral) == chat.parse(text)
+    with pytest.raises(GrammarError, match="environment"):
+        chat.parse(text, environment=False)

@@ -39,6 +39,8 @@ _GENERATING = (
     "preface",
     "response_schema",
 )
+# options that formats have to be read by, and the value that asks for nothing where a format has none of the kind
+_NEUTRAL = {"interpreter": True, "environment": True, "open_ended": False, "flags": None, "construct": None}
 
 
 class Asked:
@@ -55,6 +57,7 @@ class Asked:
     ) -> None:
         self.chat, self.kind, self._tools, self.vocabulary = chat, kind, tools, vocabulary
         self.prompt = split_text(prompt, chat.definition)
+        options = {key: value for key, value in options.items() if key not in _NEUTRAL or self._asks(key, value)}
         generating = {key: options.pop(key) for key in _GENERATING if key in options}
         self.name = options.pop("tool", None)
         builtin_tools = options.pop("builtin_tools", None)
@@ -77,6 +80,10 @@ class Asked:
             "closed": closed,
             **({"prompt": prompt} if prompt else {}),
         }
+
+    def _asks(self, option: str, value: object) -> bool:
+        """Return whether an option asks for something, or is to be refused by its name."""
+        return value is not None if option in self.chat.definition.options else value is not _NEUTRAL[option]
 
     def _request(self, choice: dict[str, Any], options: Mapping[str, object]) -> Request:
         definition = self.chat.definition
