@@ -9,6 +9,7 @@ A row is a line of JSON in ``tests/corpus/bombs/*.jsonl``; each file is written 
     options   further arguments of the constructor; "format" (tools and text), "tools" (text),
               "then": "to_lark" (printed as well)
     outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error, nothing-allowed or rejected
+    late      why the error comes in generation, not before it; absent: it may not
     where     what the error's place contains; absent: it has none, or there is no error
     work      units of work spent when the row was last recorded (`bombs --update`); a figure to read, not a law
 
@@ -50,6 +51,7 @@ class Bomb:
     where: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     work: int | None = None
+    late: str | None = None
     file: str = ""
 
 
@@ -70,7 +72,7 @@ def write(bombs: list[Bomb], folder: Path = FOLDER) -> None:
 
 
 def _as_row(bomb: Bomb) -> dict[str, Any]:
-    row = {name: getattr(bomb, name) for name in ("id", "kind", "input", "options", "outcome", "where", "work")}
+    row = {name: getattr(bomb, name) for name in ("id", "kind", "input", "options", "outcome", "where", "work", "late")}
     return {name: value for name, value in row.items() if name == "input" or value not in (None, {})}
 
 

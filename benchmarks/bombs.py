@@ -8,8 +8,9 @@ package and the vocabulary (Llama 3's where it is installed): the grammar is mad
 most memory beyond what the process began with.
 
 A row fails if its outcome or place is not the one in the table, if its message is longer than `LONGEST` bytes, or if it
-takes more than `MOST_SECONDS` or `MOST_MEGABYTES`.  ``--update`` writes outcomes, places and units of work into the
-table: to be read before it is committed.
+takes more than `MOST_SECONDS` or `MOST_MEGABYTES`.  It also fails if an error comes after `compile`, in a mask or a
+step, printed as "late", where the row does not say why it must.  ``--update`` writes outcomes, places and units of work
+into the table: to be read before it is committed.
 Cost: 0.1 s a row.
 """
 
@@ -29,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from constrained import ChatFormat, ConstrainedError, Grammar, Vocabulary, caches, compile, work
+from constrained import ChatFormat, ConstrainedError, Constraint, Grammar, Vocabulary, caches, compile, work
 from constrained.errors import (
     BitmaskError,
     GrammarError,
@@ -71,6 +72,7 @@ class Run:
     work: int
     seconds: float
     megabytes: float
+    late: bool = False  # the error came in generation: `compile` had let the grammar pass
 
     def faults(self, bomb: Bomb) -> list[str]:
         """Return what is wrong, in words."""
@@ -81,6 +83,8 @@ class Run:
             (bomb.where is None) != (self.where is None) or bomb.where is not None and bomb.where not in str(self.where)
         ):
             found.append(f"at {self.where!r}, not {bomb.where!r}")
+        if self.late and bomb.late is None:
+            found.append(f"an error in generation, not before it: {self.message[:300]}")
         if len(self.message.encode("utf-8", "replace")) > LONGEST:
             found.append(f"a message of {len(self.message):,} characters")
         if self.seconds > MOST_SECONDS:
@@ -105,9 +109,9 @@ def grammar_of(bomb: Bomb, given: Any) -> Grammar:
     return chat.grammar(given if bomb.kind == "tools" else build(bomb.options.get("tools")), **options)
 
 
-def walk(grammar: Grammar, vocabulary: Vocabulary, seed: str) -> None:
-    """Compile, fill a mask, and take up to `STEPS` tokens that the masks allow."""
-    matcher = compile(grammar, vocabulary, spell_missing=True).matcher()
+def walk(constraint: Constraint, seed: str) -> None:
+    """Fill a mask, and take up to `STEPS` tokens that the masks allow."""
+    matcher, vocabulary = constraint.matcher(), constraint.vocabulary
     picks = random.Random(seed)
     bitmask = np.zeros((1, vocabulary.words), np.int32)
     for _ in range(STEPS):
@@ -118,18 +122,23 @@ def walk(grammar: Grammar, vocabulary: Vocabulary, seed: str) -> None:
         matcher.advance(int(picks.choice(allowed)))
 
 
-def attempt(bomb: Bomb, given: Any, vocabulary: Vocabulary) -> tuple[str, str | None, str]:
-    """Return the outcome, the place and the message; `given` is the input that the row describes."""
+def attempt(bomb: Bomb, given: Any, vocabulary: Vocabulary) -> tuple[str, str | None, str, bool]:
+    """Return the outcome, the place, the message, and whether generation had begun; `given` is the input that the row
+    describes.
+    """
+    begun = False
     try:
         grammar = grammar_of(bomb, given)
         if bomb.options.get("then") == "to_lark":
             grammar.to_lark()
-        walk(grammar, vocabulary, bomb.id)
+        constraint = compile(grammar, vocabulary, spell_missing=True)
+        begun = True
+        walk(constraint, bomb.id)
     except ConstrainedError as error:
-        return next(name for kind, name in _OUTCOMES if isinstance(error, kind)), error.where, str(error)
+        return next(name for kind, name in _OUTCOMES if isinstance(error, kind)), error.where, str(error), begun
     except Exception as error:
-        return f"raw {type(error).__name__}", None, str(error)
-    return "works", None, ""
+        return f"raw {type(error).__name__}", None, str(error), begun
+    return "works", None, "", False
 
 
 def run(bomb: Bomb, vocabulary: Vocabulary, before: Sequence[Bomb] = (), held: int = 0) -> Run:
@@ -162,9 +171,9 @@ def _run_here(bomb: Bomb, vocabulary: Vocabulary, writing: int, others: Sequence
     caches.charge(max(held - caches.held(), 0))
     spent[0] = 0
     before, seconds = _megabytes("VmRSS"), _seconds()
-    outcome, where, message = attempt(bomb, given, vocabulary)
+    outcome, where, message, late = attempt(bomb, given, vocabulary)
     seconds = _seconds() - seconds
-    found = (outcome, where, message, spent[0], round(seconds, 3), round(_megabytes("VmHWM") - before, 1))
+    found = (outcome, where, message, spent[0], round(seconds, 3), round(_megabytes("VmHWM") - before, 1), late)
     os.write(writing, json.dumps(found).encode())  # ASCII, and below the size of a pipe
 
 
@@ -228,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         faults = found.faults(bomb)
         failed += bool(faults)
         _print(
-            f"{bomb.id:<44} {found.outcome:<14} {found.work:>10,} units {found.seconds:6.2f} s "
+            f"{bomb.id:<44} {'late ' * found.late + found.outcome:<14} {found.work:>10,} units {found.seconds:6.2f} s "
             f"{found.megabytes:6.0f} MB  {found.where or ''}"[
                 :200
             ]

@@ -40,8 +40,8 @@ def test_a_bomb_ends_as_the_table_says(bomb: Bomb, monkeypatch: pytest.MonkeyPat
         spend(budget, units)
 
     monkeypatch.setattr(work.Budget, "spend", counted)
-    outcome, where, message = bombs.attempt(bomb, bombs.build(bomb.input), vocabularies.embedded())
-    found = bombs.Run(outcome, where, message, spent[0], seconds=0, megabytes=0)
+    outcome, where, message, late = bombs.attempt(bomb, bombs.build(bomb.input), vocabularies.embedded())
+    found = bombs.Run(outcome, where, message, spent[0], seconds=0, megabytes=0, late=late)
     assert found.faults(bomb) == []
     assert spent[0] <= MOST_WORK
 

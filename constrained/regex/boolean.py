@@ -11,6 +11,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 import constrained.regex.charset as charset
+from constrained.caches import cached
 from constrained.regex.algebra import concat, literals, of_ranges, repeat, union
 from constrained.regex.expr import (
     ANY,
@@ -176,15 +177,28 @@ def _meet_length(left: Expr, right: Expr) -> Expr | None:
         return intersect(repeat(ANY, least), right)
     if right.kind != CONCAT:
         return None
-    factors = parts(right)
+    found = _fixed_ends(right)
+    if found is None:
+        return None
+    before, middle, after, fixed = found
+    spend(len(before) + len(after) >> 1)
+    inner = repeat(ANY, max(0, least - fixed), None if most == INFINITE else most - fixed)
+    return concat(*before, intersect(middle, inner), *after)
+
+
+@cached(4096, size=200)
+def _fixed_ends(expr: Expr) -> tuple[list[Expr], Expr, list[Expr], int] | None:
+    """Return the factors of fixed length that a concatenation begins with, what varies, those that it ends with, and how
+    many characters these and those are; None where there are none at either end, or nothing varies.
+    """
+    factors = parts(expr)
     spend(len(factors) >> 1)
     varying = [at for at, factor in enumerate(factors) if factor.short != factor.long]
     if not varying or (varying[0] == 0 and varying[-1] == len(factors) - 1):
         return None
     before, after = factors[: varying[0]], factors[varying[-1] + 1 :]
-    fixed = sum(factor.short for factor in before + after)
-    inner = repeat(ANY, max(0, least - fixed), None if most == INFINITE else most - fixed)
-    return concat(*before, intersect(concat(*factors[varying[0] : varying[-1] + 1]), inner), *after)
+    middle = concat(*factors[varying[0] : varying[-1] + 1])
+    return before, middle, after, sum(factor.short for factor in before + after)
 
 
 def complement(expr: Expr) -> Expr:
