@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,12 @@ def test_a_bomb_ends_as_the_table_says(bomb: Bomb, monkeypatch: pytest.MonkeyPat
     found = bombs.Run(outcome, where, message, spent[0], seconds=0, megabytes=0, late=late)
     assert found.faults(bomb) == []
     assert spent[0] <= MOST_WORK
+
+
+def test_an_error_in_generation_fails_a_row_that_does_not_say_why() -> None:
+    row = Bomb("late", "pattern", ".*a.{100}", "limit", where="pattern")
+    found = bombs.Run("limit", "pattern '.*a.{100}'", "too much work", 0, seconds=0, megabytes=0, late=True)
+    assert len(found.faults(row)) == 1 and found.faults(replace(row, late="nothing shows it before")) == []
 
 
 def test_the_table() -> None:

@@ -104,6 +104,23 @@ def test_what_keys_cost_is_found_by_compile():
     assert caught.value.where == "#"
 
 
+SPENT_BY_MANY_STEPS = {  # of what no outline says that it is much work
+    "ends": lambda: Grammar.from_lark('start: "0"+\n' + "".join(f"%ignore /#[^{end}]*/\n" for end in "abcdefghijklmn")),
+    "nullable": lambda: Grammar.from_lark(
+        "start: r0\n" + "".join(f'r{n}: r{n + 1}? "{chr(97 + n % 26)}"? r{n + 1}?\n' for n in range(30)) + 'r30: "z"?'
+    ),
+    "count": lambda: Grammar.from_lark('start: W~200\nW: /\\w+/\n%ignore " "'),
+    "lengths": lambda: Grammar.from_json_schema({"allOf": _many(20, lambda i: {"pattern": f"^(?:.{{{i + 1}}})*$"})}),
+}
+
+
+@pytest.mark.parametrize("name", SPENT_BY_MANY_STEPS)
+def test_what_costs_too_much_step_by_step_is_found_by_compile(name):
+    with pytest.raises(LimitExceeded) as caught:
+        compile(SPENT_BY_MANY_STEPS[name](), vocabularies.embedded(), max_work=60_000)
+    assert caught.value.where
+
+
 def test_places_that_exclude_each_other_are_seen_when_they_are_picked():
     """Three colours for a ring of nodes with chords: 3**24 ways to pick, most of which fail early."""
     def alike(one, other, colour):

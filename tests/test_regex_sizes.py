@@ -128,3 +128,12 @@ def test_the_table_of_nodes_is_bounded(monkeypatch):
     assert regex.matches(language, "q" * 400 + "w")
     assert len(expr._nodes.recent) + len(expr._nodes._old) <= 300
     assert regex.repeat(regex.ANY) is regex.ANY_TEXT
+
+
+def test_lengths_beside_one_concatenation_read_its_factors_once():
+    text = parse_ecma("^a*" + "b?c+" * 40 + "d*$")
+    least = [parse_ecma(f"^[^]{{{number},}}$") for number in range(100, 300)]
+    with metered(Budget(100_000)) as budget:
+        for length in least:
+            intersect(length, text)
+    assert 100_000 - budget.left < 2_500

@@ -61,8 +61,8 @@ def compile(
     deadline: seconds that any one call may take.
     cancelled: asked about every millisecond of work; true ends the call.
 
-    Cost: what the grammar's first state costs; everything else happens when a generation first gets there.  Only what
-    looks like too much work is tried at once, see `rehearsal`.
+    Cost: what the grammar's first state costs, of rules and patterns its first masks; everything else happens when a
+    generation first gets there.  Only what looks like too much work is tried at once, see `rehearsal`.
     Threads: a constraint may be shared; a matcher belongs to one thread at a time.
     Raises: GrammarError: no word at all.  VocabularyError: the grammar names a special token that the vocabulary lacks.
     LimitExceeded: too much work, here or in any method of a matcher, which is then unchanged; what has been computed
@@ -74,7 +74,7 @@ def compile(
         vocabulary = importlib.import_module("constrained.integrations.held").vocabulary_of(vocabulary)
     options = CompileOptions(kernel, spell_missing, cache_bytes, max_configurations, max_work, deadline, cancelled)
     found = Constraint(grammar, vocabulary, options)
-    if getattr(grammar, "heavy", False):
+    if getattr(grammar, "heavy", False) or getattr(grammar, "has_own_rules", False):
         importlib.import_module("constrained.engine.rehearsal").rehearse(found)
     return found
 

@@ -2,10 +2,13 @@
 
 Nearly all that a grammar costs is computed when a generation gets there, and most grammars cost little everywhere.
 Machines and patterns whose outline says otherwise (see `schema.reading.size_estimates`, `regex.size`) are tried: the
-masks along seeded walks, with the constraint's own budget, which is full again afterwards; the masks stay known.  What
-no walk met may still be too much work later.
+masks along seeded walks, with the constraint's own budget, which is full again afterwards; the masks stay known.  A
+walk whose steps keep taking much goes on for as long again: a generation would spend its budget there, too.  Of other
+rules and patterns the first masks are made, and only if these take much they are tried as well.  What no walk met may
+still be too much work later.
 
-Cost: nothing for most; else that of some 20 masks for each such part, and little more than the budget for all together.
+Cost: the first masks of rules and patterns; nothing for most schemas; else that of some 20 masks for each such part,
+and little more than the budget for all together.
 Tested by tests/test_fuzz_schemas.py and the rows of the bomb table that meet a limit.
 """
 
@@ -22,7 +25,7 @@ import numpy.typing as npt
 from constrained.engine.matcher import Matcher
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Embedded, Rule, Symbol, is_heavy
-from constrained.work import begin, thread
+from constrained.work import NO_LIMIT, begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -30,9 +33,15 @@ if TYPE_CHECKING:
 
 WALKS = 5
 STEPS = 12
+LONGEST = 24  # steps of the walk that is left to chance
+GLANCE = 2  # steps of what does not look like much work
 ENOUGH = 3  # one part in so many of the budget, after which no other walk begins
-SOME, MUCH = 32, 16  # one part in so many of it: for some steps together, and for one; see `_is_even`
+HALF, OTHERWISE = 2, -1  # a walk that takes more than one part in two is followed by another one from the same budget
+SOME = 32  # one part in so many of it for some steps together, see `_is_even`
+MUCH, MUCH_OF_NUMBERS = 32, 16  # one part in so many of it for one step; numbers are short
+SUSPECT = 64  # one part in so many of it, for one step: what takes more is tried after all
 _SOON = b"}])\"',:0123456789"  # what a walk prefers that is to end
+_NUMERIC = b"+-.0123456789eE"
 _OPENING = (b"'\"", b"[", b"{")  # what strings, arrays and objects begin with: as each walk behind the second does
 
 Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
@@ -41,26 +50,44 @@ Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
 def rehearse(constraint: Constraint) -> None:
     """Begin a few words of each part of a constraint that looks like much work, until its budget is spent once.
 
-    Raises: LimitExceeded: one word of one part is too much work.
+    Raises: LimitExceeded: one word of one part is too much work, or two that have little in common are.
     """
-    spent, limit = 0, constraint.options.max_work
+    spent, limit = 0, _limit(constraint)
+    if not constraint.grammar.heavy and not _is_suspect(constraint, limit):
+        return
     for part in _heavy_parts(constraint):
         for number in range(WALKS):
-            if limit is not None and ENOUGH * spent > limit and (number or part is not constraint):
+            if ENOUGH * spent > limit and (number or part is not constraint):
                 break
             costs = _walk(part, number)
             spent += sum(costs)
-            if limit is not None:
-                part.budget.refill(limit)
-                if _is_even(costs, limit):
-                    break
+            if HALF * sum(costs) > limit:
+                _walk(part, OTHERWISE)
+            part.budget.refill(limit)
+            if costs and _is_even(costs, limit, numeric=True):
+                break
+
+
+def _limit(constraint: Constraint) -> int:
+    return NO_LIMIT if constraint.options.max_work is None else constraint.options.max_work
+
+
+def _is_suspect(constraint: Constraint, limit: int) -> bool:
+    """Say whether one of the first masks of a constraint takes much work; what they took is only given back if not."""
+    if SUSPECT * max(_walk(constraint, 0, GLANCE), default=0) > limit:
+        return True
+    constraint.budget.refill(limit)
+    return False
 
 
 def _heavy_parts(constraint: Constraint) -> Iterator[Constraint]:
     """Yield the parts of a grammar that look like much work, each as a constraint: what is inside of an embedded
-    machine before the machine itself, as errors name the smallest place.
+    machine before the machine itself, as errors name the smallest place; all of it where no part does.
     """
     grammar, place = constraint.grammar, constraint.budget.whole
+    if not grammar.heavy:
+        yield constraint
+        return
     found = list(dict.fromkeys(symbol for symbol in grammar.symbols() if is_heavy(symbol)))
     for symbol in found:
         if isinstance(symbol, Embedded):
@@ -94,22 +121,27 @@ def _alone(constraint: Constraint, symbol: Symbol, place: str | None) -> Constra
     return found
 
 
-def _is_even(costs: list[int], limit: int) -> bool:
+def _is_even(costs: list[int], limit: int, *, numeric: bool) -> bool:
     """Say whether the steps of a walk take some work, and none of them much: more would show no more."""
-    return SOME * sum(costs) > limit > MUCH * max(costs)
+    return SOME * sum(costs) > limit > (MUCH_OF_NUMBERS if numeric else MUCH) * max(costs)
 
 
-def _walk(constraint: Constraint, number: int) -> list[int]:
-    """Fill the masks along a walk, and return what each step took, in units: the first walk is left to chance, the
-    others hurry to the end, behind what each kind of value begins with.
+def _is_over(costs: list[int], limit: int, *, numeric: bool) -> bool:
+    """Say whether a walk has shown enough: none of its last steps took much, or it is a number of so many tokens."""
+    return len(costs) >= STEPS and (numeric or MUCH * max(costs[-STEPS // 2 :]) <= limit)
+
+
+def _walk(constraint: Constraint, number: int, most: int = LONGEST) -> list[int]:
+    """Fill the masks along a walk, and return what each step took, in units: walks up to number 0 are left to chance,
+    the others hurry to the end, behind what each kind of value begins with.
     """
     costs: list[int] = []
-    budget, limit = constraint.budget, constraint.options.max_work
+    budget, limit, numeric = constraint.budget, _limit(constraint), True
     picks, matcher = random.Random(number), Matcher(constraint)
     bitmask = np.zeros((1, constraint.vocabulary.words), np.int32)
     soon = (*constraint.stop, *_single(constraint.vocabulary.trie, _SOON))
     opening = _single(constraint.vocabulary.trie, _OPENING[number - 2]) if number > 1 else None
-    for step in range(STEPS):
+    for step in range(min(most, STEPS) if number > 0 else most):
         left = budget.left
         matcher.fill_mask(bitmask)
         token = _soonest(bitmask[0], soon) if number > 0 and step > 0 else _drawn(bitmask[0], picks)
@@ -119,7 +151,8 @@ def _walk(constraint: Constraint, number: int) -> list[int]:
             break
         matcher.advance(token)
         costs.append(max(left - budget.left, 0))
-        if limit is not None and _is_even(costs, limit):
+        numeric = numeric and not (constraint.vocabulary.tokens[token] or b"").strip(_NUMERIC)
+        if _is_even(costs, limit, numeric=numeric) or _is_over(costs, limit, numeric=numeric):
             break
         if matcher.is_finished():
             if number > 0:

@@ -324,6 +324,11 @@ class Grammar:
         """
         return any(is_heavy(symbol) for symbol in self.symbols())
 
+    @cached_property
+    def has_own_rules(self) -> bool:
+        """Whether it has rules or patterns, of no chat format: nothing says what these take until masks are made."""
+        return not self.stops and not all(isinstance(symbol, (Embedded, Ref)) for symbol in self.symbols())
+
     @property
     def weight(self) -> int:
         """Estimated bytes of Python objects that the embedded machines keep alive."""

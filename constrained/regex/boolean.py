@@ -188,8 +188,8 @@ def _meet_length(left: Expr, right: Expr) -> Expr | None:
 
 @cached(4096, size=200)
 def _fixed_ends(expr: Expr) -> tuple[list[Expr], Expr, list[Expr], int] | None:
-    """Return the factors of fixed length that a concatenation begins with, what varies, those that it ends with, and how
-    many characters these and those are; None where there are none at either end, or nothing varies.
+    """Return the factors of fixed length that a concatenation begins with, what varies, the factors of fixed length
+    that it ends with, and how many characters both are; None where there are none at either end, or nothing varies.
     """
     factors = parts(expr)
     spend(len(factors) >> 1)

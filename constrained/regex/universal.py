@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import constrained.regex.charset as charset
-from constrained.regex.charset import Ranges
+from constrained.caches import cached
 from constrained.regex.expr import (
     ANY,
     ANY_TEXT,
@@ -60,20 +60,19 @@ def universal_over(expr: Expr) -> Expr | None:
         body, rest = universal_over(expr.args[0]), expr.args[1]
         return (
             body
-            if body is not None and _has_text(rest, ranges := single(body) or ()) and _is_over(rest, ranges)
+            if body is not None and _shortest(rest, body) is not None and _is_over(rest, body)
             else None
         )
     if expr.kind == UNION:
         found = next((found for found in map(universal_over, expr.args) if found is not None), None)
         return (
-            found if found is not None and all(_is_over(member, single(found) or ()) for member in expr.args) else None
+            found if found is not None and all(_is_over(member, found) for member in expr.args) else None
         )
     if expr.kind == INTERSECT:
         for member in expr.args:
             found = universal_over(member)
             if found is not None and found is not ANY:
-                ranges = single(found) or ()
-                needed = (_needed(other, ranges) for other in expr.args if other is not member)
+                needed = (_needed(other, found) for other in expr.args if other is not member)
                 return found if None not in needed else None
     return None
 
@@ -89,47 +88,49 @@ def universal_up_to(expr: Expr) -> int | None:
     counted = next((e for e in expr.args if e.kind == REPEAT and single(e.args[0]) is not None), None)
     if expr.kind != INTERSECT or counted is None:
         return None
-    ranges, left = single(counted.args[0]) or (), int(counted.args[2])
+    left = int(counted.args[2])
     for other in expr.args:
         if other is not counted:
-            needed = _needed(other, ranges)
+            needed = _needed(other, counted.args[0])
             if needed is None:
                 return None
             left -= needed
     return left
 
 
-def _is_loop(expr: Expr, ranges: Ranges) -> bool:
-    """Say whether an expression holds every text over a class because it repeats a larger one."""
+@cached(4096, size=200)
+def _is_loop(expr: Expr, over: Expr) -> bool:
+    """Say whether an expression holds every text over a class (`over`) because it repeats a larger one."""
     if expr is ANY_TEXT:
         return True
     if expr.kind != REPEAT or expr.args[1:] != (0, INFINITE):
         return False
-    body = single(expr.args[0])
-    return body is not None and charset.intersect(ranges, body) == ranges
+    body, ranges = single(expr.args[0]), single(over)
+    return body is not None and ranges is not None and charset.intersect(ranges, body) == ranges
 
 
-def _needed(expr: Expr, ranges: Ranges) -> int | None:
+@cached(4096, size=200)
+def _needed(expr: Expr, over: Expr) -> int | None:
     """Return k if every text over a class goes on, by up to k characters of it, to one from which on every text over it
     is in the language; None if that is not seen.
     """
     spend(1)
-    if _is_loop(expr, ranges):
+    if _is_loop(expr, over):
         return 0
     if expr.kind == CONCAT:
         factors = parts(expr)
         return (
-            _sum(_shortest(factor, ranges) for factor in factors[1:-1])
-            if _is_loop(factors[0], ranges) and _is_loop(factors[-1], ranges)
+            _sum(_shortest(factor, over) for factor in factors[1:-1])
+            if _is_loop(factors[0], over) and _is_loop(factors[-1], over)
             else None
         )
     if expr.kind == UNION:
-        return _least(_needed(member, ranges) for member in expr.args)
+        return _least(_needed(member, over) for member in expr.args)
     if expr.kind == INTERSECT:
-        return _sum(_needed(member, ranges) for member in expr.args)
+        return _sum(_needed(member, over) for member in expr.args)
     if expr.kind == COMPLEMENT:
         used = expr.args[0]._uses
-        return 1 if charset.witnesses_in(ranges) & ~used else None
+        return 1 if charset.witnesses_in(single(over) or ()) & ~used else None
     return None
 
 
@@ -146,39 +147,38 @@ def _least(lengths: Iterable[int | None]) -> int | None:
     return min((length for length in lengths if length is not None), default=None)
 
 
-def _has_text(expr: Expr, ranges: Ranges) -> bool:
-    """Say whether some text over a class is in the language."""
-    return _shortest(expr, ranges) is not None
-
-
-def _shortest(expr: Expr, ranges: Ranges) -> int | None:
+@cached(4096, size=200)
+def _shortest(expr: Expr, over: Expr) -> int | None:
     """Return the length of some text over a class that is in the language, None if none is seen."""
     spend(1)
+    ranges = single(over) or ()
     if expr.kind == LITERAL:
         return len(expr.args[0]) if all(charset.contains(ranges, ord(char)) for char in expr.args[0]) else None
     if expr.kind == CLASS:
         return 1 if charset.intersect(ranges, expr.args[0]) else None
     if expr.kind == REPEAT:
-        body = _shortest(expr.args[0], ranges) if expr.args[1] else 0
+        body = _shortest(expr.args[0], over) if expr.args[1] else 0
         return None if body is None else int(expr.args[1]) * body
     if expr.kind == CONCAT:
-        return _sum(_shortest(factor, ranges) for factor in parts(expr))
+        return _sum(_shortest(factor, over) for factor in parts(expr))
     if expr.kind == UNION:
-        return _least(_shortest(member, ranges) for member in expr.args)
+        return _least(_shortest(member, over) for member in expr.args)
     return 0 if expr is EPSILON else None
 
 
-def _is_over(expr: Expr, ranges: Ranges) -> bool:
+@cached(4096, size=200)
+def _is_over(expr: Expr, over: Expr) -> bool:
     """Say whether all texts of a plain expression are over a class."""
     spend(1)
+    ranges = single(over) or ()
     if expr.kind == LITERAL:
         return all(charset.contains(ranges, ord(char)) for char in expr.args[0])
     if expr.kind == CLASS:
         return bool(charset.intersect(ranges, expr.args[0]) == expr.args[0])
     if expr.kind == REPEAT:
-        return _is_over(expr.args[0], ranges)
+        return _is_over(expr.args[0], over)
     if expr.kind == CONCAT:
-        return all(_is_over(factor, ranges) for factor in parts(expr))
+        return all(_is_over(factor, over) for factor in parts(expr))
     if expr.kind == INTERSECT:
-        return any(_is_over(member, ranges) for member in expr.args)
-    return expr is EPSILON or (expr.kind == UNION and all(_is_over(member, ranges) for member in expr.args))
+        return any(_is_over(member, over) for member in expr.args)
+    return expr is EPSILON or (expr.kind == UNION and all(_is_over(member, over) for member in expr.args))
