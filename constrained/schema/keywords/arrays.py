@@ -1,62 +1,62 @@
-"""The keywords of arrays, one function each; a function narrows the draft of its schema."""
+"""The keywords of arrays, one function each; a function narrows the sketch of its schema."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.drafts.arrays import ArrayDraft
+from constrained.schema.sketches.arrays import ArraySketch
 from constrained.schema.values import Conj, Count
 
 if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
 
-def items(draft: ArrayDraft, value: Any, node: Node) -> None:
+def items(sketch: ArraySketch, value: Any, node: Node) -> None:
     """SPEC 2020-12: "applies its subschema to all instance elements at indexes greater than the length of the
     "prefixItems" array".
 
     Until 2019-09 a list of schemas is what "prefixItems" is now.
     """
     if type(value) is list:
-        draft.prefix = _each(value, "items", node)
-        if draft.seen is not None:
-            draft.seen = len(value)
+        sketch.prefix = _each(value, "items", node)
+        if sketch.seen is not None:
+            sketch.seen = len(value)
     else:
-        draft.rest = node.below(value, "items")
-        draft.seen = None
+        sketch.rest = node.below(value, "items")
+        sketch.seen = None
 
 
-def prefix_items(draft: ArrayDraft, value: Any, node: Node) -> None:
-    draft.prefix = _each(value, "prefixItems", node)
-    if draft.seen is not None:
-        draft.seen = len(value)
+def prefix_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    sketch.prefix = _each(value, "prefixItems", node)
+    if sketch.seen is not None:
+        sketch.seen = len(value)
 
 
 def _each(value: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
     return tuple(node.below(schema, keyword, index) for index, schema in enumerate(value))
 
 
-def additional_items(draft: ArrayDraft, value: Any, node: Node) -> None:
+def additional_items(sketch: ArraySketch, value: Any, node: Node) -> None:
     """SPEC 2019-09: ignored unless "items" is a list."""
     if type(node.schema.get("items")) is list:
-        draft.rest = node.below(value, "additionalItems")
-        draft.seen = None
+        sketch.rest = node.below(value, "additionalItems")
+        sketch.seen = None
 
 
-def min_items(draft: ArrayDraft, value: Any, node: Node) -> None:
-    draft.min = max(draft.min, int(value))
+def min_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    sketch.min = max(sketch.min, int(value))
 
 
-def max_items(draft: ArrayDraft, value: Any, node: Node) -> None:
-    draft.max = int(value)
+def max_items(sketch: ArraySketch, value: Any, node: Node) -> None:
+    sketch.max = int(value)
 
 
-def unique_items(draft: ArrayDraft, value: Any, node: Node) -> None:
+def unique_items(sketch: ArraySketch, value: Any, node: Node) -> None:
     if value:
-        draft.unique = True
+        sketch.unique = True
 
 
-def contains(draft: ArrayDraft, value: Any, node: Node) -> None:
+def contains(sketch: ArraySketch, value: Any, node: Node) -> None:
     """SPEC: at least one item by default; "minContains": 0 makes it vacuous.  2020-12: an item that matches is
     evaluated.
     """
@@ -64,14 +64,14 @@ def contains(draft: ArrayDraft, value: Any, node: Node) -> None:
     least = node.schema.get("minContains", 1) if "minContains" in rules else 1
     most = node.schema.get("maxContains") if "maxContains" in rules else None
     item = node.below(value, "contains")
-    draft.counts = (Count(item, int(least), None if most is None else int(most)),)
+    sketch.counts = (Count(item, int(least), None if most is None else int(most)),)
     if "prefixItems" in rules:
-        draft.seen_items = (item,)
+        sketch.seen_items = (item,)
 
 
-def constant(draft: ArrayDraft, value: list[Any], node: Node) -> None:
+def constant(sketch: ArraySketch, value: list[Any], node: Node) -> None:
     """The array itself, for `const`."""
-    draft.prefix = tuple(
+    sketch.prefix = tuple(
         node.document.constant(part, ((node.where, "const"), index)) for index, part in enumerate(value)
     )
-    draft.min = draft.max = len(value)
+    sketch.min = sketch.max = len(value)

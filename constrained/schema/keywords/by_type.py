@@ -1,7 +1,7 @@
 """The dispatch table of keywords: keyword → function, and the keywords of a schema sorted by the types they are about.
 
 `_KEYWORDS` is the dispatch table, one function per keyword.  `rules` of the dialect decide which entries count for a
-schema, so there is one table per dialect, cut from this one.  Keywords of one type narrow a draft; keywords that apply
+schema, so there is one table per dialect, cut from this one.  Keywords of one type narrow a sketch; keywords that apply
 subschemas to the same instance (`allOf`, `if`, …) become operations.
 """
 
@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.drafts.arrays import FULL as FULL_ARRAY
-from constrained.schema.drafts.arrays import ArrayDraft
-from constrained.schema.drafts.objects import FULL as FULL_OBJECT
-from constrained.schema.drafts.objects import ObjectDraft
-from constrained.schema.drafts.operations import Operation
-from constrained.schema.drafts.scalars import (
+from constrained.schema.keywords import arrays, logic, objects, scalars
+from constrained.schema.reading.dialects import Dialect
+from constrained.schema.sketches.arrays import FULL as FULL_ARRAY
+from constrained.schema.sketches.arrays import ArraySketch
+from constrained.schema.sketches.objects import FULL as FULL_OBJECT
+from constrained.schema.sketches.objects import ObjectSketch
+from constrained.schema.sketches.operations import Operation
+from constrained.schema.sketches.scalars import (
     ARRAY,
     EVERY_TYPE,
     NULL,
     OBJECT,
     SCALAR,
     TYPE_BITS,
-    ScalarDraft,
     Scalars,
+    ScalarSketch,
     of_types,
     types_of,
 )
-from constrained.schema.keywords import arrays, logic, objects, scalars
-from constrained.schema.reading.dialects import Dialect
 from constrained.schema.strings.sets import ALL_TEXTS, Texts
 from constrained.schema.values import ALWAYS, Conj
 from constrained.work import spend
@@ -185,7 +185,7 @@ def _sort(node: Node) -> SortedKeywords:
 
 
 def _constant(value: Any, arrays_: list[tuple[Function, Any]], objects_: list[tuple[Function, Any]]) -> None:
-    """Make a lone `const` with a composite value a draft of its own instead of a union of one."""
+    """Make a lone `const` with a composite value a sketch of its own instead of a union of one."""
     if isinstance(value, list):
         arrays_.append((arrays.constant, value))
     elif isinstance(value, dict):
@@ -204,31 +204,31 @@ def own_scalars(node: Node, plan: SortedKeywords) -> Scalars:
     bits = plan.types & SCALAR
     if not bits or not plan.scalars:
         return of_types(bits)
-    draft = ScalarDraft()
+    sketch = ScalarSketch()
     for function, value in plan.scalars:
-        function(draft, value, node)
-    return draft.scalars(bits)
+        function(sketch, value, node)
+    return sketch.scalars(bits)
 
 
-def own_array(node: Node, plan: SortedKeywords) -> ArrayDraft:
+def own_array(node: Node, plan: SortedKeywords) -> ArraySketch:
     """Return the arrays that the keywords of the schema itself allow, if it allows arrays."""
     if not plan.arrays:
         return FULL_ARRAY
-    draft = ArrayDraft()
+    sketch = ArraySketch()
     for function, value in plan.arrays:
-        function(draft, value, node)
-    return draft
+        function(sketch, value, node)
+    return sketch
 
 
-def own_object(node: Node, plan: SortedKeywords, names: Texts) -> ObjectDraft:
+def own_object(node: Node, plan: SortedKeywords, names: Texts) -> ObjectSketch:
     """Return the objects that the keywords of the schema itself allow, if it allows objects; `names` are the allowed
     keys.
     """
     if not plan.objects and names is ALL_TEXTS:
         return FULL_OBJECT
-    draft = ObjectDraft()
+    sketch = ObjectSketch()
     for function, value in plan.objects:
-        function(draft, value, node)
+        function(sketch, value, node)
     if names is not ALL_TEXTS:
-        objects.property_names(draft, names)
-    return draft
+        objects.property_names(sketch, names)
+    return sketch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.drafts.operations import JoinKind, Operation
-from constrained.schema.drafts.scalars import ARRAY, OBJECT
+from constrained.schema.sketches.operations import JoinKind, Operation
+from constrained.schema.sketches.scalars import ARRAY, OBJECT
 from constrained.schema.values import ALWAYS, Conj
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The keywords of objects, one function each; a function narrows the draft of its schema."""
+"""The keywords of objects, one function each; a function narrows the sketch of its schema."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.caches import cached
 from constrained.regex import ANY_TEXT, Expr
-from constrained.schema.drafts.objects import ObjectDraft
-from constrained.schema.drafts.property_names import ALL_KEYS, PropertyNames
 from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.sketches.objects import ObjectSketch
+from constrained.schema.sketches.property_names import ALL_KEYS, PropertyNames
 from constrained.schema.strings import sets as texts
 from constrained.schema.strings.sets import Texts
 from constrained.schema.values import Absent, Present
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 _FEW_NAMES = 16  # keys of a pattern that are named one by one
 
 
-def properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
-    named, below = draft.named, node.below
+def properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
+    named, below = sketch.named, node.below
     for key, schema in value.items():
         named[key] = below(schema, "properties", key)
 
 
-def pattern_properties(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
-    draft.regions += tuple(
+def pattern_properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
+    sketch.regions += tuple(
         (PropertyNames(False, *_matching(pattern)), conj)
         for pattern, schema in value.items() if (conj := node.below(schema, "patternProperties", pattern))
     )
 
 
-def additional_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
+def additional_properties(sketch: ObjectSketch, value: Any, node: Node) -> None:
     """SPEC: applies to the keys that neither "properties" nor "patternProperties" of the same schema name."""
     conj = node.below(value, "additionalProperties")
     if conj:
-        draft.regions += ((PropertyNames(True, *_mentioned(node)), conj),)
+        sketch.regions += ((PropertyNames(True, *_mentioned(node)), conj),)
 
 
 def _mentioned(node: Node) -> tuple[frozenset[str], tuple[Expr, ...]]:
@@ -61,40 +61,40 @@ def evaluated(node: Node) -> PropertyNames:
     return PropertyNames(False, *_mentioned(node))
 
 
-def property_names(draft: ObjectDraft, names: Texts) -> None:
+def property_names(sketch: ObjectSketch, names: Texts) -> None:
     """Forbid all keys outside a set of names; the caller normalises the subschema."""
     if names.only is not None:
-        draft.regions += ((PropertyNames(True, names.only), NOTHING),)
+        sketch.regions += ((PropertyNames(True, names.only), NOTHING),)
     elif names.language is ANY_TEXT:
         if names.barred:
-            draft.regions += ((PropertyNames(False, names.barred), NOTHING),)
+            sketch.regions += ((PropertyNames(False, names.barred), NOTHING),)
     else:
-        draft.regions += ((PropertyNames(True, languages=(names.expr(),)), NOTHING),)
+        sketch.regions += ((PropertyNames(True, languages=(names.expr(),)), NOTHING),)
 
 
-def required(draft: ObjectDraft, value: list[str], node: Node) -> None:
-    draft.required.update(dict.fromkeys(value))
+def required(sketch: ObjectSketch, value: list[str], node: Node) -> None:
+    sketch.required.update(dict.fromkeys(value))
 
 
-def dependent_required(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
+def dependent_required(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
     """Draft 7's "dependencies" may have schemas among its values, see `keywords.logic.dependent_schemas`."""
-    draft.clauses += tuple(
+    sketch.clauses += tuple(
         frozenset((Absent(key), Present(name)))
         for key, names in value.items() if type(names) is list for name in dict.fromkeys(names) if name != key
     )
 
 
-def min_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
-    draft.min = int(value)
+def min_properties(sketch: ObjectSketch, value: Any, node: Node) -> None:
+    sketch.min = int(value)
 
 
-def max_properties(draft: ObjectDraft, value: Any, node: Node) -> None:
-    draft.max = int(value)
+def max_properties(sketch: ObjectSketch, value: Any, node: Node) -> None:
+    sketch.max = int(value)
 
 
-def constant(draft: ObjectDraft, value: dict[str, Any], node: Node) -> None:
+def constant(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
     """The object itself, for `const`."""
     for key, part in value.items():
-        draft.named[key] = node.document.constant(part, ((node.where, "const"), key))
-    draft.required = dict.fromkeys(value)
-    draft.regions += ((PropertyNames(True, frozenset(value)), NOTHING),)
+        sketch.named[key] = node.document.constant(part, ((node.where, "const"), key))
+    sketch.required = dict.fromkeys(value)
+    sketch.regions += ((PropertyNames(True, frozenset(value)), NOTHING),)

@@ -1,13 +1,13 @@
-"""The keywords of numbers and strings, and enum, one function each; a function narrows the draft of its schema."""
+"""The keywords of numbers and strings, and enum, one function each; a function narrows the sketch of its schema."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from constrained.schema.drafts.scalars import ALL_SCALARS, ScalarDraft, Scalars
 from constrained.schema.numeric import ranges
 from constrained.schema.numeric.ranges import exact
+from constrained.schema.sketches.scalars import ALL_SCALARS, Scalars, ScalarSketch
 from constrained.schema.strings import sets as texts
 from constrained.schema.strings.formats import format_expr, format_hull
 from constrained.schema.strings.sets import Texts
@@ -19,67 +19,67 @@ if TYPE_CHECKING:
 _OTHERS = frozenset({type(None), bool, str, list, dict})  # kinds of values that are no numbers
 
 
-def minimum(draft: ScalarDraft, value: Any, node: Node) -> None:
+def minimum(sketch: ScalarSketch, value: Any, node: Node) -> None:
     """SPEC: "valid only if the instance is greater than or exactly equal to"; in draft 4 a boolean sibling makes it
     exclusive.
     """
-    _raise_low(draft, exact(value), node.schema.get("exclusiveMinimum") is True)
+    _raise_low(sketch, exact(value), node.schema.get("exclusiveMinimum") is True)
 
 
-def exclusive_minimum(draft: ScalarDraft, value: Any, node: Node) -> None:
+def exclusive_minimum(sketch: ScalarSketch, value: Any, node: Node) -> None:
     if type(value) is not bool:
-        _raise_low(draft, exact(value), True)
+        _raise_low(sketch, exact(value), True)
 
 
-def maximum(draft: ScalarDraft, value: Any, node: Node) -> None:
-    _lower_high(draft, exact(value), node.schema.get("exclusiveMaximum") is True)
+def maximum(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    _lower_high(sketch, exact(value), node.schema.get("exclusiveMaximum") is True)
 
 
-def exclusive_maximum(draft: ScalarDraft, value: Any, node: Node) -> None:
+def exclusive_maximum(sketch: ScalarSketch, value: Any, node: Node) -> None:
     if type(value) is not bool:
-        _lower_high(draft, exact(value), True)
+        _lower_high(sketch, exact(value), True)
 
 
-def _raise_low(draft: ScalarDraft, low: Fraction, open_: bool) -> None:
-    if draft.low is None or (low, open_) > (draft.low, draft.low_open):
-        draft.low, draft.low_open = low, open_
+def _raise_low(sketch: ScalarSketch, low: Fraction, open_: bool) -> None:
+    if sketch.low is None or (low, open_) > (sketch.low, sketch.low_open):
+        sketch.low, sketch.low_open = low, open_
 
 
-def _lower_high(draft: ScalarDraft, high: Fraction, open_: bool) -> None:
-    if draft.high is None or (high, not open_) < (draft.high, not draft.high_open):
-        draft.high, draft.high_open = high, open_
+def _lower_high(sketch: ScalarSketch, high: Fraction, open_: bool) -> None:
+    if sketch.high is None or (high, not open_) < (sketch.high, not sketch.high_open):
+        sketch.high, sketch.high_open = high, open_
 
 
-def multiple_of(draft: ScalarDraft, value: Any, node: Node) -> None:
-    draft.multiples.append(exact(value))
+def multiple_of(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    sketch.multiples.append(exact(value))
 
 
-def min_length(draft: ScalarDraft, value: Any, node: Node) -> None:
-    draft.least = int(value)
+def min_length(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    sketch.least = int(value)
 
 
-def max_length(draft: ScalarDraft, value: Any, node: Node) -> None:
-    draft.most = int(value)
+def max_length(sketch: ScalarSketch, value: Any, node: Node) -> None:
+    sketch.most = int(value)
 
 
-def pattern(draft: ScalarDraft, value: str, node: Node) -> None:
-    draft.languages.append(texts.of_language(texts.of_pattern(value)))
+def pattern(sketch: ScalarSketch, value: str, node: Node) -> None:
+    sketch.languages.append(texts.of_language(texts.of_pattern(value)))
 
 
-def format_(draft: ScalarDraft, value: str, node: Node) -> None:
+def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
     """SPEC: a format that the dialect does not define is an annotation.
 
-    Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later draft, so that is what
+    Whoever writes ``"format": "date"`` under an older ``$schema`` means the date of the later sketch, so that is what
     "assert" reads.
     """
     dialect, asserted = node.resource.dialect, node.document.asserted_formats
     if asserted == "assert" or value in dialect.formats and (asserted == "dialect" or dialect.asserts_formats):
         language = format_expr(value)
         if language is not None:
-            draft.languages.append(Texts(None, language, hull=format_hull(value)))
+            sketch.languages.append(Texts(None, language, hull=format_hull(value)))
 
 
-def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:
+def enum(sketch: ScalarSketch, values: list[Any], node: Node) -> None:
     """Keep the scalars among the values; arrays and objects are a union of constants, see `keywords.logic`."""
     spend(len(values) // 8 + 24 * sum(map(_is_number, values)))
     found = Scalars(
@@ -87,7 +87,7 @@ def enum(draft: ScalarDraft, values: list[Any], node: Node) -> None:
         tuple(map(ranges.constant, dict.fromkeys(exact(value) for value in values if _is_number(value)))),
         texts.finite(value for value in values if type(value) is str),
     )
-    draft.listed = found if draft.listed is ALL_SCALARS else draft.listed & found
+    sketch.listed = found if sketch.listed is ALL_SCALARS else sketch.listed & found
 
 
 def _is_number(value: object) -> bool:

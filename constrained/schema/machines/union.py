@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, State, Surface, Text
 from constrained.regex import NEVER, Expr, matches
-from constrained.schema.drafts.constants import of_conj
 from constrained.schema.machines.clauses import bits
 from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, ObjectPosition
 from constrained.schema.numeric.keys import number_key
 from constrained.schema.numeric.language import canonical_text, number_language
 from constrained.schema.numeric.ranges import constant, exact
 from constrained.schema.reading.places import located
+from constrained.schema.sketches.constants import of_conj
 from constrained.schema.values import Conj
 from constrained.work import spend
 

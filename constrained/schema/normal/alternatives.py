@@ -1,6 +1,6 @@
 """The answers of the normalisation to "which values of this type?", worked off request by request.
 
-`scalars_of` and `drafts_of` answer for conjunctions.  Schemas nested in place to any depth are walked by a stack of
+`scalars_of` and `sketches_of` answer for conjunctions.  Schemas nested in place to any depth are walked by a stack of
 generators (see `requests`); a schema without operations, the common case, is answered directly.  `surely_never` looks a
 few levels down for a contradiction, so that alternatives that cannot be are dropped before they multiply.
 """
@@ -13,12 +13,6 @@ from threading import local
 from typing import Any
 
 from constrained.errors import SchemaError
-from constrained.schema.drafts import arrays
-from constrained.schema.drafts.constants import of_conj
-from constrained.schema.drafts.discriminators import all_others, rivals
-from constrained.schema.drafts.domains import ARRAYS, OBJECTS, Draft, Drafts
-from constrained.schema.drafts.objects import ObjectDraft
-from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
 from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_object, own_scalars, plan_of
 from constrained.schema.keywords.objects import evaluated
 from constrained.schema.normal.combine import Combination
@@ -27,6 +21,12 @@ from constrained.schema.normal.requests import Mode, Query, Steps
 from constrained.schema.normal.switches import Tags
 from constrained.schema.numeric.ranges import exact
 from constrained.schema.reading.nodes import NOTHING, Node, ordered
+from constrained.schema.sketches import arrays
+from constrained.schema.sketches.constants import of_conj
+from constrained.schema.sketches.discriminators import all_others, rivals
+from constrained.schema.sketches.domains import ARRAYS, OBJECTS, Sketch, Sketches
+from constrained.schema.sketches.objects import ObjectSketch
+from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, OBJECT, SCALAR, STRING, Scalars
 from constrained.schema.strings.sets import ALL_TEXTS
 from constrained.schema.values import ALWAYS, Conj, SignedNode
 from constrained.work import spend
@@ -75,10 +75,10 @@ def _together(literals: Sequence[SignedNode]) -> Scalars:
     return _together(literals[:middle]) & _together(literals[middle:])
 
 
-def drafts_of(conj: Conj, type_: int) -> Drafts:
-    """Return the arrays (or the objects) that belong to a conjunction, as a union of drafts."""
+def sketches_of(conj: Conj, type_: int) -> Sketches:
+    """Return the arrays (or the objects) that belong to a conjunction, as a union of sketches."""
     combination = _COMBINATIONS[type_]
-    found: Drafts = (combination.domain.full,)
+    found: Sketches = (combination.domain.full,)
     literals = ordered(conj)
     spend(len(literals) + len(literals) // 2)
     for literal in literals:
@@ -153,17 +153,17 @@ def _direct(request: Query) -> Any:
     return None
 
 
-def _own(node: Node, plan: SortedKeywords, type_: int, mode: Mode) -> Draft:
+def _own(node: Node, plan: SortedKeywords, type_: int, mode: Mode) -> Sketch:
     if type_ == ARRAY:
         items = own_array(node, plan)
         if not mode and items is not arrays.FULL:
             items.seen, items.seen_items = 0, ()
         return items
-    draft = own_draft(node, plan)
-    return replace(draft, seen=evaluated(node)) if mode and plan.objects else draft
+    sketch = own_sketch(node, plan)
+    return replace(sketch, seen=evaluated(node)) if mode and plan.objects else sketch
 
 
-def own_draft(node: Node, plan: SortedKeywords) -> ObjectDraft:
+def own_sketch(node: Node, plan: SortedKeywords) -> ObjectSketch:
     """Return the objects that the keywords of the schema itself allow, `propertyNames` included."""
     return own_object(node, plan, ALL_TEXTS if plan.names is ALWAYS else scalars_of(plan.names).strings)
 
@@ -212,7 +212,7 @@ def _seems_empty(conj: Conj) -> bool:
             types &= plan_of(literal.node).types
     if types & SCALAR and scalars_of(conj):
         return False
-    return not any(types & type_ and drafts_of(conj, type_) for type_ in (OBJECT, ARRAY))
+    return not any(types & type_ and sketches_of(conj, type_) for type_ in (OBJECT, ARRAY))
 
 
 def _texts(conj: Conj) -> frozenset[str] | None:
@@ -224,7 +224,7 @@ def _texts(conj: Conj) -> frozenset[str] | None:
     return scalars_of(conj).strings.only if types == STRING else None
 
 
-def _object_rivals(members: list[Drafts]) -> list[list[int]]:
+def _object_rivals(members: list[Sketches]) -> list[list[int]]:
     return rivals(members, _texts)
 
 

@@ -1,10 +1,10 @@
-"""Conjunction, union and complement of drafts: the boolean part of the normalisation of arrays and objects.
+"""Conjunction, union and complement of sketches: the boolean part of the normalisation of arrays and objects.
 
-A signed schema becomes a union of drafts.  The complement of a schema is the union of the complements of its keywords;
-`oneOf` is "this one and none of the others", where "none of the others" is left out as soon as the two are seen to be
-disjoint, which is what keeps a tagged union of n members at n alternatives.  A union of drafts that each say one small
-thing ("a is absent", "some item is …") is joined into one clause, which is what keeps conjunctions of unions from
-multiplying out.
+A signed schema becomes a union of sketches.  The complement of a schema is the union of the complements of its
+keywords; `oneOf` is "this one and none of the others", where "none of the others" is left out as soon as the two are
+seen to be disjoint, which is what keeps a tagged union of n members at n alternatives.  A union of sketches that each
+say one small thing ("a is absent", "some item is …") is joined into one clause, which is what keeps conjunctions of
+unions from multiplying out.
 
 Annotations: `unevaluatedProperties` asks which keywords *held*, so its operands are taken apart further.  In mode
 `SOME` each alternative claims some set of subschemas that do hold, which is enough for "all other keys are in C",
@@ -20,19 +20,19 @@ from functools import partial
 from typing import Any
 
 from constrained.errors import LimitExceeded, UnsupportedSchema
-from constrained.schema.drafts import arrays, objects
-from constrained.schema.drafts.arrays import ArrayDraft, Never, denials
-from constrained.schema.drafts.constants import rivals as constant_rivals
-from constrained.schema.drafts.domains import Domain, Draft, Drafts
-from constrained.schema.drafts.objects import HasIn, ObjectDraft
-from constrained.schema.drafts.operations import JoinKind, Operation
-from constrained.schema.drafts.property_names import ALL_KEYS
-from constrained.schema.drafts.scalars import EVERY_TYPE, OBJECT
 from constrained.schema.keywords.by_type import SortedKeywords, plan_of
 from constrained.schema.normal.requests import Mode, Steps, ask, ask_not
 from constrained.schema.normal.switches import Switch, Tags, all_but, by_key, cells, chain
 from constrained.schema.reading.nodes import NOTHING, Node, both
 from constrained.schema.reading.places import at_keyword
+from constrained.schema.sketches import arrays, objects
+from constrained.schema.sketches.arrays import ArraySketch, Never, denials
+from constrained.schema.sketches.constants import rivals as constant_rivals
+from constrained.schema.sketches.domains import Domain, Sketch, Sketches
+from constrained.schema.sketches.objects import HasIn, ObjectSketch
+from constrained.schema.sketches.operations import JoinKind, Operation
+from constrained.schema.sketches.property_names import ALL_KEYS
+from constrained.schema.sketches.scalars import EVERY_TYPE, OBJECT
 from constrained.schema.values import ALWAYS, Conj, ItemFrom
 from constrained.work import spend
 
@@ -43,14 +43,14 @@ _MANY = 8  # members of a union from which on it is worth while to look what the
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """The boolean operations on unions of drafts of one type."""
+    """The boolean operations on unions of sketches of one type."""
 
     type: int  # ARRAY or OBJECT
     domain: Domain
-    own: Callable[[Node, SortedKeywords, int, Mode], Draft]  # what the keywords of the schema itself say
+    own: Callable[[Node, SortedKeywords, int, Mode], Sketch]  # what the keywords of the schema itself say
     never: Never
     tags: Callable[[Conj], Tags | None]  # the values that a conjunction allows, if they are a few scalars
-    rivals: Callable[[list[Drafts]], list[list[int]]]  # for each member of a union, the others that may meet it
+    rivals: Callable[[list[Sketches]], list[list[int]]]  # for each member of a union, the others that may meet it
 
     def _ask(self, conj: Conj, mode: Mode = Mode.PLAIN) -> Steps:
         return (yield from ask(conj, self.type, (self.domain.full,), mode))
@@ -58,13 +58,13 @@ class Combination:
     def _ask_not(self, conj: Conj) -> Steps:
         return (yield from ask_not(conj, self.type, (self.domain.full,)))
 
-    def conjoin(self, left: Drafts, right: Drafts, node: Node) -> Drafts:
+    def conjoin(self, left: Sketches, right: Sketches, node: Node) -> Sketches:
         """Return the pairwise conjunctions that are not seen to be empty."""
         if len(left) == 1 and left[0] is self.domain.full:
             return right
         if len(right) == 1 and right[0] is self.domain.full:
             return left
-        found: list[Draft] = []
+        found: list[Sketch] = []
         bound = most = max(MOST_ALTERNATIVES, len(left), len(right))
         for one in left:
             spend(2 * len(right))
@@ -77,21 +77,21 @@ class Combination:
         self._check(found, node, most)
         return tuple(found)
 
-    def disjoin(self, parts: Iterable[Drafts], node: Node) -> Drafts:
-        """Return the union; drafts that amount to a clause are joined into one."""
+    def disjoin(self, parts: Iterable[Sketches], node: Node) -> Sketches:
+        """Return the union; sketches that amount to a clause are joined into one."""
         clause: frozenset[Any] | None = None
-        only: Draft = None  # the draft of the clause, as long as there is just one
-        found: list[Draft] = []
+        only: Sketch = None  # the sketch of the clause, as long as there is just one
+        found: list[Sketch] = []
         for part in parts:
             spend(1 + 3 * len(part))
-            for draft in part:
-                if draft is self.domain.full:
-                    return (draft,)
-                single = self.domain.as_clause(draft)
+            for sketch in part:
+                if sketch is self.domain.full:
+                    return (sketch,)
+                single = self.domain.as_clause(sketch)
                 if single is None:
-                    found.append(draft)
+                    found.append(sketch)
                 else:
-                    only, clause = (draft, single) if clause is None else (None, clause | single)
+                    only, clause = (sketch, single) if clause is None else (None, clause | single)
         if clause is not None:
             found.append(self.domain.of_clause(clause) if only is None else only)
             if found[-1] is self.domain.full:
@@ -103,13 +103,13 @@ class Combination:
     def _most_members(self) -> int:
         return MOST_MEMBERS if self.type == OBJECT else MOST_ALTERNATIVES
 
-    def _check(self, found: list[Draft] | Drafts, node: Node, most: int = MOST_ALTERNATIVES) -> int:
+    def _check(self, found: list[Sketch] | Sketches, node: Node, most: int = MOST_ALTERNATIVES) -> int:
         """Refuse too many alternatives, and return from how many on to look again; of constants there may be any
         number, see `machines.listed`.
         """
         if len(found) > most:
             spend(len(found) * 2)
-            if sum([self.domain.constant(draft) is None for draft in found]) > most:
+            if sum([self.domain.constant(sketch) is None for sketch in found]) > most:
                 raise _too_many(node, most)
         return 2 * len(found)
 
@@ -118,7 +118,7 @@ class Combination:
         unevaluated = plan.unevaluated.get(self.type)
         inner = Mode.SOME if unevaluated is not None and mode is Mode.PLAIN else mode
         own = self.own(node, plan, self.type, inner)
-        found: Drafts = (own,)
+        found: Sketches = (own,)
         for operation in plan.operations:
             if operation.types & self.type:
                 try:
@@ -129,19 +129,19 @@ class Combination:
             return found
         if self.type == OBJECT:
             seen = ALL_KEYS if mode else objects.FULL.seen
-            return tuple(replace(objects.with_unseen(draft, unevaluated), seen=seen) for draft in found)
+            return tuple(replace(objects.with_unseen(sketch, unevaluated), seen=seen) for sketch in found)
         seen_items = None if mode else 0
-        narrowed = (arrays.with_unseen(draft, _or_seen(draft, unevaluated, node)) for draft in found)
-        return tuple(replace(draft, seen=seen_items, seen_items=()) for draft in narrowed if draft is not None)
+        narrowed = (arrays.with_unseen(sketch, _or_seen(sketch, unevaluated, node)) for sketch in found)
+        return tuple(replace(sketch, seen=seen_items, seen_items=()) for sketch in narrowed if sketch is not None)
 
-    def _operation(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
+    def _operation(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         """Return what an operation allows; it is only asked where `beside` holds, what the other keywords of its schema
         say.
         """
         operands = operation.operands
         kind = operation.kind
         if kind is JoinKind.ALL:
-            found: Drafts = (self.domain.full,)
+            found: Sketches = (self.domain.full,)
             together, others = (
                 (yield from by_key(operands, self._ask, self.tags)) if self.type == OBJECT else ([], list(operands))
             )
@@ -168,13 +168,13 @@ class Combination:
             return (yield from self._if(operation, node, mode))
         return (yield from self._when(operation, node, mode))
 
-    def _switched(self, switches: list[Switch], node: Node, mode: Mode, beside: Draft) -> Steps:
+    def _switched(self, switches: list[Switch], node: Node, mode: Mode, beside: Sketch) -> Steps:
         """Return what conditionals on one key allow, where `beside` holds."""
         contrary = []
         for switch in switches:
             contrary.append((yield from self._ask(switch.otherwise, mode)))
         without = all_but(contrary, (self.domain.full,), partial(self.conjoin, node=node))
-        found: list[Draft] = []
+        found: list[Sketch] = []
         for base, taken in cells(switches):
             part = self.conjoin((base,), without(taken), node) if self.conjoin((beside,), (base,), node) else ()
             for case in taken.values() if part else ():
@@ -184,7 +184,7 @@ class Combination:
         self._check(found, node, self._most_members)
         return tuple(found)
 
-    def _exactly_one(self, operation: Operation, node: Node, mode: Mode, beside: Draft) -> Steps:
+    def _exactly_one(self, operation: Operation, node: Node, mode: Mode, beside: Sketch) -> Steps:
         """Return "this one and none of the others" for each operand; an other that is disjoint where `beside` holds
         needs no mention.
         """
@@ -193,10 +193,10 @@ class Combination:
         for operand in operands:
             annotated.append((yield from self._ask(operand, mode)))
             plain.append((yield from self._ask(operand)) if mode else annotated[-1])
-        if sum([drafts == (self.domain.full,) for drafts in plain]) > 1:
+        if sum([sketches == (self.domain.full,) for sketches in plain]) > 1:
             return ()
-        found: list[Draft] = []
-        placed = [self.conjoin((beside,), drafts, node) for drafts in plain]
+        found: list[Sketch] = []
+        placed = [self.conjoin((beside,), sketches, node) for sketches in plain]
         rivals = self._rivals(placed)
         if self._are_open(placed, rivals):
             contrary = []
@@ -207,16 +207,16 @@ class Combination:
                 without = all_but(contrary, (self.domain.full,), partial(self.conjoin, node=node))
                 return tuple(
                     [
-                        draft
+                        sketch
                         for index, own in enumerate(annotated)
-                        for draft in self.conjoin(own, without((index,)), node)
+                        for sketch in self.conjoin(own, without((index,)), node)
                     ]
                 )
         bound = self._most_members
         for index, own in enumerate(annotated):
-            for draft in own:
-                alone: Drafts = (draft,)
-                here = self.conjoin((beside,), (draft,), node)
+            for sketch in own:
+                alone: Sketches = (sketch,)
+                here = self.conjoin((beside,), (sketch,), node)
                 for other in rivals[index]:
                     spend(1 + len(here) * len(placed[other]))
                     if any(not self.domain.disjoint(one, rival, self.never) for one in here for rival in placed[other]):
@@ -227,7 +227,7 @@ class Combination:
         self._check(found, node, self._most_members)
         return tuple(found)
 
-    def _are_open(self, members: list[Drafts], rivals: list[list[int]]) -> bool:
+    def _are_open(self, members: list[Sketches], rivals: list[list[int]]) -> bool:
         """Say whether the members of a union are many that meet each other, by a look at what the first one meets."""
         if self.type != OBJECT or len(members) < _MANY or not members[0] or len(rivals[0]) < len(members) - 1:
             return False
@@ -235,11 +235,11 @@ class Combination:
         met = [
             other
             for other in members[1:]
-            if not all(self.domain.disjoint(members[0][0], draft, self.never) for draft in other)
+            if not all(self.domain.disjoint(members[0][0], sketch, self.never) for sketch in other)
         ]
         return 2 * len(met) > len(members)
 
-    def _rivals(self, members: list[Drafts]) -> list[list[int]]:
+    def _rivals(self, members: list[Sketches]) -> list[list[int]]:
         """Return, for each member of a union, the others that may meet it."""
         if (
             len(members) >= _MANY
@@ -259,7 +259,7 @@ class Combination:
         contrary = yield from self._ask_not(condition)
         yes = yield from self._ask(then, mode)
         no = yield from self._ask(otherwise, mode)
-        if not mode and not otherwise and all(self.domain.as_clause(draft) is not None for draft in yes):
+        if not mode and not otherwise and all(self.domain.as_clause(sketch) is not None for sketch in yes):
             return self.disjoin((contrary, yes), node)
         holds = yield from self._ask(condition, mode)
         return self.conjoin(holds, yes, node) + self.conjoin(contrary, no, node)
@@ -267,19 +267,19 @@ class Combination:
     def _when(self, operation: Operation, node: Node, mode: Mode) -> Steps:
         key = operation.key
         inner = yield from self._ask(operation.operands[0], mode)
-        absent = ObjectDraft({key: NOTHING})
-        if not mode and all(self.domain.as_clause(draft) is not None for draft in inner):
+        absent = ObjectSketch({key: NOTHING})
+        if not mode and all(self.domain.as_clause(sketch) is not None for sketch in inner):
             return self.disjoin(((absent,), inner), node)
-        return (absent, *self.conjoin((ObjectDraft(required={key: None}),), inner, node))
+        return (absent, *self.conjoin((ObjectSketch(required={key: None}),), inner, node))
 
     def _any_annotated(self, operation: Operation, node: Node, mode: Mode) -> Steps:
         """Return the union over the sets of operands that hold, as far as these evaluate anything."""
-        silent: list[Drafts] = []
-        none: Drafts = (self.domain.full,)  # no contributing operand is claimed to hold
-        some: Drafts = ()  # at least one is
+        silent: list[Sketches] = []
+        none: Sketches = (self.domain.full,)  # no contributing operand is claimed to hold
+        some: Sketches = ()  # at least one is
         for operand in operation.operands:
             part = yield from self._ask(operand, mode)
-            if all(draft.seen == self.domain.full.seen and not getattr(draft, "seen_items", ()) for draft in part):
+            if all(sketch.seen == self.domain.full.seen and not getattr(sketch, "seen_items", ()) for sketch in part):
                 silent.append(part)
                 continue
             joined = self.conjoin(none + some, part, node)
@@ -288,7 +288,7 @@ class Combination:
                 none, some = self.conjoin(none, contrary, node), self.conjoin(some, contrary, node)
             some += joined
             self._check(some, node)
-        return some + self.conjoin(none, tuple(draft for part in silent for draft in part), node)
+        return some + self.conjoin(none, tuple(sketch for part in silent for sketch in part), node)
 
     def negative(self, node: Node) -> Steps:
         """Return the union of the complements of the keywords."""
@@ -305,7 +305,7 @@ class Combination:
         unevaluated = plan.unevaluated.get(self.type)
         if unevaluated:
             own = self.own(node, plan, self.type, Mode.EXACT)
-            found: Drafts = (own,)
+            found: Sketches = (own,)
             for operation in plan.operations:
                 if operation.types & self.type:
                     try:
@@ -314,20 +314,20 @@ class Combination:
                         )
                     except (LimitExceeded, UnsupportedSchema) as error:
                         raise at_keyword(error, node, operation.keyword) from None
-            parts.append(tuple(self._some_unseen(draft, unevaluated) for draft in found))
+            parts.append(tuple(self._some_unseen(sketch, unevaluated) for sketch in found))
         return self.disjoin(parts, node)
 
-    def _some_unseen(self, draft: Draft, conj: Conj) -> Draft:
-        """Return the draft with some key (item) that nothing has evaluated outside `conj`."""
+    def _some_unseen(self, sketch: Sketch, conj: Conj) -> Sketch:
+        """Return the sketch with some key (item) that nothing has evaluated outside `conj`."""
         (outside,) = denials(conj)
         if self.type == OBJECT:
             return replace(
-                draft, seen=objects.FULL.seen, clauses=(*draft.clauses, frozenset({HasIn(~draft.seen, outside)}))
+                sketch, seen=objects.FULL.seen, clauses=(*sketch.clauses, frozenset({HasIn(~sketch.seen, outside)}))
             )
-        for part in draft.seen_items:
+        for part in sketch.seen_items:
             outside = both(outside, next(iter(denials(part)), NOTHING))
-        clause = frozenset() if draft.seen is None else frozenset({ItemFrom(draft.seen, outside)})
-        return replace(draft, seen=0, seen_items=(), clauses=(*draft.clauses, clause))
+        clause = frozenset() if sketch.seen is None else frozenset({ItemFrom(sketch.seen, outside)})
+        return replace(sketch, seen=0, seen_items=(), clauses=(*sketch.clauses, clause))
 
     def _contrary(self, operation: Operation, node: Node) -> Steps:
         operands = operation.operands
@@ -336,7 +336,7 @@ class Combination:
             return (yield from self._ask(operands[0]))
         if kind is JoinKind.WHEN:
             contrary = yield from self._ask_not(operands[0])
-            return self.conjoin((ObjectDraft(required={operation.key: None}),), contrary, node)
+            return self.conjoin((ObjectSketch(required={operation.key: None}),), contrary, node)
         if kind is JoinKind.IF:
             condition, then, otherwise = operands
             holds = yield from self._ask(condition)
@@ -348,7 +348,7 @@ class Combination:
             denied.append((yield from self._ask_not(operand)))
         if kind is JoinKind.ALL:
             return self.disjoin(denied, node)
-        found: Drafts = (self.domain.full,)
+        found: Sketches = (self.domain.full,)
         for part in denied:
             found = self.conjoin(found, part, node)
         if kind is JoinKind.ONE:
@@ -368,10 +368,10 @@ def _too_many(node: Node, most: int) -> UnsupportedSchema:
     )
 
 
-def _or_seen(draft: ArrayDraft, conj: Conj, node: Node) -> Conj:
+def _or_seen(sketch: ArraySketch, conj: Conj, node: Node) -> Conj:
     """Return the union of a conjunction and the items that "contains" has evaluated."""
-    parts = [part for part in (conj, *draft.seen_items) if part != NOTHING]
-    if not draft.seen_items or not all(parts):
+    parts = [part for part in (conj, *sketch.seen_items) if part != NOTHING]
+    if not sketch.seen_items or not all(parts):
         return conj if all(parts) else ALWAYS
     if len(parts) < 2:
         return parts[0] if parts else NOTHING

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from constrained.errors import LimitExceeded
-from constrained.schema.drafts.operations import JoinKind, Operation
-from constrained.schema.drafts.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
 from constrained.schema.keywords.by_type import own_scalars, plan_of
 from constrained.schema.normal.requests import Query, Steps, ask
 from constrained.schema.reading.nodes import Node
 from constrained.schema.reading.places import at_keyword
+from constrained.schema.sketches.operations import JoinKind, Operation
+from constrained.schema.sketches.scalars import ALL_SCALARS, NO_SCALARS, SCALAR, Scalars
 from constrained.schema.values import SignedNode
 from constrained.work import spend
 

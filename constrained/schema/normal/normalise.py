@@ -15,17 +15,17 @@ from functools import lru_cache
 
 from constrained.errors import LimitExceeded
 from constrained.regex import NEVER
-from constrained.schema.drafts import arrays
-from constrained.schema.drafts.arrays import Never
-from constrained.schema.drafts.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.keywords.by_type import SortedKeywords, own_array, own_scalars, plan_of
 from constrained.schema.normal import object_shapes
-from constrained.schema.normal.alternatives import drafts_of, own_draft, scalars_of
+from constrained.schema.normal.alternatives import own_sketch, scalars_of, sketches_of
 from constrained.schema.reading.nodes import NOTHING, Document, Node, ordered
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.satisfiability.counts import FewValues, values_below
 from constrained.schema.satisfiability.quick import is_plainly_live
 from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live_object
+from constrained.schema.sketches import arrays
+from constrained.schema.sketches.arrays import Never
+from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
@@ -121,7 +121,7 @@ def plain_value(node: Node, plan: SortedKeywords) -> Value:
         return _of_types(types)
     scalars = own_scalars(node, plan) if types & SCALAR else NO_SCALARS
     array = arrays.shape(own_array(node, plan), node, _is_nothing) if types & ARRAY else None
-    shape = object_shapes.shape(own_draft(node, plan), node, _is_nothing) if types & OBJECT else None
+    shape = object_shapes.shape(own_sketch(node, plan), node, _is_nothing) if types & OBJECT else None
     return Value(
         scalars.null,
         scalars.booleans,
@@ -140,14 +140,14 @@ def _of_types(bits: int) -> Value:
 
 def _array_shapes(conj: Conj, never: Never) -> tuple[ArrayShape, ...]:
     node = ordered(conj)[0].node
-    found = [shape for draft in drafts_of(conj, ARRAY) if (shape := arrays.shape(draft, node, never)) is not None]
+    found = [shape for sketch in sketches_of(conj, ARRAY) if (shape := arrays.shape(sketch, node, never)) is not None]
     return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 
 def _object_shapes(conj: Conj, never: Never) -> tuple[ObjectShape, ...]:
     node = ordered(conj)[0].node
     found = [
-        shape for draft in drafts_of(conj, OBJECT) if (shape := object_shapes.shape(draft, node, never)) is not None
+        shape for sketch in sketches_of(conj, OBJECT) if (shape := object_shapes.shape(sketch, node, never)) is not None
     ]
     return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 

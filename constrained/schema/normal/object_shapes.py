@@ -1,4 +1,4 @@
-"""A draft → an `ObjectShape`: every name decided, the other keys cut into disjoint cells, the clauses simplified."""
+"""A sketch → an `ObjectShape`: every name decided, the other keys cut into disjoint cells, the clauses simplified."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from constrained import regex
 from constrained.caches import cached
 from constrained.errors import LimitExceeded, UnsupportedSchema
 from constrained.regex import ANY_TEXT, NEVER, Expr
-from constrained.schema.drafts.objects import HasIn, Never, ObjectDraft
-from constrained.schema.drafts.property_names import PropertyNames
 from constrained.schema.reading.check import MOST_COUNTED
 from constrained.schema.reading.nodes import NOTHING, Node, both
 from constrained.schema.reading.places import keyword_of, located
+from constrained.schema.sketches.objects import HasIn, Never, ObjectSketch
+from constrained.schema.sketches.property_names import PropertyNames
 from constrained.schema.strings.sets import is_spelled, listed
 from constrained.schema.values import ALWAYS, Absent, Clause, Conj, HasNamed, HasOther, ObjectShape, Obligation, Present
 from constrained.work import spend
@@ -25,81 +25,81 @@ _MOST_CELLS = 500
 _LONGEST_BEGINNING = 40  # characters
 
 
-def shape(draft: ObjectDraft, node: Node, never: Never) -> ObjectShape | None:
-    """Return the draft as a shape; None if it is seen to be empty.
+def shape(sketch: ObjectSketch, node: Node, never: Never) -> ObjectShape | None:
+    """Return the sketch as a shape; None if it is seen to be empty.
 
     Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are
     live.
     """
-    if draft.min > MOST_COUNTED:  # as the complement of a `maxProperties` that no object reaches: no text is so long
+    if sketch.min > MOST_COUNTED:  # as the complement of a `maxProperties` that no object reaches: no text is so long
         return None
-    named, cells = _plainly_decided(draft) or decided(draft, node)
-    required = dict(draft.required)
+    named, cells = _plainly_decided(sketch) or decided(sketch, node)
+    required = dict(sketch.required)
     clauses: list[Clause] = []
-    if draft.clauses:
-        spelled = [_spelled(clause, named, cells) for clause in draft.clauses]
+    if sketch.clauses:
+        spelled = [_spelled(clause, named, cells) for clause in sketch.clauses]
         simplified = _simplify(spelled, named, required, cells, never)
         if simplified is None:
             return None
         clauses = simplified
     if (
         any(named[key] == NOTHING for key in required)
-        or draft.max is not None
-        and draft.max < max(draft.min, len(required))
+        or sketch.max is not None
+        and sketch.max < max(sketch.min, len(required))
     ):
         return None
-    return ObjectShape(tuple(named.items()), frozenset(required), cells, draft.min, draft.max, tuple(clauses))
+    return ObjectShape(tuple(named.items()), frozenset(required), cells, sketch.min, sketch.max, tuple(clauses))
 
 
-def decided(draft: ObjectDraft, node: Node) -> tuple[dict[str, Conj], Cells]:
+def decided(sketch: ObjectSketch, node: Node) -> tuple[dict[str, Conj], Cells]:
     """Return the values of all keys that are known by name, and the cells of the others."""
-    names = _names(draft)
+    names = _names(sketch)
     cells: Cells = ()
     while True:
-        cells, small = _cells(draft, names, node)
+        cells, small = _cells(sketch, names, node)
         if not small:
             break
         names.update(dict.fromkeys(small))
     named = {}
-    spend(2 + len(names) * (1 + len(draft.regions)) // 4)
+    spend(2 + len(names) * (1 + len(sketch.regions)) // 4)
     for name in names:
-        conj = draft.named.get(name, ALWAYS) if is_spelled(name) else NOTHING
-        for keys, part in draft.regions:
+        conj = sketch.named.get(name, ALWAYS) if is_spelled(name) else NOTHING
+        for keys, part in sketch.regions:
             if name in keys:
                 conj = both(conj, part)
         named[name] = conj
     return named, cells
 
 
-def _plainly_decided(draft: ObjectDraft) -> tuple[dict[str, Conj], Cells] | None:
+def _plainly_decided(sketch: ObjectSketch) -> tuple[dict[str, Conj], Cells] | None:
     """As `decided`, where names are all that tells keys apart; None: there may be more to it.
 
     PERF: most objects are such, and it is a third of the time.
     """
-    if draft.clauses or len(draft.regions) > 1:
+    if sketch.clauses or len(sketch.regions) > 1:
         return None
-    named, others = {**draft.named}, ALWAYS
-    for key in draft.required:
+    named, others = {**sketch.named}, ALWAYS
+    for key in sketch.required:
         if key not in named:
             named[key] = ALWAYS
-    if draft.regions:
-        ((keys, others),) = draft.regions
+    if sketch.regions:
+        ((keys, others),) = sketch.regions
         if not keys.outside or keys.languages or not keys.names <= named.keys():
             return None
         for key in named.keys() - keys.names:
             named[key] = both(named[key], others)
     if not all(map(str.isascii, named)):
         return None
-    spend(2 + len(named) * (1 + len(draft.regions)) // 4)
+    spend(2 + len(named) * (1 + len(sketch.regions)) // 4)
     return named, () if others == NOTHING else ((ANY_TEXT, others),)
 
 
-def _names(draft: ObjectDraft) -> dict[str, None]:
-    names = {**dict.fromkeys(draft.named), **draft.required}
-    for keys, _ in draft.regions:
+def _names(sketch: ObjectSketch) -> dict[str, None]:
+    names = {**dict.fromkeys(sketch.named), **sketch.required}
+    for keys, _ in sketch.regions:
         if not keys.names <= names.keys():
             names.update(dict.fromkeys(sorted(keys.names)))
-    for clause in draft.clauses:
+    for clause in sketch.clauses:
         for part in clause:
             if isinstance(part, HasIn):
                 names.update(dict.fromkeys(sorted(part.keys.names - names.keys())))
@@ -111,18 +111,18 @@ def _names(draft: ObjectDraft) -> dict[str, None]:
     return names
 
 
-def _cells(draft: ObjectDraft, names: dict[str, None], node: Node) -> tuple[Cells, list[str]]:
+def _cells(sketch: ObjectSketch, names: dict[str, None], node: Node) -> tuple[Cells, list[str]]:
     """Return the cells, and the keys of finite cells that are small enough to be spelled out as names first."""
     everywhere: Conj = ALWAYS  # what holds for each key that is not named
     cuts: list[tuple[PropertyNames, Conj]] = []
-    for keys, conj in draft.regions:
+    for keys, conj in sketch.regions:
         if keys.languages:
             cuts.append((keys, conj))
         elif keys.outside:
             everywhere = both(everywhere, conj)
     cuts += [
         (part.keys, ALWAYS)
-        for clause in draft.clauses
+        for clause in sketch.clauses
         for part in clause
         if isinstance(part, HasIn) and part.keys.languages
     ]
@@ -143,7 +143,7 @@ def _cells(draft: ObjectDraft, names: dict[str, None], node: Node) -> tuple[Cell
     small: list[str] = []
     for language, _ in cells:
         if language is not ANY_TEXT:
-            texts = listed(language, len(names) + _SPELLED_OUT + draft.min + len(draft.clauses))
+            texts = listed(language, len(names) + _SPELLED_OUT + sketch.min + len(sketch.clauses))
             small += [text for text in texts or () if text not in names]
     if not small:
         cells = [

@@ -10,8 +10,8 @@ from collections.abc import Generator
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from constrained.schema.drafts.arrays import denials
 from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.sketches.arrays import denials
 from constrained.schema.values import Conj, SignedNode
 
 

@@ -15,19 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from constrained.schema.drafts.arrays import denials
-from constrained.schema.drafts.objects import ObjectDraft
-from constrained.schema.drafts.operations import JoinKind, Operation
-from constrained.schema.drafts.scalars import OBJECT
 from constrained.schema.keywords.by_type import plan_of
 from constrained.schema.normal.requests import Query
 from constrained.schema.reading.nodes import NOTHING, both
+from constrained.schema.sketches.arrays import denials
+from constrained.schema.sketches.objects import ObjectSketch
+from constrained.schema.sketches.operations import JoinKind, Operation
+from constrained.schema.sketches.scalars import OBJECT
 from constrained.schema.values import ALWAYS, Conj
 from constrained.work import spend
 
 MANY = 8  # conditionals on one key; from so many on they are read together
 Tags: TypeAlias = frozenset[Hashable]  # values, equal where JSON Schema says so
-Drafts: TypeAlias = tuple[Any, ...]  # of objects or arrays
+Sketches: TypeAlias = tuple[Any, ...]  # of objects or arrays
 Asking: TypeAlias = Generator[Query, Any, Any]
 
 
@@ -124,28 +124,28 @@ def _conditional(operand: Conj) -> Operation | None:
     return found[0] if len(found) == 1 and found[0].kind is JoinKind.IF else None
 
 
-def _case(condition: Conj, then: Conj, drafts: Drafts, tags: TagsOf) -> tuple[str, Case] | None:
+def _case(condition: Conj, then: Conj, sketches: Sketches, tags: TagsOf) -> tuple[str, Case] | None:
     """Return the key that a condition asks for and the case, if the condition is about the value of one key, which is
     one of a few.
     """
-    if len(drafts) != 1:
+    if len(sketches) != 1:
         return None
-    (draft,) = drafts
+    (sketch,) = sketches
     if (
-        len(draft.named) != 1
-        or draft.regions
-        or draft.min
-        or draft.max is not None
-        or draft.clauses
-        or not draft.required.keys() <= draft.named.keys()
+        len(sketch.named) != 1
+        or sketch.regions
+        or sketch.min
+        or sketch.max is not None
+        or sketch.clauses
+        or not sketch.required.keys() <= sketch.named.keys()
     ):
         return None
-    ((key, value),) = draft.named.items()
+    ((key, value),) = sketch.named.items()
     found = tags(value) if len(value) == 1 else None
-    return (key, Case(condition, value, found, not draft.required, then)) if found else None
+    return (key, Case(condition, value, found, not sketch.required, then)) if found else None
 
 
-def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectDraft, Taken]]:
+def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectSketch, Taken]]:
     """Yield disjoint sets of objects, which are all, and the cases that hold in each.  Invariant: the switches have one
     key.
     """
@@ -173,16 +173,16 @@ def cells(switches: Sequence[Switch]) -> Iterator[tuple[ObjectDraft, Taken]]:
         taken: Taken = {}
         for number, at in inside:
             taken.setdefault(number, switches[number].cases[at])
-        yield ObjectDraft({key: value}, required={key: None}), taken
+        yield ObjectSketch({key: value}, required={key: None}), taken
     value = ALWAYS
     for switch in switches:
         for case in switch.cases:
             value = _without(value, case)
-    yield ObjectDraft({key: value}, required={key: None}), {}
+    yield ObjectSketch({key: value}, required={key: None}), {}
     absent = {
         number: case for number, switch in enumerate(switches) for case in reversed(switch.cases) if case.optional
     }
-    yield ObjectDraft({key: NOTHING}), absent
+    yield ObjectSketch({key: NOTHING}), absent
 
 
 def _without(value: Conj, case: Case) -> Conj:
@@ -190,9 +190,9 @@ def _without(value: Conj, case: Case) -> Conj:
 
 
 def all_but(
-    parts: Sequence[Drafts], full: Drafts, conjoin: Callable[[Drafts, Drafts], Drafts]
-) -> Callable[[Collection[int]], Drafts]:
-    """Return what gives the conjunction of all parts but some; if each part is one draft, of all but one in two
+    parts: Sequence[Sketches], full: Sketches, conjoin: Callable[[Sketches, Sketches], Sketches]
+) -> Callable[[Collection[int]], Sketches]:
+    """Return what gives the conjunction of all parts but some; if each part is one sketch, of all but one in two
     steps.
     """
     before, behind = [full], [full]  # of the first so many parts, and of the last
@@ -201,7 +201,7 @@ def all_but(
             before.append(conjoin(before[-1], part))
             behind.append(conjoin(last, behind[-1]))
 
-    def but(excluded: Collection[int]) -> Drafts:
+    def but(excluded: Collection[int]) -> Sketches:
         if len(before) > len(parts) and len(excluded) < 2:
             at = next(iter(excluded), len(parts))
             return conjoin(before[at], behind[max(len(parts) - at - 1, 0)])

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from constrained.schema.drafts.arrays import denials
 from constrained.schema.reading.nodes import both
+from constrained.schema.sketches.arrays import denials
 from constrained.schema.values import ArrayShape, Clause, Conj, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
 from constrained.work import spend
 

@@ -16,10 +16,10 @@ from typing import NamedTuple, TypeAlias
 
 from constrained import regex
 from constrained.errors import LimitExceeded
-from constrained.schema.drafts.arrays import denials
 from constrained.schema.reading.nodes import both
 from constrained.schema.satisfiability.counts import FewValues, matched
 from constrained.schema.satisfiability.items import Bounds, can_complete, choices
+from constrained.schema.sketches.arrays import denials
 from constrained.schema.values import (
     ALWAYS,
     Absent,

@@ -1,14 +1,14 @@
-"""Drafts and shapes that have one value, as ``const`` and ``enum`` make them: which value, and when two are equal."""
+"""Sketches and shapes that have one value, as ``const`` and ``enum`` make them: which value, and when two are equal."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from constrained.schema.drafts.arrays import ArrayDraft
-from constrained.schema.drafts.discriminators import is_closed
-from constrained.schema.drafts.objects import ObjectDraft
 from constrained.schema.numeric.ranges import exact
+from constrained.schema.sketches.arrays import ArraySketch
+from constrained.schema.sketches.discriminators import is_closed
+from constrained.schema.sketches.objects import ObjectSketch
 from constrained.schema.values import ArrayShape, Conj, ObjectShape
 from constrained.work import spend
 
@@ -24,8 +24,8 @@ def of_conj(conj: Conj) -> tuple[Any] | None:
     return (schema["const"],)
 
 
-def of_object(part: ObjectDraft | ObjectShape) -> dict[str, Any] | None:
-    """Return the only object of a shape or draft whose keys are all required and constants."""
+def of_object(part: ObjectSketch | ObjectShape) -> dict[str, Any] | None:
+    """Return the only object of a shape or sketch whose keys are all required and constants."""
     if isinstance(part, ObjectShape):
         closed, named = not part.cells, dict(part.named)
     else:
@@ -41,8 +41,8 @@ def of_object(part: ObjectDraft | ObjectShape) -> dict[str, Any] | None:
     return found
 
 
-def of_array(part: ArrayDraft | ArrayShape) -> list[Any] | None:
-    """Return the only array of a shape or draft of one length whose items are constants."""
+def of_array(part: ArraySketch | ArrayShape) -> list[Any] | None:
+    """Return the only array of a shape or sketch of one length whose items are constants."""
     if part.clauses or part.counts or part.unique is False or not part.min == part.max == len(part.prefix):
         return None
     found = []
@@ -93,7 +93,7 @@ def rivals(members: Iterable[Iterable[Any | None]]) -> list[list[int]] | None:
     """Return, for each member of a union, the others that may share a value with it; None unless most of the members
     are constants.
 
-    members: the values of the drafts of each; None is a draft of more than one value.
+    members: the values of the sketches of each; None is a sketch of more than one value.
     """
     names = Names()
     homes: dict[int, list[int]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from constrained.schema.drafts.scalars import EVERY_TYPE
+from constrained.schema.sketches.scalars import EVERY_TYPE
 from constrained.schema.values import Conj
 
 

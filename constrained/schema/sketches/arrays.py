@@ -1,7 +1,7 @@
-"""Conjunctions of constraints on arrays: the drafts from which `ArrayShape` is made.
+"""Conjunctions of constraints on arrays: the sketches from which `ArrayShape` is made.
 
-A draft is a conjunction; a union of drafts is a tuple of them (see `alternatives`).  Its complement is a union of
-obligations (one item is not …, the array is shorter than …), most of which fit into one clause.  Drafts are narrowed
+A sketch is a conjunction; a union of sketches is a tuple of them (see `alternatives`).  Its complement is a union of
+obligations (one item is not …, the array is shorter than …), most of which fit into one clause.  Sketches are narrowed
 only while they are built and shared after.
 """
 
@@ -34,7 +34,7 @@ _LONGEST_PREFIX = 10_000
 
 
 @dataclass(slots=True)
-class ArrayDraft:
+class ArraySketch:
     """The arrays a with a[i] in prefix[i], a[i] in rest beyond, min <= len(a) <= max, all counts and all clauses, and
     `unique`.
 
@@ -53,15 +53,15 @@ class ArrayDraft:
     seen_items: tuple[Conj, ...] = ()
 
 
-FULL = ArrayDraft()
+FULL = ArraySketch()
 
 
-def item(draft: ArrayDraft, index: int) -> Conj:
-    return draft.prefix[index] if index < len(draft.prefix) else draft.rest
+def item(sketch: ArraySketch, index: int) -> Conj:
+    return sketch.prefix[index] if index < len(sketch.prefix) else sketch.rest
 
 
-def disjoint(left: ArrayDraft, right: ArrayDraft, never: Never) -> bool:
-    """Return True if certainly no array satisfies both drafts."""
+def disjoint(left: ArraySketch, right: ArraySketch, never: Never) -> bool:
+    """Return True if certainly no array satisfies both sketches."""
     if left.unique is not None and right.unique is not None and left.unique != right.unique:
         return True
     least = max(left.min, right.min)
@@ -76,8 +76,8 @@ def disjoint(left: ArrayDraft, right: ArrayDraft, never: Never) -> bool:
     return False
 
 
-def merge(left: ArrayDraft, right: ArrayDraft, never: Never) -> ArrayDraft | None:
-    """Return the conjunction of two drafts; None only if no array satisfies both."""
+def merge(left: ArraySketch, right: ArraySketch, never: Never) -> ArraySketch | None:
+    """Return the conjunction of two sketches; None only if no array satisfies both."""
     if left is FULL:
         return right
     if right is FULL:
@@ -87,7 +87,7 @@ def merge(left: ArrayDraft, right: ArrayDraft, never: Never) -> ArrayDraft | Non
     longest = max(len(left.prefix), len(right.prefix))
     spend(4 + longest + len(left.counts) * len(right.counts) // 4 + len(left.clauses) // 8)
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
-    return ArrayDraft(
+    return ArraySketch(
         tuple(both(item(left, index), item(right, index)) for index in range(longest)),
         both(left.rest, right.rest),
         max(left.min, right.min),
@@ -104,32 +104,32 @@ def _joined(left: tuple[object, ...], right: tuple[object, ...]) -> tuple:  # ty
     return tuple(dict.fromkeys(left + right)) if left and right else left or right
 
 
-def deny(draft: ArrayDraft) -> tuple[ArrayDraft, ...]:
-    """Return the complement of what the keywords of one schema say (such a draft has no clauses)."""
+def deny(sketch: ArraySketch) -> tuple[ArraySketch, ...]:
+    """Return the complement of what the keywords of one schema say (such a sketch has no clauses)."""
     clause: set[Obligation] = set()
-    for index, conj in enumerate(draft.prefix):
+    for index, conj in enumerate(sketch.prefix):
         clause.update(ItemAt(index, other) for other in denials(conj))
-    clause.update(ItemFrom(len(draft.prefix), other) for other in denials(draft.rest))
-    if draft.min:
-        clause.add(LengthBelow(draft.min))
-    if draft.max is not None:
-        clause.add(LengthAtLeast(draft.max + 1))
-    for count in draft.counts:
+    clause.update(ItemFrom(len(sketch.prefix), other) for other in denials(sketch.rest))
+    if sketch.min:
+        clause.add(LengthBelow(sketch.min))
+    if sketch.max is not None:
+        clause.add(LengthAtLeast(sketch.max + 1))
+    for count in sketch.counts:
         if not count.item:  # it counts all items
             clause.update((LengthBelow(count.min),) if count.min else ())
             clause.update((LengthAtLeast(count.max + 1),) if count.max is not None else ())
-    found = [ArrayDraft(clauses=(frozenset(clause),))] if clause else []
-    for count in draft.counts:
+    found = [ArraySketch(clauses=(frozenset(clause),))] if clause else []
+    for count in sketch.counts:
         if not count.item:
             continue
         if count.min == 1:
-            found.append(ArrayDraft(rest=negation(count.item)))
+            found.append(ArraySketch(rest=negation(count.item)))
         elif count.min:
-            found.append(ArrayDraft(counts=(Count(count.item, 0, count.min - 1),)))
+            found.append(ArraySketch(counts=(Count(count.item, 0, count.min - 1),)))
         if count.max is not None:
-            found.append(ArrayDraft(counts=(Count(count.item, count.max + 1, None),)))
-    if draft.unique:
-        found.append(ArrayDraft(unique=False))
+            found.append(ArraySketch(counts=(Count(count.item, count.max + 1, None),)))
+    if sketch.unique:
+        found.append(ArraySketch(unique=False))
     return tuple(found)
 
 
@@ -140,42 +140,42 @@ def denials(conj: Conj) -> list[Conj]:
     return [negation(frozenset((literal,))) for literal in conj]
 
 
-def as_clause(draft: ArrayDraft) -> Clause | None:
-    """Return the draft as a clause, if it is the same as one."""
-    bare = replace(draft, seen=0, seen_items=())
-    if len(draft.clauses) == 1 and bare == ArrayDraft(clauses=draft.clauses):
-        return draft.clauses[0]
-    if bare == ArrayDraft(min=draft.min) and draft.min:
-        return frozenset({LengthAtLeast(draft.min)})
-    if bare == ArrayDraft(max=draft.max) and draft.max is not None:
-        return frozenset({LengthBelow(draft.max + 1)})
+def as_clause(sketch: ArraySketch) -> Clause | None:
+    """Return the sketch as a clause, if it is the same as one."""
+    bare = replace(sketch, seen=0, seen_items=())
+    if len(sketch.clauses) == 1 and bare == ArraySketch(clauses=sketch.clauses):
+        return sketch.clauses[0]
+    if bare == ArraySketch(min=sketch.min) and sketch.min:
+        return frozenset({LengthAtLeast(sketch.min)})
+    if bare == ArraySketch(max=sketch.max) and sketch.max is not None:
+        return frozenset({LengthBelow(sketch.max + 1)})
     if (
-        len(draft.counts) == 1
-        and bare == ArrayDraft(counts=draft.counts)
-        and (draft.counts[0].min, draft.counts[0].max) == (1, None)
+        len(sketch.counts) == 1
+        and bare == ArraySketch(counts=sketch.counts)
+        and (sketch.counts[0].min, sketch.counts[0].max) == (1, None)
     ):
-        return frozenset({ItemFrom(0, draft.counts[0].item)})
-    last = len(draft.prefix) - 1
-    if last >= 0 and not any(draft.prefix[:-1]) and bare == ArrayDraft(prefix=draft.prefix, min=draft.min):
-        if draft.min == last + 1:
-            return frozenset({ItemAt(last, draft.prefix[-1])})
-        if draft.min == 0:
-            return frozenset({LengthBelow(last + 1), ItemAt(last, draft.prefix[-1])})
+        return frozenset({ItemFrom(0, sketch.counts[0].item)})
+    last = len(sketch.prefix) - 1
+    if last >= 0 and not any(sketch.prefix[:-1]) and bare == ArraySketch(prefix=sketch.prefix, min=sketch.min):
+        if sketch.min == last + 1:
+            return frozenset({ItemAt(last, sketch.prefix[-1])})
+        if sketch.min == 0:
+            return frozenset({LengthBelow(last + 1), ItemAt(last, sketch.prefix[-1])})
     return None
 
 
-def of_clause(clause: Clause) -> ArrayDraft:
-    return ArrayDraft(clauses=(clause,))
+def of_clause(clause: Clause) -> ArraySketch:
+    return ArraySketch(clauses=(clause,))
 
 
-def shape(draft: ArrayDraft, node: Node, never: Never) -> ArrayShape | None:
-    """Return the draft as a shape with its clauses simplified; None if it is seen to be empty.
+def shape(sketch: ArraySketch, node: Node, never: Never) -> ArrayShape | None:
+    """Return the sketch as a shape with its clauses simplified; None if it is seen to be empty.
 
     Errors name `node`.  `never` may answer False when in doubt; with an exact answer the obligations of the clauses are
     live.
     """
-    work = replace(draft)
-    clauses: list[Clause] = list(dict.fromkeys(draft.clauses))
+    work = replace(sketch)
+    clauses: list[Clause] = list(dict.fromkeys(sketch.clauses))
     changed = True
     while changed:
         changed = False
@@ -208,7 +208,7 @@ def shape(draft: ArrayDraft, node: Node, never: Never) -> ArrayShape | None:
     return ArrayShape(tuple(prefix), work.rest, work.min, work.max, counts, tuple(dict.fromkeys(clauses)), work.unique)
 
 
-def _shorten(work: ArrayDraft, never: Never) -> None:
+def _shorten(work: ArraySketch, never: Never) -> None:
     """Lower the maximum to the first position that allows no item."""
     for index, conj in enumerate((*work.prefix[: work.max], work.rest)):
         if conj and (work.max is None or index < work.max) and (conj == NOTHING or index < work.min and never(conj)):
@@ -216,7 +216,7 @@ def _shorten(work: ArrayDraft, never: Never) -> None:
             return
 
 
-def _simplified(clause: Clause, work: ArrayDraft, never: Never) -> Clause | None:
+def _simplified(clause: Clause, work: ArraySketch, never: Never) -> Clause | None:
     """Return the obligations that can still hold; None if one of them holds anyway."""
     found = set()
     for part in clause:
@@ -247,8 +247,8 @@ def _simplified(clause: Clause, work: ArrayDraft, never: Never) -> Clause | None
     return frozenset(found)
 
 
-def _impose(part: Obligation, work: ArrayDraft, node: Node) -> bool:
-    """Make a lone obligation a constraint of the draft; "some item is …" has to stay a clause."""
+def _impose(part: Obligation, work: ArraySketch, node: Node) -> bool:
+    """Make a lone obligation a constraint of the sketch; "some item is …" has to stay a clause."""
     if isinstance(part, LengthBelow):
         work.max = part.length - 1
     elif isinstance(part, LengthAtLeast):
@@ -270,7 +270,7 @@ def _impose(part: Obligation, work: ArrayDraft, node: Node) -> bool:
     return True
 
 
-def _counts(work: ArrayDraft) -> tuple[Count, ...] | None:
+def _counts(work: ArraySketch) -> tuple[Count, ...] | None:
     """Return the counts that say something; bounds on the number of all items move to the length.  None: they cannot
     hold.
     """
@@ -291,10 +291,10 @@ def _counts(work: ArrayDraft) -> tuple[Count, ...] | None:
     return tuple(found.values())
 
 
-def with_unseen(draft: ArrayDraft, conj: Conj) -> ArrayDraft | None:
-    """Return the draft with all items that nothing has evaluated in `conj` (which allows for `seen_items`); None if it
+def with_unseen(sketch: ArraySketch, conj: Conj) -> ArraySketch | None:
+    """Return the sketch with all items that nothing has evaluated in `conj` (which allows for `seen_items`); None if it
     is empty.
     """
-    if draft.seen is None or not conj:
-        return draft
-    return merge(draft, ArrayDraft((ALWAYS,) * draft.seen, conj), lambda _: False)
+    if sketch.seen is None or not conj:
+        return sketch
+    return merge(sketch, ArraySketch((ALWAYS,) * sketch.seen, conj), lambda _: False)

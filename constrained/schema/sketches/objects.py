@@ -1,8 +1,9 @@
-"""Conjunctions of constraints on objects: the drafts from which `ObjectShape` is made.
+"""Conjunctions of constraints on objects: the sketches from which `ObjectShape` is made.
 
 Two kinds of constraint are enough: "the value of every key in K belongs to C" and "some key in K is present with a
-value in C"; each is the complement of the other.  For a single key they are kept as a name and its conjunction.  Drafts
-are narrowed only while they are built and shared after; a union of drafts is a tuple of them (see `alternatives`).
+value in C"; each is the complement of the other.  For a single key they are kept as a name and its conjunction.
+Sketches are narrowed only while they are built and shared after; a union of sketches is a tuple of them (see
+`alternatives`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from constrained.schema.drafts.arrays import denials
-from constrained.schema.drafts.property_names import NO_KEYS, PropertyNames
 from constrained.schema.reading.nodes import NOTHING, both
+from constrained.schema.sketches.arrays import denials
+from constrained.schema.sketches.property_names import NO_KEYS, PropertyNames
 from constrained.schema.values import ALWAYS, Absent, Conj, HasNamed, Obligation, Present
 from constrained.work import spend
 
@@ -31,7 +32,7 @@ class HasIn:
 
 
 @dataclass(slots=True)
-class ObjectDraft:
+class ObjectSketch:
     """The objects with values in named[k] at k and in C at the keys of K for (K, C) in regions, all required keys, and
     so on.
 
@@ -47,20 +48,20 @@ class ObjectDraft:
     seen: PropertyNames = NO_KEYS
 
 
-FULL = ObjectDraft()
+FULL = ObjectSketch()
 
 
-def value_of(draft: ObjectDraft, key: str) -> Conj:
+def value_of(sketch: ObjectSketch, key: str) -> Conj:
     """Return the conjunction that the value of a key must satisfy."""
-    found = draft.named.get(key, ALWAYS)
-    for keys, conj in draft.regions:
+    found = sketch.named.get(key, ALWAYS)
+    for keys, conj in sketch.regions:
         if key in keys:
             found = both(found, conj)
     return found
 
 
-def disjoint(left: ObjectDraft, right: ObjectDraft, never: Never) -> bool:
-    """Return True if certainly no object satisfies both drafts."""
+def disjoint(left: ObjectSketch, right: ObjectSketch, never: Never) -> bool:
+    """Return True if certainly no object satisfies both sketches."""
     for one, other in ((left, right), (right, left)):
         spend(len(one.required) + len(other.regions) * len(one.required))
         for key in one.required:
@@ -77,8 +78,8 @@ def disjoint(left: ObjectDraft, right: ObjectDraft, never: Never) -> bool:
     return left.max is not None and left.max < least or right.max is not None and right.max < least
 
 
-def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | None:
-    """Return the conjunction of two drafts; None only if no object satisfies both."""
+def merge(left: ObjectSketch, right: ObjectSketch, never: Never) -> ObjectSketch | None:
+    """Return the conjunction of two sketches; None only if no object satisfies both."""
     if left is FULL:
         return right
     if right is FULL:
@@ -99,7 +100,7 @@ def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | 
         if key in shared:
             named[key] = both(left.named[key], right.named[key])
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
-    return ObjectDraft(
+    return ObjectSketch(
         named,
         left.regions + tuple(part for part in right.regions if part not in left.regions),
         {**left.required, **right.required},
@@ -112,23 +113,23 @@ def merge(left: ObjectDraft, right: ObjectDraft, never: Never) -> ObjectDraft | 
     )
 
 
-def deny(draft: ObjectDraft) -> tuple[ObjectDraft, ...]:
+def deny(sketch: ObjectSketch) -> tuple[ObjectSketch, ...]:
     """Return the complement of what the keywords of one schema say (its clauses are pairs of `Absent` and
     `Present`).
     """
     clause: set[Obligation | HasIn] = set()
-    for key, conj in draft.named.items():
+    for key, conj in sketch.named.items():
         clause.update(_has(key, other) for other in denials(conj))
-    for keys, conj in draft.regions:
+    for keys, conj in sketch.regions:
         clause.update(HasIn(keys, other) for other in denials(conj))
-    clause.update(Absent(key) for key in draft.required)
+    clause.update(Absent(key) for key in sketch.required)
     found = [of_clause(frozenset(clause))] if clause else []
-    if draft.min:
-        found.append(ObjectDraft(max=draft.min - 1))
-    if draft.max is not None:
-        found.append(ObjectDraft(min=draft.max + 1))
-    for pair in draft.clauses:
-        contrary = ObjectDraft()
+    if sketch.min:
+        found.append(ObjectSketch(max=sketch.min - 1))
+    if sketch.max is not None:
+        found.append(ObjectSketch(min=sketch.max + 1))
+    for pair in sketch.clauses:
+        contrary = ObjectSketch()
         for part in pair:
             if isinstance(part, Absent):
                 contrary.required[part.key] = None
@@ -143,43 +144,43 @@ def _has(key: str, value: Conj) -> Obligation:
     return HasNamed(key, value) if value else Present(key)
 
 
-def as_clause(draft: ObjectDraft) -> frozenset[Obligation | HasIn] | None:
-    """Return the draft as a clause, if it is the same as one."""
-    if draft.regions or draft.min or draft.max is not None:
+def as_clause(sketch: ObjectSketch) -> frozenset[Obligation | HasIn] | None:
+    """Return the sketch as a clause, if it is the same as one."""
+    if sketch.regions or sketch.min or sketch.max is not None:
         return None
-    if draft.clauses:
-        return draft.clauses[0] if len(draft.clauses) == 1 and not draft.named and not draft.required else None
-    if len(draft.named) + len(draft.required) == 1:
-        for key, conj in draft.named.items():
+    if sketch.clauses:
+        return sketch.clauses[0] if len(sketch.clauses) == 1 and not sketch.named and not sketch.required else None
+    if len(sketch.named) + len(sketch.required) == 1:
+        for key, conj in sketch.named.items():
             return frozenset({Absent(key)}) if conj == NOTHING else frozenset({Absent(key), _has(key, conj)})
-        return frozenset(Present(key) for key in draft.required)
-    if len(draft.named) == 1 and draft.named.keys() == draft.required.keys():
-        return frozenset(_has(key, conj) for key, conj in draft.named.items())
+        return frozenset(Present(key) for key in sketch.required)
+    if len(sketch.named) == 1 and sketch.named.keys() == sketch.required.keys():
+        return frozenset(_has(key, conj) for key, conj in sketch.named.items())
     return None
 
 
-def of_clause(clause: frozenset[Obligation | HasIn]) -> ObjectDraft:
+def of_clause(clause: frozenset[Obligation | HasIn]) -> ObjectSketch:
     """Return the objects that satisfy a clause; one about the value of a single key becomes that key's constraint."""
     keys = {getattr(part, "key", None) for part in clause}
     if len(keys) == 1 and len(clause) <= 2:
         (key,) = keys
         if key is not None:
             return _of_single_key(key, clause)
-    return ObjectDraft(clauses=(clause,))
+    return ObjectSketch(clauses=(clause,))
 
 
-def _of_single_key(key: str, clause: frozenset[Obligation | HasIn]) -> ObjectDraft:
+def _of_single_key(key: str, clause: frozenset[Obligation | HasIn]) -> ObjectSketch:
     values = [part.value for part in clause if isinstance(part, HasNamed)]
     absent, present = Absent(key) in clause, Present(key) in clause
     if len(values) + absent + present == 1:
         if absent:
-            return ObjectDraft({key: NOTHING})
-        return ObjectDraft({key: values[0]} if values else {}, required={key: None})
+            return ObjectSketch({key: NOTHING})
+        return ObjectSketch({key: values[0]} if values else {}, required={key: None})
     if absent and values:
-        return ObjectDraft({key: values[0]})
-    return FULL if absent and present else ObjectDraft(clauses=(clause,))
+        return ObjectSketch({key: values[0]})
+    return FULL if absent and present else ObjectSketch(clauses=(clause,))
 
 
-def with_unseen(draft: ObjectDraft, conj: Conj) -> ObjectDraft:
-    """Return the draft with the values of all keys that nothing has evaluated in `conj`."""
-    return replace(draft, regions=(*draft.regions, (~draft.seen, conj))) if conj else draft
+def with_unseen(sketch: ObjectSketch, conj: Conj) -> ObjectSketch:
+    """Return the sketch with the values of all keys that nothing has evaluated in `conj`."""
+    return replace(sketch, regions=(*sketch.regions, (~sketch.seen, conj))) if conj else sketch

@@ -1,6 +1,6 @@
 """Sets of null, booleans, numbers and strings: the part of a value that is closed under every boolean operation.
 
-Also the bits that name the types.  Keywords (`keywords.scalars`) narrow a `ScalarDraft`; what several of them say
+Also the bits that name the types.  Keywords (`keywords.scalars`) narrow a `ScalarSketch`; what several of them say
 together (a length and a pattern, a minimum and a multiple) becomes one expression or one range at the end.
 """
 
@@ -96,7 +96,7 @@ def types_of(values: list[Any]) -> int:
 
 
 @dataclass(slots=True)
-class ScalarDraft:
+class ScalarSketch:
     """What the keywords of one schema say about numbers and strings so far."""
 
     low: Fraction | None = None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from constrained.schema.drafts.objects import ObjectDraft, value_of
 from constrained.schema.reading.nodes import NOTHING
+from constrained.schema.sketches.objects import ObjectSketch, value_of
 from constrained.schema.values import Conj
 from constrained.work import spend
 
 _WORTH_IT = 4  # members from which on an index beats looking at all pairs
 
 
-def rivals(members: Sequence[Sequence[ObjectDraft]], texts: Callable[[Conj], frozenset[str] | None]) -> list[list[int]]:
+def rivals(
+    members: Sequence[Sequence[ObjectSketch]], texts: Callable[[Conj], frozenset[str] | None]
+) -> list[list[int]]:
     """Return, for each member of a union, the other members that may share an object with it.
 
     `texts` returns the values of a conjunction if they are known to be a finite set of strings.
@@ -20,46 +22,46 @@ def rivals(members: Sequence[Sequence[ObjectDraft]], texts: Callable[[Conj], fro
     """
     if len(members) < _WORTH_IT or not all(members):
         return all_others(members)
-    drafts = [draft for member in members for draft in member]
-    for key in drafts[0].required:
-        if all(key in draft.required for draft in drafts):
-            tags = [[texts(value_of(draft, key)) for draft in member] for member in members]
+    sketches = [sketch for member in members for sketch in member]
+    for key in sketches[0].required:
+        if all(key in sketch.required for sketch in sketches):
+            tags = [[texts(value_of(sketch, key)) for sketch in member] for member in members]
             if all(found is not None for member in tags for found in member):
                 return _sharing([frozenset[str]().union(*(found or () for found in member)) for member in tags])
     return _by_keys(members)
 
 
-def _by_keys(members: Sequence[Sequence[ObjectDraft]]) -> list[list[int]]:
-    """Return the others that allow all keys that a member requires, where every member is one draft that allows the
+def _by_keys(members: Sequence[Sequence[ObjectSketch]]) -> list[list[int]]:
+    """Return the others that allow all keys that a member requires, where every member is one sketch that allows the
     keys it names only.
     """
     if not all(len(member) == 1 and member[0].required and is_closed(member[0]) for member in members):
         return all_others(members)
     homes: dict[str, list[int]] = {}
-    for index, (draft,) in enumerate(members):
-        spend(len(draft.named) // 4)
-        for key in draft.named:
+    for index, (sketch,) in enumerate(members):
+        spend(len(sketch.named) // 4)
+        for key in sketch.named:
             homes.setdefault(key, []).append(index)
     found = []
-    for index, (draft,) in enumerate(members):
-        rarest = min((homes.get(key, []) for key in draft.required), key=len)
+    for index, (sketch,) in enumerate(members):
+        rarest = min((homes.get(key, []) for key in sketch.required), key=len)
         spend(1 + len(rarest))
         found.append(
-            [other for other in rarest if other != index and members[other][0].named.keys() >= draft.required.keys()]
+            [other for other in rarest if other != index and members[other][0].named.keys() >= sketch.required.keys()]
         )
     return found
 
 
-def is_closed(draft: ObjectDraft) -> bool:
-    """Return True if a draft allows no key that it does not name."""
+def is_closed(sketch: ObjectSketch) -> bool:
+    """Return True if a sketch allows no key that it does not name."""
     return any(
-        conj == NOTHING and keys.outside and not keys.languages and keys.names <= draft.named.keys()
-        for keys, conj in draft.regions
+        conj == NOTHING and keys.outside and not keys.languages and keys.names <= sketch.named.keys()
+        for keys, conj in sketch.regions
     )
 
 
 def all_others(members: Sequence[Sequence[object]]) -> list[list[int]]:
-    """Return every other member for each; one without drafts meets none."""
+    """Return every other member for each; one without sketches meets none."""
     some = [index for index, member in enumerate(members) if member]
     spend(len(some) ** 2 // 32)
     return [[other for other in some if other != index] if member else [] for index, member in enumerate(members)]

@@ -1,1 +1,0 @@
-"""Drafts: conjunctions of constraints of one JSON type while keywords are still being added."""

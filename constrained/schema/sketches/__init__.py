@@ -1,0 +1,1 @@
+"""Sketches: conjunctions of constraints of one JSON type while keywords are still being added."""
