@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+from unittest.mock import patch
 
 import jsonschema
 import numpy as np
@@ -17,6 +18,7 @@ import constrained as c
 from benchmarks import always_finished
 from benchmarks.tool_sets import tool_sets
 from benchmarks.vocabularies import llama3
+from constrained.engine.budget.completion import Completions
 
 FORMATS = ("chatglm3", "hermes", "internlm2", "llama3.1", "mistral-v11", "qwen3-coder")
 TEXTS = {
@@ -403,3 +405,19 @@ def test_unfinished_tokens():
     places, which, ends = vocabulary.unfinished
     found = zip(vocabulary.trie.ids[places].tolist(), which.tolist(), strict=True)
     assert {token: ends[number] for token, number in found} == {2: b"\xc3", 3: b"\xe2\x82", 5: b"\xf0\x9f\x98"}
+
+
+def test_matchers_whose_completions_are_full_do_not_look_ahead_once_more(tiny_vocabulary, monkeypatch):
+    constraint = c.compile(c.Grammar.from_json_schema(TEXTS["object"]), tiny_vocabulary)
+    matcher, full = constraint.matcher(budget=30), constraint.completions()
+    for token in constraint.vocabulary.tokenize(b'{"a":"some words","b":nu'):
+        matcher.advance(token)
+    expected = _mask(matcher)
+    monkeypatch.setattr(Completions, "is_full", lambda known: known is full)
+    twin = matcher.copy()
+    matcher.rollback(1)
+    matcher.advance(twin.tokens[-1])
+    with patch.object(Completions, "successors", autospec=True, side_effect=Completions.successors) as looked:
+        assert (_mask(matcher) == expected).all()
+    assert constraint.completions() is not full
+    assert looked.call_count <= 2

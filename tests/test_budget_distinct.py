@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import random
 from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count, islice
 
 import jsonschema
+import numpy as np
 import pytest
+from laws import unpacked
 
 import constrained as c
 from constrained.engine.budget.candidates import Candidates
 from constrained.engine.budget.characters import characters, closing, spelled
+from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.budget.text_ways import TextWays
 from constrained.engine.twin.spelling import decode, variants
 from constrained.engine.twin.text import DONE, TextAt
 from constrained.machine import Dispatch, Surface
 from constrained.regex import parse_python
+from constrained.schema.machines.items import OpenItem
 from constrained.schema.numeric.language import CANONICAL_NUMBERS, number_language
 from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered
@@ -56,12 +61,76 @@ def test_a_thousand_distinct_objects_are_refused_with_their_place():
     for many in (200, 1000):
         schema["properties"]["b"]["minItems"] = many
         grammar = c.Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
-        constraint = c.compile(grammar, _bytewise())
+        constraint = c.compile(grammar, _bytewise(), max_work=200_000)
         if many == 200:
             assert len(json.loads(bytes(constraint.matcher().shortest_completion()))["b"]) == 200
         else:
             with pytest.raises(c.LimitExceeded, match="too much work at #"):
                 constraint.matcher().shortest_completion()
+
+
+_OBJECT = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
+_SHORT = {"type": "string", "pattern": '^(a|b|x|"|日本|x-){0,2}$'}
+_ARRAY = {"type": "array", "items": _SHORT, "minItems": 1, "maxItems": 2}
+_SHARED = {
+    "objects": {**_OBJECT, "properties": {"a": _SHORT, "b": _SHORT}},
+    "arrays": _ARRAY,
+}
+
+
+class _Alone(Ways):
+    """Ways of which each is searched for itself."""
+
+    def _shares(self, machine):
+        return False
+
+
+@pytest.mark.parametrize("surface", ["json", "python"])
+@pytest.mark.parametrize("item", _SHARED.values(), ids=_SHARED.keys())
+def test_ways_that_distinct_objects_share_are_as_short_as_their_own(item, surface):
+    schema = {"type": "array", "items": item, "minItems": 2, "uniqueItems": True}
+    grammar = c.Grammar.from_json_schema(schema, whitespace="compact", surface=surface)
+    constraint, picks, shared = c.compile(grammar, _bytewise()), random.Random(5), 0
+    for _ in range(4):
+        known = constraint.completions()
+        state, matcher = known.start, constraint.matcher()
+        for _ in range(60):
+            mask = np.zeros((1, constraint.vocabulary.words), np.int32)
+            matcher.fill_mask(mask)
+            allowed = np.flatnonzero(unpacked(mask, 256)).tolist()
+            if not allowed:
+                break
+            matcher.advance(token := picks.choice(allowed))
+            state = known.tracker.step_token(state, token)
+            for machine, _ in known.tracker.configurations(state):
+                if isinstance(machine, OpenItem) and machine.wider() is not None:
+                    alone = _Alone({}).of(machine)
+                    assert len(known._ways.of(machine)) == len(alone), matcher.text()
+                    shared += machine.takes(known._ways.of(machine.wider()))
+    assert shared > 2
+
+
+def test_distinct_objects_in_a_call_share_what_comes_behind_them(tiny_vocabulary):
+    parameters = {
+        "type": "object",
+        "properties": {"value": {"type": "array", "items": _OBJECT, "minItems": 3, "uniqueItems": True}},
+        "required": ["value"],
+    }
+    tools = [{"name": "write", "description": "Write.", "parameters": parameters}]
+    grammar = c.ChatFormat.load("hermes").grammar(tools, tool_choice="required")
+    constraint = c.compile(grammar, tiny_vocabulary)
+    matcher = constraint.matcher(budget=constraint.min_tokens + 9)
+    text = '<tool_call>\n{"name": "write", "arguments": {"value": [{"a": "hello", "b": "'
+    for token in constraint.vocabulary.tokenize(text.encode()):
+        matcher.advance(token)
+    constraint.budget.refill(1_000_000)
+    matcher.fill_mask(np.zeros((1, constraint.vocabulary.words), np.int32))
+    assert constraint.budget.limit - constraint.budget.left < 30_000  # 120,000 where each text is followed by itself
 
 
 def _anew(at, most, body):

@@ -81,7 +81,7 @@ class Completions:
         self.bytewise = all(bytes([byte]) in texts for byte in range(256))  # then a way has no more tokens than symbols
         self._frames: dict[Frame, Way | None] = {}
         self._known: dict[int, Way | None] = {}
-        self._tokens: dict[int, tuple[int, ...] | None] = {}
+        self._tokens: dict[Way, tuple[int, ...] | None] = {}
         self._ends: dict[tuple[_End, str], _End] = {}  # an end and the symbol before it → the longer end
         self._longest: dict[int, int] = {}
         self._successors: OrderedDict[int, Successors] = OrderedDict()
@@ -114,10 +114,12 @@ class Completions:
         """Return the shortest way in as few tokens as spell it; None: none is known, or the vocabulary cannot spell
         it.
         """
-        if state not in self._tokens:
-            way = self.way(state)
-            self._tokens[state] = None if way is None else self._spelled(way)
-        return self._tokens[state]
+        way = self.way(state)
+        if way is None:
+            return None
+        if way not in self._tokens:
+            self._tokens[way] = self._spelled(way)
+        return self._tokens[way]
 
     def fits(self, state: int, most: int) -> bool:
         """Say whether a word can end within `most` tokens, as far as is known."""

@@ -27,10 +27,12 @@ from constrained.engine.twin.automaton import Config, Frame, PlainKernel
 from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode
 from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt, edges_between
 from constrained.machine import Dispatch, Language, State, Text
+from constrained.work import spend
 
 SOME = "\uffff some text"  # stands for a text that was forgotten
 FORGOTTEN = b"\xff"  # a record that stands for any: no text begins with this byte
 MOST_CANDIDATES = 64
+_UNITS = 10  # of work, to look over a byte for the first time
 _ASCII_KINDS = [
     (bit, bytes(byte for byte in range(128) if int(BITS[byte]) == bit))
     for bit in sorted({int(BITS[byte]) for byte in range(128)})
@@ -57,6 +59,7 @@ class Lookahead(PlainKernel):
         self._ways = ways
         self._looks: dict[tuple[int, int], int] = {}
         self._alike: dict[TextAt, TextAt] = {}
+        self._texts: dict[tuple[TextAt, int], TextAt | None] = {}
         self._singles: dict[Config, int] = {}  # the states of single readings
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
@@ -68,6 +71,7 @@ class Lookahead(PlainKernel):
         """
         known = self._looks.get((state, byte))
         if known is None:
+            spend(_UNITS)
             moved = [self._forgot((self._merged(machine), frame)) for machine, frame in self._moved(state, byte)]
             known = self._looks[state, byte] = self._alone(moved[0]) if len(moved) == 1 else self._close(moved)
         return known
@@ -81,8 +85,15 @@ class Lookahead(PlainKernel):
 
     def cached_bytes(self) -> int:
         return super().cached_bytes() + 200 * (
-            len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles)
+            len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles) + len(self._texts)
         )
+
+    def _read(self, at: TextAt, byte: int) -> TextAt | None:
+        """Return a position after a byte; kept, as the texts of many states are read in the same way."""
+        key = at, byte
+        if key not in self._texts:
+            self._texts[key] = at.step(byte)
+        return self._texts[key]
 
     def _reads(self, machine: State | TextAt) -> bool:
         """As the twin says, without trying all bytes: no position inside a text is dead, so inside a character or

@@ -141,13 +141,22 @@ class BudgetedMatcher(Matcher):
         if len(places) == read + 1:
             return places[-1]
         if self._completions.is_full():
-            self._completions, self._places = self.constraint.completions(), []
-            places = self._places
+            self._completions = self.constraint.completions()
+            places = self._places = self._found_again(places)
         if not places:
             places.append((self._completions.start, None))
         for at in range(len(places) - 1, read):
             places.append(self._after(at))
         return places[-1]
+
+    def _found_again(self, places: list[Place]) -> list[Place]:
+        """Return places among fresh states; the completions that were kept are the same, so nobody looks ahead."""
+        known = self._completions
+        found = [(known.start, kept) for _, kept in places[:1]]
+        for token, (_, kept) in zip(self._path[1::2], places[1:], strict=False):
+            after = known.tracker.step_token(found[-1][0], token)
+            found.append((found[-1][0] if after == DEAD else after, kept))
+        return found
 
     def _after(self, at: int) -> Place:
         """Return the place after the token number `at`."""

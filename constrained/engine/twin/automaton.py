@@ -216,7 +216,7 @@ class PlainKernel:
         for machine, frame in self._states[state][0]:
             target: State | TextAt | None
             if isinstance(machine, TextAt):
-                target = machine.step(byte)
+                target = self._read(machine, byte)
             else:
                 target = next((t for low, high, t in self._expand(machine).ranges if low <= byte <= high), None)
             if target is not None:
@@ -224,6 +224,9 @@ class PlainKernel:
                     frame = self._frame(frame.after, frame.surface, frame.record + bytes([byte]), frame.parent)
                 moved.append((target, frame))
         return moved
+
+    def _read(self, at: TextAt, byte: int) -> TextAt | None:
+        return at.step(byte)
 
     def _close(self, work: list[Config], final: bool = False) -> int:
         """Return the state of the configurations and all that calls and returns reach from them without a byte."""

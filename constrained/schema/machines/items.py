@@ -83,13 +83,9 @@ class OpenItem:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, OpenItem)
-            and hash(self) == hash(other)
-            and self.built == other.built
-            and self.state == other.state
-            and self.returns == other.returns
-            and self.home is other.home
-            and self.after == other.after
+            isinstance(other, OpenItem) and hash(self) == hash(other) and self.built == other.built
+            and self.state == other.state and self.returns == other.returns
+            and self.home is other.home and self.after == other.after
         )
 
     def at(self, state: State, returns: Return | None, built: Built | Whole) -> State | None:
@@ -118,6 +114,16 @@ class OpenItem:
         """Return the edges of `State.way_out`: no blanks, and of an object or array that may end here only its end."""
         return self._edges(hurried=True)
 
+    def wider(self) -> OpenItem | None:
+        """Return the place in an item that may be written again, where no earlier value can be met any more."""
+        if not self.built.known or self.built.live_rivals():
+            return None
+        return OpenItem(self.home, self.after, self.state, self.returns, self.built.forgotten())
+
+    def takes(self, word: str) -> bool:
+        """Say that a word of `wider` does not write this item again; False also where it may."""
+        return not self.built.may_be_in(word)
+
     def _edges(self, *, hurried: bool) -> Edges:
         spend(_UNITS)
         ranges: dict[int, State] = {}
@@ -135,10 +141,8 @@ class OpenItem:
                     calls.append((callee, OpenItem(self.home, self.after, _state(after), returns, self.built)))
             else:
                 calls += self._recorded(callee, after, returns, hurried=hurried)
-        return Edges(
-            ranges=tuple([(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]),
-            calls=tuple(calls),
-        )
+        single = [(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]
+        return Edges(ranges=tuple(single), calls=tuple(calls))
 
     def _recorded(
         self, callee: Text, after: State | Dispatch, returns: Return | None, *, hurried: bool
@@ -168,7 +172,6 @@ class OpenItem:
             yield callee, recorded
         elif (language := recorded.without(dead)) is not None:
             yield Text(callee.surface, language), recorded
-
 
     def _hurried(self, recorded: Recorded) -> Iterator[tuple[State, Dispatch]]:
         """Yield the calls of a shortest way.  Numbers that no earlier value has are read apart from the others, which

@@ -14,6 +14,7 @@ SPEC: JSON Schema core 2020-12 §4.2.2 (instance equality).  Tested in tests/tes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from hashlib import blake2b
@@ -36,6 +37,8 @@ WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null"
 _OPENING = {ord("{"): "object", ord("["): "array", ord("("): "array"}
 _CLOSING = frozenset(b"}])")
 _MODULUS = 1 << 128
+_PLAIN = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")  # characters that are written as themselves or by their numbers
+_BY_NUMBER = re.compile(r"\\[uUxXN0-7]|&#")
 SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
 MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
 
@@ -249,6 +252,31 @@ class Built:
             found: Node | None = content.get(self.key)
             return found
         return content[self.count] if self.count < len(content) else None
+
+    # -- what a search may forget --------------------------------------------------------------------------------------
+
+    def forgotten(self) -> Built:
+        """Return a container of which nothing is known but what it is, as if nobody's equal had been written."""
+        parent = None if self.parent is None else self.parent.forgotten()
+        return Built(parent, self.kind, (), key=None if self.key is None else "", word=self.word, known=False)
+
+    def may_be_in(self, word: str) -> bool:
+        """Say whether a word of bytes may write the entries so far once more; False where one of them is a string of
+        letters that the word does not have.
+        """
+        if _BY_NUMBER.search(word) is not None:
+            return True
+        at: Built | None = self
+        while at is not None:
+            parts = at.parts
+            while parts is not None:
+                (_, (kind, content)), parts = parts
+                run = max(_PLAIN.findall(content), key=len, default="") if kind == "string" else ""
+                spend(1 + (len(run) + len(word)) // 1000)
+                if run and run.encode("utf-8", "surrogatepass").decode("latin-1") not in word:
+                    return False
+            at = at.parent
+        return True
 
     # -- events --------------------------------------------------------------------------------------------------------
 
