@@ -210,6 +210,7 @@ UNREADABLE = {
     "parameters that are no list": ({"name": "f", "params": 7}, "#/params.*not a list"),
     "a parameter without a name": ({"name": "f", "params": [{"type": "int"}]}, "#/params/0.*name is missing"),
     "parameters without a keyword": ({"name": "f", "parameters": {"city": {"type": "string"}}}, "no keyword that describes an object"),
+    "properties misspelled": ({"name": "f", "parameters": {"type": "object", "propertes": {"a": {}}, "required": ["a"]}}, "the key 'propertes'"),
     "arguments that are a list": ({"name": "f", "parameters": {"type": "array"}}, "arguments are an object, not 'array'"),
     "a type that nobody knows": ({"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "strin"}}}}, "unknown type 'strin'"),
     "a class whose values are no objects": ([int], "the values of 'int' are no objects"),

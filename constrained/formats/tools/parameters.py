@@ -19,6 +19,8 @@ Schema = dict[str, Any]
 _KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 PARAMETERS = frozenset({*_KEYS, "params"})
 _SCHEMA_KEYWORDS = {"$schema", "$id", *named(lambda keyword: keyword.about in ("", "object"))} - {"then", "else"}
+_TELLING = {"properties", "patternProperties", "allOf", "anyOf", "oneOf", *named(lambda keyword: keyword.refers)}
+_KNOWN = {"default", "example", *named(lambda keyword: True)}
 _PARAMETER_KEYS = frozenset(
     {"name", "description", "type", "param_type", "required", "default", "example", "examples", "title"}
 )
@@ -47,6 +49,8 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
             f"{where} #",
             f"{', '.join(f'{key!r:.60}' for key in list(schema)[:3])}: no keyword that describes an object",
         )
+    if lost := _unread(schema):
+        raise malformed(f"{where} #", f"nothing is known of the key {lost!r:.60}, which may describe arguments")
     if isinstance(schema.get("properties"), list):
         schema["properties"] = _from_singletons(schema["properties"], where)
     try:
@@ -56,6 +60,13 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     if schema.setdefault("type", "object") != "object":
         raise malformed(f"{where} #/type", f"arguments are an object, not {schema['type']!r:.100}")
     return schema
+
+
+def _unread(schema: Schema) -> str | None:
+    """Return a key that looks like a misspelled ``properties``, as it holds schemas by name."""
+    unknown = [] if _TELLING & schema.keys() else [key for key in schema if key not in _KNOWN and key[:2] != "x-"]
+    held = {key: schema[key] for key in unknown if isinstance(schema[key], Mapping) and schema[key]}
+    return next((key for key in held if all(isinstance(value, Mapping) for value in held[key].values())), None)
 
 
 def _from_parameter_list(parameters: object, where: str) -> Schema:
