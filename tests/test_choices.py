@@ -226,7 +226,7 @@ def test_a_dummy_prefix_stands_before_answers_and_thoughts():
     assert not takes(chat, " add\n", dummy_prefix=False)
 
 
-@pytest.mark.parametrize("name", [name for name in ChatFormat.names() if ChatFormat.load(name).definition.thoughts])
+@pytest.mark.parametrize("name", [name for name in ChatFormat.names() if ChatFormat.load(name).definition.generates_thoughts])
 def test_thoughts_are_asked_for_and_read_apart(name):
     chat = ChatFormat.load(name)
     block, (kind, *_) = chat.definition.reasoning, reversed(chat.definition.thoughts)

@@ -61,7 +61,8 @@ def _conversations(draw, chat):
     messages = [Message(draw(SOME_TEXTS), role="system")] if "system" in roles and draw(st.booleans()) else []
     for _ in range(draw(st.integers(1, 2))):
         messages.append(Message(draw(SOME_TEXTS), role="user"))
-        thoughts = {kind: draw(SOME_TEXTS) for kind in list(chat.definition.thoughts)[:1] if draw(st.booleans())}
+        kinds = list(chat.definition.thoughts)[:1] if chat.definition.generates_thoughts else []
+        thoughts = {kind: draw(SOME_TEXTS) for kind in kinds if draw(st.booleans())}
         if draw(st.booleans()):
             messages.append(Message(draw(SOME_TEXTS), thoughts=thoughts))
             continue

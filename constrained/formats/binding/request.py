@@ -163,7 +163,7 @@ def _thinking(definition: Definition, reasoning: object, prompt: object) -> tupl
         raise GrammarError(f"unknown reasoning {reasoning!r}", instead="one of: " + ", ".join(REASONING))
     if not isinstance(prompt, str):
         raise GrammarError(f"the prompt is {prompt!r}", instead="the text behind the assistant's header")
-    if definition.reasoning is None or not definition.thoughts:  # (a relative may have what a format lacks)
+    if definition.reasoning is None or not definition.generates_thoughts:
         if reasoning in ("required", "prefilled"):
             raise GrammarError(
                 f"reasoning is {reasoning!r}",

@@ -184,6 +184,11 @@ class Definition:
         names = dict.fromkeys(name for names in self.stops.values() for name in names)
         return tuple(self.tokens[name] for name in names)
 
+    @property
+    def generates_thoughts(self) -> bool:
+        """Whether generated turns may have thoughts; those of relatives that have none are read all the same."""
+        return bool(self.thoughts) and (self.reasoning is None or self.reasoning.block not in self.variant.drop)
+
 
 _SHAPE = TableShape({
     **dict.fromkeys(("extends", "title", "specification", "grammar"), "a text"), "tool_list": PLACES,

@@ -103,6 +103,17 @@ def json_of(text: str) -> Any:
     return reader.value[0]
 
 
+def meant_as_json(text: str) -> Fault | None:
+    """Return what is wrong with a text that begins as an object or array of JSON does and is none."""
+    if text.lstrip(_BLANKS)[:1] not in ("{", "["):
+        return None
+    try:
+        json_of(text)
+    except Fault as fault:
+        return fault
+    return None
+
+
 def _no_json(text: str) -> Fault:
     """Return why a text is no JSON, found by reading it as the item of a list that goes on."""
     reader = JsonReader("[")

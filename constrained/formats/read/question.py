@@ -27,7 +27,7 @@ from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import Network, build
 from constrained.formats.read.trails import Marked, Trail
 from constrained.formats.tools import Tool
-from constrained.grammar import Grammar, Ref
+from constrained.grammar import Grammar, Literal, Ref, Special, Symbol
 
 # what is read → its rule
 KINDS = {"assistant_turn": "assistant_turn", "conversation": "conversation", "tool_call": "call_text"}
@@ -72,7 +72,25 @@ class Question:
     @cached_property
     def lenient(self) -> Network:
         """The network that also reads calls which are plainly meant as such, and broken."""
-        rules = dict(self.rules)
+        return self._lenient(self.rules)
+
+    @cached_property
+    def spoken(self) -> tuple[Network, Network]:
+        """The two networks without thoughts that nothing begins, which would read any text."""
+        rules = {name: tuple(s for s in sequences if not self._thinks(s)) for name, sequences in self.rules.items()}
+        return self._network(rules), self._lenient(rules)
+
+    def _thinks(self, sequence: tuple[Symbol, ...]) -> bool:
+        """Return whether a sequence has a thought, and before it no text that begins it."""
+        for symbol in sequence:
+            if isinstance(symbol, Ref) and self.slots.meaning(symbol.rule) in self.slots.thoughts:
+                return True
+            if isinstance(symbol, Special) or isinstance(symbol, Literal) and symbol.text.strip():
+                return False
+        return False
+
+    def _lenient(self, rules: Alternatives) -> Network:
+        rules = dict(rules)
         for name in self.rules:
             target = name.removeprefix(BROKEN)
             if name != target:

@@ -16,7 +16,7 @@ from constrained.formats.payload.ahead import Ahead
 from constrained.formats.payload.allowed import allowed_by
 from constrained.formats.payload.elements import read_elements
 from constrained.formats.payload.quoted import read_quoted
-from constrained.formats.payload.raw import ELEMENTS, arguments_of
+from constrained.formats.payload.raw import ELEMENTS, arguments_of, meant_as_json
 from constrained.formats.read.assemble import ReadCall, ReadMessage
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.machine import Machine
@@ -224,6 +224,11 @@ def judged_call(
         return None
     place = _place_of(found, call, question, text, tool.parameters)
     details = {"pointer": found.pointer, "keyword": found.keyword, "schema_pointer": found.schema_pointer}
+    written = next((pair[2] for pair in call.pairs if pair[3] == place and found.keyword == "type"), "")
+    if (broken := meant_as_json(written)) is not None:  # says more than that it is a string
+        because = f"tool {call.name!r}: it is no {found.expected}, as {broken.because}"
+        details["pointer"] = found.pointer + broken.pointer
+        return place + broken.at, "schema", because, broken.expected, details
     return place, "schema", f"tool {call.name!r}: {found.because}", found.expected, details
 
 

@@ -157,8 +157,11 @@ def diagnosed(
     question: Question, whole: Turn, *, partial: bool, all_errors: bool
 ) -> tuple[Trail | None, bool, list[Wrong]]:
     """Return the marks of what could be read, whether that is all, and what is wrong, the first first."""
-    attempt = Attempt(question, question.network, whole)
-    second = Attempt(question, question.lenient, whole) if question.kind != "tool_call" else attempt
+    attempt, lenient = Attempt(question, question.network, whole), question.lenient
+    if any(_is_in_thought(thread, question) for thread in attempt.threads):
+        network, lenient = question.spoken
+        attempt = Attempt(question, network, whole)
+    second = Attempt(question, lenient, whole) if question.kind != "tool_call" else attempt
     trail = second.machine.accepted()
     complete = not isinstance(trail, bool)
     if isinstance(trail, bool):
@@ -257,6 +260,12 @@ def wrong_of(attempt: Attempt, layer: str) -> Wrong:
         return Wrong(fault.at, layer, because, fault.expected, rule, message, call, fault.pointer)
     pointer = next((thread.state.reader.pointer for thread in threads if isinstance(thread.state, Ahead)), None)
     return Wrong(place, layer, because, expected, rule, message, call, pointer)
+
+
+def _is_in_thought(thread: Thread, question: Question) -> bool:
+    """Return whether a thread reads the text of a thought, as all of a text may be that lacks its end."""
+    owner = thread.node.owner
+    return thread.node.kind is NodeKind.PATTERN and question.slots.meaning(owner) in question.slots.thoughts
 
 
 def _is_broken(thread: Thread) -> bool:

@@ -232,7 +232,7 @@ def why_no_message(message: Message, definition: Definition) -> str | None:
     if message.role not in roles:
         return f"has a role that is none of its own: {', '.join(roles)}"
     for kind in message.thoughts:
-        if kind not in definition.thoughts:
+        if kind not in definition.thoughts or not definition.generates_thoughts:
             return f"has a thought of the kind {kind!r}, for which it has no place"
     if definition.repeat is None and len(message.tool_calls) > 1:
         return f"has {len(message.tool_calls)} calls, and its turns have one"
