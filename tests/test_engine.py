@@ -193,7 +193,7 @@ def test_a_refused_token_changes_nothing(kernel):
 
 def test_a_small_cache_changes_nothing(kernel):
     """At its bound the cache starts afresh; matchers replay and go on, those that were copied before as well."""
-    small, large = constraint_of(LARK, kernel, cache_bytes=5_000), constraint_of(LARK, kernel)
+    small, large = constraint_of(LARK, kernel, cache_bytes=5_000, max_work=None), constraint_of(LARK, kernel)
     first, _ = small.place()
     a, b, picks = small.matcher(), large.matcher(), random.Random(8)
     copies = []

@@ -74,6 +74,8 @@ def _limit(constraint: Constraint) -> int:
 
 def _is_suspect(constraint: Constraint, limit: int) -> bool:
     """Say whether one of the first masks of a constraint takes much work; what they took is only given back if not."""
+    if constraint.options.max_work is None:  # nothing is too much
+        return False
     if SUSPECT * max(_walk(constraint, 0, GLANCE), default=0) > limit:
         return True
     constraint.budget.refill(limit)
