@@ -25,6 +25,7 @@ from constrained.formats.read.machine import Machine
 from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
 from constrained.formats.read.trails import marks_of
+from constrained.formats.tools import judge
 from constrained.formats.tools.judge import compact
 from constrained.work import Budget, metered
 
@@ -396,3 +397,13 @@ def test_options_that_ask_for_nothing_are_taken_by_every_format(name):
     assert chat.parse(text, **neutral) == chat.parse(text)
     with pytest.raises(GrammarError, match="environment"):
         chat.parse(text, environment=False)
+
+
+@pytest.mark.parametrize("value", [
+    {"a": [1, 2.5, None, True, 'é\n\u2028"'], "": {}}, [], "x", 10**30, [[[]]], {"a": Decimal("1E+400")}, 10**5000,
+], ids=["all kinds", "empty", "text", "integer", "nested", "decimal", "long integer"])
+def test_arguments_are_written_alike_without_the_encoder_that_python_may_lack(value, monkeypatch):
+    expected = compact(value)
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    monkeypatch.setattr(judge, "_encoded", judge._encoder())
+    assert compact(value) == expected

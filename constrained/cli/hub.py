@@ -73,6 +73,7 @@ def _ask_by_library(name: str) -> None:
 
 
 def unloadable(name: str, error: Exception) -> ConstrainedError:
+    """Return what to raise where a model or a tokenizer cannot be had: the first line of the error says why."""
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return ConstrainedError(
         f"cannot load {name!r}", because=reason, instead="a local folder or the id of a public model"

@@ -19,6 +19,11 @@ from constrained.integrations.servers.ray_data import unread
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
 
+ModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")
+]
+PromptOption = Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")]
+TemperatureOption = Annotated[float, typer.Option(min=0.0, help="0 is greedy.")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", "-f", help="Chat format: a name (see `formats`) or a .lark/.toml pair.")
 ]

@@ -15,9 +15,12 @@ from constrained.cli.inputs import (
     ChoiceOption,
     FormatOption,
     JsonOption,
+    ModelOption,
     OutOption,
+    PromptOption,
     RayOption,
     SchemaOption,
+    TemperatureOption,
     ToolsOption,
     read_model,
     read_rows,
@@ -43,9 +46,7 @@ from constrained.integrations.servers.ray_data import is_unread, results
 
 
 def generate(
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")
-    ] = None,
+    model: ModelOption = None,
     format: FormatOption = None,
     schema: SchemaOption = None,
     regex: RegexOption = None,
@@ -58,9 +59,9 @@ def generate(
     whitespace: WhitespaceOption = None,
     property_order: OrderOption = None,
     unsupported: UnsupportedOption = Unsupported.RAISE,
-    prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = "",
+    prompt: PromptOption = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Generations, each with the next seed.")] = 1,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    temperature: TemperatureOption = 1.0,
     top_p: Annotated[
         float,
         typer.Option("--top-p", min=0.0, max=1.0, help="Sample from the most likely tokens of this total probability."),

@@ -9,7 +9,17 @@ from rich.table import Table
 
 from constrained.cli.console import console
 from constrained.cli.generation import prompt_text
-from constrained.cli.inputs import ChoiceOption, FormatOption, JsonOption, SchemaOption, ToolsOption, read_model
+from constrained.cli.inputs import (
+    ChoiceOption,
+    FormatOption,
+    JsonOption,
+    ModelOption,
+    PromptOption,
+    SchemaOption,
+    TemperatureOption,
+    ToolsOption,
+    read_model,
+)
 from constrained.cli.languages import LanguageOptions, LarkOption, RegexOption, TextsOption
 from constrained.cli.samples import PROMPT, TOOLS
 from constrained.engine.constraint import compile
@@ -20,9 +30,7 @@ from constrained.research.trace import trace as run_trace
 
 
 def trace(
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")
-    ] = None,
+    model: ModelOption = None,
     format: FormatOption = None,
     schema: SchemaOption = None,
     regex: RegexOption = None,
@@ -30,9 +38,9 @@ def trace(
     choice: TextsOption = None,
     tools: ToolsOption = None,
     tool_choice: ChoiceOption = "auto",
-    prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")] = PROMPT,
+    prompt: PromptOption = PROMPT,
     html: Annotated[str | None, typer.Option("--html", help="Write a page that shows it, and nothing else.")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    temperature: TemperatureOption = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
     max_tokens: Annotated[int, typer.Option(min=1, help="Where the generation is cut.")] = 200,
     as_json: JsonOption = False,
