@@ -35,6 +35,19 @@ TOLD = [
               f"<tools></tools> XML tags:\n<tools>\n{ENVELOPE}\n"),
     ("phi-4-mini", f"<|system|>Be brief.<|tool|>{WEATHER}<|/tool|><|tool|>"),
     ("mistral-v13", f"[AVAILABLE_TOOLS][{ENVELOPE}, "),
+    ("qwen2.5", f"system\nBe brief.\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function signatures "
+                f"within <tools></tools> XML tags:\n<tools>\n{ENVELOPE}\n"),
+    ("qwen3.5", f"system\n# Tools\n\nYou have access to the following functions:\n\n<tools>\n{ENVELOPE}\n"),
+    ("granite-4.0", f"Be brief.\n\nYou are a helpful assistant with access to the following tools. You may call one or more tools to assist with the user query.\n\n"
+                    f"You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{ENVELOPE}\n"),
+    ("exaone-4.0", f"JSON format within <tool> and </tool> tags:\n<tool>{ENVELOPE}</tool>\n<tool>"),
+    ("minimax-m2", f"Here are the tools available in JSONSchema format:\n\n<tools>\n<tool>{WEATHER}</tool>\n<tool>"),
+    ("glm-4.6", f"[gMASK]<sop><|system|>\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function signatures "
+                f"within <tools></tools> XML tags:\n<tools>\n{ENVELOPE}\n"),
+    ("glm-4.7", "<arg_value>{arg-value-2}</arg_value>...</tool_call><|system|>Be brief.<|user|>"),
+    ("deepseek-v3.2", "<｜begin▁of▁sentence｜>Be brief.\n\n## Tools\nYou have access to a set of tools you can use"),
+    ("deepseek-v3.2-jinja", f"Here are the functions available in JSONSchema format:\n<functions>\n{WEATHER}\n"),
+    ("deepseek-v4", f"### Available Tool Schemas\n\n{WEATHER}\n"),
 ]  # fmt: skip
 
 

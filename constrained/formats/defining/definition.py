@@ -125,9 +125,10 @@ class ToolPrompt:
 
     `role`: whose message tells it, and `name` that message's speaker.  `place`: "before" or "behind" the text of the
     first message, if that is by the role, with `joined` between, else that message says `otherwise`, or the text; or
-    "own": a message behind those of the system. `text` and `otherwise` have a slot {tools}: each as `tool` says, with
-    slots {json}, {name} and {description}, and `between` them; or, without `tool`, one JSON array.  `indent`: of JSON
-    that has several lines.  `enveloped`: as OpenAI's interface has tools, not the functions alone.
+    "own": a message behind those of the system; or "first": one before all others.  `text` and `otherwise` have a slot
+    {tools}: each as `tool` says, with slots {json}, {name} and {description}, and `between` them; or, without `tool`,
+    one JSON array.  `indent`: of JSON that has several lines.  `enveloped`: as OpenAI's interface has tools, not the
+    functions alone.
     """
 
     role: str

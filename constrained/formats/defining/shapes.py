@@ -64,7 +64,7 @@ CALLS = TableShape({
     "per": ("conversation", "turn")}, ("repeat", "next"))  # fmt: skip
 TOOL_PROMPT = TableShape({
     **dict.fromkeys(("role", "text", "name", "joined", "otherwise", "tool", "between"), "a text"),
-    "place": ("before", "behind", "own"),
+    "place": ("before", "behind", "own", "first"),
     "indent": "a number from 0", "enveloped": "true or false"}, ("role", "place", "text"))  # fmt: skip
 
 

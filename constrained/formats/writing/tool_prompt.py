@@ -39,7 +39,8 @@ def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherw
     text, alone = Worded.of(pieces), Worded.of(otherwise)
     for at, message in enumerate(messages):
         content = message.content
-        if message.role == part.role and (content in (text, alone) or part.place != "own" and text in content):
+        joined = part.place in ("before", "behind")
+        if message.role == part.role and (content in (text, alone) or joined and text in content):
             said = next((words for words in (text, alone) if content == words), None)
             if said is None:
                 start = content.index(text)
@@ -47,6 +48,8 @@ def _told(messages: list[Message], part: ToolPrompt, pieces: list[Piece], otherw
                     [*_pieces(content, 0, start), *pieces, *_pieces(content, start + len(text), len(content))]
                 )
             return [*messages[:at], replace(message, content=said), *messages[at + 1 :]]
+    if part.place == "first":
+        return [Message(text, role=part.role, name=part.name), *messages]
     if part.place == "own":
         at = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
         return [*messages[:at], Message(text, role=part.role, name=part.name), *messages[at:]]
