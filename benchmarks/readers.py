@@ -92,16 +92,16 @@ def openchatml(text: str) -> Calls:
 
 
 def tagged(
-    text: str, block: str, call: str, argument: str, *, unthink: str = "</think>", anywhere: bool = False,
+    text: str, block: str, call: str, argument: str, *, unthink: str | None = "</think>", anywhere: bool = False,
     lines: int = 0,
 ) -> Calls:
     """The steps of vLLM's and SGLang's parsers for arguments between tags: blocks, calls inside of them, then their
     arguments, each ending at the first text that its expression ends with.
 
-    unthink: what thoughts end with, which are cut off.  anywhere: calls are looked for in a text without a block too.
-    lines: the line breaks that are taken away at each end of an argument.
+    unthink: what thoughts end with, which are cut off; None: the model has none.  anywhere: calls are looked for in a
+    text without a block too.  lines: the line breaks that are taken away at each end of an argument.
     """
-    rest = text.partition(unthink)[2] if unthink in text else text
+    rest = text.partition(unthink)[2] if unthink and unthink in text else text
     blocks = re.findall(block, rest, re.DOTALL) or [rest] * anywhere
     calls = []
     for name, body in [found for part in blocks for found in re.findall(call, part, re.DOTALL)]:
@@ -132,7 +132,7 @@ def _dsml(block: str, space: str = "") -> Callable[[str], Calls]:
 
 
 TAGGED: dict[str, Callable[[str], Calls]] = {
-    "qwen3-coder": _QWEN,
+    "qwen3-coder": partial(_QWEN, unthink=None),  # a model that does not think
     "qwen3.5": _QWEN,
     "mimo": partial(_QWEN, argument="<parameter=([^>]+)>(.*?)</parameter>", anywhere=False, lines=0),
     "seed-oss": partial(
