@@ -34,7 +34,7 @@ import numpy as np
 
 from constrained import ChatFormat, Constraint, Grammar, Vocabulary, compile
 from constrained.engine.constraint import logits_processor
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, UnsupportedSchema
 
 from .tool_sets import tool_sets
 from .vocabularies import embedded, llama3
@@ -315,7 +315,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases_made = islice(_made(vocabulary, *chosen, inside=options.inside), first - 1, None, every)
     count = total = wrong = 0
     for make in cases_made:
-        began, case = time.process_time(), make()
+        began = time.process_time()
+        try:
+            case = make()
+        except UnsupportedSchema as error:  # such a tool is not taken at all
+            print("refused,", *map(str.strip, str(error).splitlines()[:2]), flush=True)
+            continue
         texts, faults = check(case, model, padding, picks, spare)
         count, total, wrong = count + 1, total + texts, wrong + len(faults)
         print(

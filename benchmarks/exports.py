@@ -230,8 +230,13 @@ def row(name: str, grammar: Grammar, count: int, picks: random.Random) -> tuple[
                 said.append(f"{target}: {agree}")
                 wrong += differ
         except ConstrainedError as error:
-            said.append(f"not compared: {str(error).splitlines()[0][:90]}")
+            said.append(f"not compared, {_reason(error)}")
     return "  ".join(said), wrong
+
+
+def _reason(error: Exception) -> str:
+    """Return what a cell says of an error: what is refused and why, on one line."""
+    return " ".join(line.strip() for line in str(error).splitlines()[:2])[:200]
 
 
 def _texts_agree(grammar: Grammar, count: int, picks: random.Random) -> Iterator[tuple[str, str, int]]:
@@ -244,7 +249,7 @@ def _texts_agree(grammar: Grammar, count: int, picks: random.Random) -> Iterator
         try:
             theirs = None if load is None else list(map(load(export(spelled, target)), texts))
         except (ConstrainedError, AssertionError, RuntimeError) as error:
-            yield target, f"refused, {str(error).splitlines()[0][:70]}", 0
+            yield target, f"refused, {_reason(error)}", 0
             continue
         differ = 0 if theirs is None else sum(a is not b for a, b in zip(ours, theirs, strict=True))
         yield target, "not installed" if theirs is None else f"{len(texts) - differ} of {len(texts)} agree", differ
