@@ -166,14 +166,13 @@ def labels(ids: Sequence[int], mask: Sequence[bool]) -> np.ndarray[Any, Any]:
 
 
 def _split(pieces: Iterable[Piece], names: Iterable[str]) -> list[Piece]:
-    """Return the pieces, with names that stand in the structure as pieces of their own."""
+    """Return the pieces that are not empty, with names that stand in the structure as pieces of their own."""
     spelled = sorted(names, key=len, reverse=True)
-    if not spelled:
-        return list(pieces)
-    pattern = re.compile("(" + "|".join(map(re.escape, spelled)) + ")")
+    pattern = re.compile("(" + "|".join(map(re.escape, spelled)) + ")") if spelled else None
     found: list[Piece] = []
     for text, is_structure in pieces:
-        found += [(part, True) for part in pattern.split(text) if part] if is_structure else [(text, False)]
+        parts = pattern.split(text) if is_structure and pattern is not None else [text]
+        found += [(part, is_structure) for part in parts if part]
     return found
 
 
