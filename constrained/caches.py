@@ -18,7 +18,7 @@ Tables that no input changes (Unicode, formats, calendars) are not counted and s
 What was forgotten lies in pieces all over the heap, and the C library of Linux keeps free pages for itself; so those
 who compile ask it to return them after every half of the bound (`malloc_trim`, 1 to 6 ms, and a microsecond for each
 page that is wanted again).  Without that a process that compiled 60,000 schemas grew from 215 to 289 MB, though what it
-held stayed the same; asked only where caches are emptied, it held 162 to 179 MB, not 166 to 175.
+held stayed the same; asked only where caches are emptied, it held 162 to 179 MB, not 164 to 175.
 """
 
 from __future__ import annotations

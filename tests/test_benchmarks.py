@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import cache
 
 import numpy as np
 import pytest
@@ -67,9 +68,14 @@ def test_what_a_random_model_finishes_is_valid(format):
     assert sum(outcome.finished.values()) >= 3
 
 
+@cache
+def _format_cases():
+    return tuple(format_cases())
+
+
 def test_every_case_has_a_text_that_our_engine_accepts():
     vocabulary = vocabularies.embedded()
-    for case in (*schema_cases(), *format_cases()):
+    for case in (*schema_cases(), *_format_cases()):
         matcher = Ours(vocabulary).compile(case).matcher()
         for token in vocabularies.encode(vocabulary, text_of(case)):
             matcher.advance(token)
@@ -81,7 +87,7 @@ def test_peers_accept_the_same_texts(engine):
     pytest.importorskip(engine.name)
     vocabulary = vocabularies.embedded()
     peer = engine(vocabulary)
-    cases = [case for case in format_cases() if len(case.tools) == 1]
+    cases = [case for case in _format_cases() if len(case.tools) == 1]
     for case in random.Random(1).sample(cases, 12):
         reason = speed._run(peer, case, speed._tokens(case, vocabulary), speed.defaultdict(list))
         assert reason in (None, "cannot be expressed"), case.name
