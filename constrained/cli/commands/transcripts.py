@@ -42,7 +42,7 @@ FileArgument = Annotated[
     str, typer.Argument(help="File in UTF-8, every character of which counts; - reads standard input.")
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Only what would be generated, to the letter.")]
-PromptOption = Annotated[
+TurnPromptOption = Annotated[
     str, typer.Option("--prompt", help="What the prompt holds of the turn, behind the assistant's header.")
 ]
 OptionsOption = Annotated[
@@ -58,7 +58,7 @@ def validate(
     tools: ToolsOption = None,
     tool_choice: ChoiceOption = "auto",
     strict: StrictOption = False,
-    prompt: PromptOption = "",
+    prompt: TurnPromptOption = "",
     option: OptionsOption = None,
     jsonl: Annotated[
         str | None,
@@ -95,7 +95,7 @@ def parse(
     kind: Annotated[TextKind, typer.Option("--kind", "-k", help="What the text is.")] = TextKind.ASSISTANT_TURN,
     tools: ToolsOption = None,
     strict: StrictOption = False,
-    prompt: PromptOption = "",
+    prompt: TurnPromptOption = "",
     option: OptionsOption = None,
     partial: Annotated[bool, typer.Option("--partial", help="The text is the beginning of one.")] = False,
 ) -> None:
