@@ -21,10 +21,10 @@ from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.payload.python_parts import plain_keywords
 from constrained.formats.read.inputs import split_text
-from constrained.formats.read.network import build
 from constrained.formats.read.question import ask
-from constrained.formats.read.simulation import Simulation
-from constrained.formats.read.trails import marks_of
+from constrained.formats.read.simulating.network import build
+from constrained.formats.read.simulating.simulation import Simulation
+from constrained.formats.read.simulating.trails import marks_of
 from constrained.formats.tools import judge
 from constrained.formats.tools.judge import compact
 from constrained.work import Budget, metered
@@ -139,13 +139,20 @@ def _assert_read_as_slowly(network, pieces):
         assert _situation(fast) == _situation(slow), piece
 
 
-def test_what_is_nested_deeply_is_read_by_known_steps_as_slowly():
-    grammar = 'start: "<" (start | WORD)* ">"\nWORD: /[ab]+/'
-    text = "<" * 70 + "<a>" * 3 + ">" * 20 + "<a>" + "<" * 60 + "a" + ">" * 90
-    fast, slow = (_simulation(grammar, slowly=slowly, marked=("start",)) for slowly in (False, True))
-    for char in text:
-        fast.feed(char)
-        slow.feed(char)
+# two ways into the depth, one of which calls twice a level, and an end that is only known when all is closed
+TWO_WAYS = 'start: x | y\nx: "<" (x | WORD)* ">"\ny: "<" (z | WORD)* ">" "b"\nz: y2\ny2: "<" (z | WORD)* ">"\nWORD: /[ab]+/'
+
+
+@pytest.mark.parametrize("text", [
+    "<" * 70 + "<a>" * 3 + ">" * 20 + "<a>" + "<" * 60 + "a" + ">" * 90, "<" * 200 + "a" + ">" * 200 + "b",
+    ("<" * 90 + ">" * 70) * 3 + "<a>" * 30 + ">" * 60 + "b", ("<" * 50 + ">" * 49 + "ab") * 4 + ">" * 4, "<" * 130 + "t",
+])  # fmt: skip
+@pytest.mark.parametrize("grammar", ['start: "<" (start | WORD)* ">"\nWORD: /[ab]+/', TWO_WAYS])
+def test_what_is_nested_deeply_is_read_by_known_steps_as_slowly(grammar, text):
+    fast, slow = (_simulation(grammar, slowly=slowly, marked=("start", "x")) for slowly in (False, True))
+    for at in range(0, len(text), 5):
+        fast.feed(text[at : at + 5])
+        slow.feed(text[at : at + 5])
         assert _by_rule(fast) == _by_rule(slow)
 
 
@@ -331,8 +338,8 @@ def test_left_recursion_is_refused(grammar):
 
 
 def test_a_grammar_that_never_reads_reaches_a_bound():
-    from constrained.formats.read.network import Network, NetworkNode, NodeKind
-    from constrained.formats.read.patterns import Patterns
+    from constrained.formats.read.simulating.network import Network, NetworkNode, NodeKind
+    from constrained.formats.read.simulating.patterns import Patterns
 
     start = NetworkNode(NodeKind.SPLIT, "start")
     text = NetworkNode(NodeKind.TEXT, "start", "x", (NetworkNode(NodeKind.END, "start"),))

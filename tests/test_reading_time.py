@@ -54,6 +54,14 @@ def test_numbers_of_a_list_are_read_in_one_go(name):
     assert _calls(chat, text)[0] < 5 * text.count(",")
 
 
+@pytest.mark.parametrize(("name", "level"), [("pythonic", "["), ("llama3.1-json", '{"a":')])
+def test_what_is_nested_deeply_is_read_in_a_few_calls_a_character(name, level):
+    """Nothing is copied where stacks are cut; it was up to 80 calls a character."""
+    chat, few, many = ChatFormat.load(name), level * (300 // len(level)), level * (1_200 // len(level))
+    _calls(chat, few)
+    assert _calls(chat, many)[0] - _calls(chat, few)[0] < 5 * (len(many) - len(few))
+
+
 BROKEN = [("functionary-3.1", '<function=f>": ', '"'), ("hermes", '<tool_call>\n{"name": "f"]</tool_call>\n', "]")]
 
 

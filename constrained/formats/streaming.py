@@ -23,10 +23,9 @@ from constrained.formats.message import Message
 from constrained.formats.payload import Fault
 from constrained.formats.read.assemble import Assembler, ReadCall, Sliced
 from constrained.formats.read.inputs import Incoming, Piece
-from constrained.formats.read.network import NodeKind
 from constrained.formats.read.question import NATIVES
 from constrained.formats.read.reading import call_of, ending, judged_call, name_written
-from constrained.formats.read.trails import marks_of
+from constrained.formats.read.simulating.trails import marks_of
 from constrained.work import MAX_WORK, Budget, current, metered
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ class StreamParser:
             events = self._teller.ended(place)
         if self._teller.misfit:
             self._refuse()
-        return [*events, *(self._stopped() if self._is_over() else [])]
+        return [*events, *(self._stopped() if self._simulation.is_over else [])]
 
     def _read(self, pieces: list[Piece]) -> None:
         for piece, _ in pieces:
@@ -173,9 +172,6 @@ class StreamParser:
     def _refuse(self) -> None:
         self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)
         self.close()  # the end of the text is what shows it
-
-    def _is_over(self) -> bool:
-        return all(thread.node.kind is NodeKind.END for thread in self._simulation.threads)
 
     def _stopped(self) -> list[Event]:
         stop = self._teller.message.stop

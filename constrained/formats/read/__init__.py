@@ -1,6 +1,6 @@
 """Text or token ids → messages: what a chat format's grammar says of a turn, a conversation or a call.
 
-    text | ids ── inputs ──► characters, special tokens ── simulation (network, patterns, payload) ──► marks
+    text | ids ── inputs ──► characters, special tokens ── simulating (network, payload) ──► marks
     marks ── assemble ──► messages ── judge (tools, schemas, strict) ──► messages
                     └── rejections: where the simulation stopped, or what was judged wrong ──► `Rejected`
 

@@ -23,9 +23,9 @@ from constrained.formats.payload.python_parts import plain_keywords
 from constrained.formats.payload.raw import Ends
 from constrained.formats.read.assemble import Assembler
 from constrained.formats.read.inputs import Turn
-from constrained.formats.read.network import Network, build
-from constrained.formats.read.simulation import Simulation
-from constrained.formats.read.trails import Marked, Trail
+from constrained.formats.read.simulating.network import Network, build
+from constrained.formats.read.simulating.simulation import Simulation
+from constrained.formats.read.simulating.trails import Marked, Trail
 from constrained.formats.tools import Tool
 from constrained.grammar import Grammar, Literal, Ref, Special, Symbol
 

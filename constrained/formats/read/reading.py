@@ -12,7 +12,6 @@ from typing import Any
 
 from constrained.formats.message import Message, ToolCall
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
-from constrained.formats.payload.ahead import Ahead
 from constrained.formats.payload.allowed import allowed_by
 from constrained.formats.payload.elements import read_elements
 from constrained.formats.payload.quoted import read_quoted
@@ -21,8 +20,8 @@ from constrained.formats.read.assemble import ReadCall, ReadMessage
 from constrained.formats.read.inputs import Turn
 from constrained.formats.read.question import Question
 from constrained.formats.read.rejections import Wrong, diagnosed
-from constrained.formats.read.simulation import Simulation
-from constrained.formats.read.trails import Trail, marks_of
+from constrained.formats.read.simulating.simulation import Simulation
+from constrained.formats.read.simulating.trails import Trail, marks_of
 from constrained.formats.tools import Tool
 from constrained.formats.tools.judge import Judge, Misfit
 from constrained.work import spend
@@ -96,17 +95,16 @@ def read(
 
 
 def ending(simulation: Simulation, question: Question, terms: Terms) -> Trail | bool | None:
-    """Return the marks of a text that ends here, False where it cannot; nothing is fed to the simulation afterwards."""
+    """Return the marks of a text that ends here, False where it cannot."""
     trail = simulation.accepted()
     if trail is not False or not terms.stop_optional or simulation.failure is not None:
         return trail
-    threads, place = simulation.threads, simulation.place
     for stop in sorted(question.slots.stops):
-        simulation.feed_token(stop)
-        if (found := simulation.accepted()) is not False:
+        stopped = simulation.copy()
+        stopped.feed_token(stop)
+        if (found := stopped.accepted()) is not False:
             assert not isinstance(found, bool)
             return found and found.without(stop)
-        simulation.threads, simulation.place, simulation.failure = threads, place, None
     return False
 
 
@@ -114,8 +112,7 @@ def _cut(simulation: Simulation, question: Question, terms: Terms, text: str) ->
     """Return what is certain of an unfinished text."""
     trail, place = simulation.agreed()
     assembler = question.assembled_whole(trail, text)
-    reader = next((thread.state.reader for thread in simulation.threads if isinstance(thread.state, Ahead)), None)
-    assembler.cut(place, text, reader)
+    assembler.cut(place, text, simulation.reader)
     for call in assembler.messages[-1].calls[-1:] if assembler.messages else ():
         if not call.complete:
             call.name = _named(call.name, question, terms)

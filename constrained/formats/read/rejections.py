@@ -18,17 +18,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 from constrained.errors import Rejected
 from constrained.formats.defining.slots import ACCEPTED
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.read.inputs import Turn
-from constrained.formats.read.network import Network, NodeKind
 from constrained.formats.read.question import BROKEN, Question
-from constrained.formats.read.simulation import Simulation
-from constrained.formats.read.threads import Failure, Thread
-from constrained.formats.read.trails import Marked, Trail, marks_of
+from constrained.formats.read.simulating.network import Network, NodeKind
+from constrained.formats.read.simulating.simulation import Simulation
+from constrained.formats.read.simulating.threads import Failure, Thread
+from constrained.formats.read.simulating.trails import Marked, Trail, marks_of
 
 _LINE = 72  # characters of a line in a message
 _NOUNS = {"assistant_turn": "turn", "conversation": "transcript", "tool_call": "tool call"}
@@ -37,6 +36,7 @@ _PAYLOAD = frozenset({"arguments", "key", "value"})
 _SHOWN = 20  # characters of what cannot stand somewhere
 _FIRST_WINDOW = 1_000  # characters that are read before it is looked whether more is needed; the next ones are longer
 _WINDOW = 200  # characters in which the beginning of what is refused is looked for
+_MOST_CALLERS = 50  # of a thread, in which the name of a rule is looked for
 _KEY = re.compile(r"""'"\w+"'""")  # as `PatternState.spelled` shows it
 _SIGNS = frozenset("</|\"'{[( \n")  # with which literals begin that are no words
 
@@ -270,12 +270,7 @@ def _is_in_thought(thread: Thread, question: Question) -> bool:
 
 
 def _is_broken(thread: Thread) -> bool:
-    frame = thread.frame
-    owners = [thread.node.owner]
-    while frame is not None:
-        owners.append(frame.node.owner)
-        frame = frame.parent
-    return any(owner.removeprefix(ACCEPTED).startswith(BROKEN) for owner in owners)
+    return any(owner.removeprefix(ACCEPTED).startswith(BROKEN) for owner in thread.owners)
 
 
 def _refused_span(threads: tuple[Thread, ...], text: str, place: int) -> tuple[int, int]:
@@ -372,13 +367,8 @@ def _is_space(thread: Thread) -> bool:
 def _rules(thread: Thread) -> list[str]:
     """Return the named rules that a thread is in, the innermost first."""
     found: list[str] = []
-    frame: Any = thread.frame
-    owners = [thread.node.owner]
-    while frame is not None and len(owners) < 50:
-        owners.append(frame.node.owner)
-        frame = frame.parent
-    for owner in owners:
-        name = owner.removeprefix(ACCEPTED).partition("{")[0]
+    for node in islice(thread.callers(), _MOST_CALLERS):
+        name = node.owner.removeprefix(ACCEPTED).partition("{")[0]
         if not name.startswith("_") and "__" not in name:
             found.append(name)
     return found

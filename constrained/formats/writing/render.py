@@ -27,7 +27,7 @@ from constrained.formats.message import Message, Piece
 from constrained.formats.read.inputs import Turn, split_text
 from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
-from constrained.formats.read.trails import marks_of
+from constrained.formats.read.simulating.trails import marks_of
 from constrained.formats.tools import read_tools
 from constrained.formats.writing.conversation import (
     RESULTS,

@@ -1,4 +1,4 @@
-"""The history of a thread of a simulation: where its calls return to, and the marks that it has set.
+"""The history of a thread of a simulation: the marks that it has set.
 
 A mark says that a rule begins or ends at a place.  A thread has a *trail* of them, which it shares with the threads
 that it came apart from.  Marks that are always had together are one link of it, so that a call costs a few objects and
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from constrained.formats.read.network import Mark, NetworkNode
+from constrained.formats.read.simulating.network import Mark
 
 _MOST_MADE = 64  # choices of marks for which a step keeps what it makes
 VALUE = object()  # stands for the value of a native rule that has ended
@@ -25,27 +25,6 @@ class Valued(Protocol):
     """A native reader, when it has ended."""
 
     value: Any
-
-
-class Frame:
-    """Where a call returns to; `parent` is the frame of the caller.  Frames are unique for their content, so that `is`
-    compares stacks.
-    """
-
-    __slots__ = ("node", "parent", "called", "depth")
-
-    def __init__(self, node: NetworkNode, parent: Frame | None) -> None:
-        self.node, self.parent = node, parent
-        self.called: dict[NetworkNode, Frame] = {}
-        self.depth: int = parent.depth + 1 if parent is not None else 0
-
-    def above(self, depth: int) -> Frame:
-        """Return the frame of a depth that is this one or a caller of it."""
-        frame = self
-        while frame.depth > depth:
-            assert frame.parent is not None
-            frame = frame.parent
-        return frame
 
 
 class Trail:

@@ -18,14 +18,17 @@ Source: R. Cox, Regular Expression Matching: the Virtual Machine Approach, 2009;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any, cast
 
 from constrained.formats.payload.ahead import Ahead, Outcomes, outcomes_at
+from constrained.formats.payload.pieces import ValueReader
 from constrained.formats.read.inputs import Piece
-from constrained.formats.read.network import Mark, Network, NetworkNode, NodeKind
-from constrained.formats.read.patterns import has
-from constrained.formats.read.threads import (
+from constrained.formats.read.simulating.network import Network, NodeKind
+from constrained.formats.read.simulating.stacks import Base
+from constrained.formats.read.simulating.stepping import Step
+from constrained.formats.read.simulating.threads import (
     LONGEST_REPEAT,
     MOST_STEPS,
     Beyond,
@@ -37,12 +40,11 @@ from constrained.formats.read.threads import (
     numbered,
     step_of,
 )
-from constrained.formats.read.trails import VALUE, Frame, Read, Trail, agreed, marked
+from constrained.formats.read.simulating.trails import Read, Trail, agreed, marked
 from constrained.work import spend
 
 _MOST_PIECES = 8  # that become one step
 _LONGEST_LOG = 200  # steps whose marks are made together; what they need no more is still young then
-TOKEN = "<token>"  # the mark of a special token that was read
 
 
 class Simulation:
@@ -52,42 +54,52 @@ class Simulation:
     at: where the text begins.  slowly: without looking up what is known; for tests.
 
     Invariant: the threads are the shapes of `_set` with the marks `_trails`, which are made of `_log` when they are
-    asked for, and the native readers `_readers`, and with `_base` below their stacks, where that is a frame.
+    asked for, and the native readers `_readers`, and with `_base` below the bottom of their stacks.
     """
 
     def __init__(self, network: Network, *, at: int = 0, slowly: bool = False) -> None:
         self._known, self._slowly = known_of(network), slowly
         self.place = at
         self.failure: Failure | None = None
-        self._made: dict[Any, Trail] = {}  # marks made since the last character
         self._set: Set
-        self._base: Frame | None = None
+        self._base: Base | None = None
         self._marks: list[Trail | None] = []  # as they were before what was read since
         self._log: list[Read] = []
         self._readers: list[Ahead] = []
-        found: list[Thread] = []
-        self._close(network.start, None, None, at, found, set())
-        self.threads = found
+        self._go_on(Step(self._known, at).begun(network.start))
 
     @property
     def threads(self) -> list[Thread]:
         """The threads, the best first."""
-        shapes = self._set.shapes if self._base is None else self._known.whole(self._set.shapes, self._base)
+        trails, base = self._trails, self._base
         return [
-            Thread(node, self._readers[state] if node.kind is NodeKind.NATIVE else state, frame, self._trails[trail])
-            for node, state, frame, trail in shapes
+            Thread(node, self._readers[state] if node.kind is NodeKind.NATIVE else state, frame, trails[trail], base)
+            for node, state, frame, trail in self._set.shapes
         ]
 
-    @threads.setter
-    def threads(self, threads: list[Thread]) -> None:
-        whole, readers, self._marks = numbered(threads)
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be read."""
+        return all(node.kind is NodeKind.END for node, *_ in self._set.shapes)
+
+    @property
+    def reader(self) -> ValueReader | None:
+        """What reads a value for the best thread that is in one."""
+        return self._readers[0].reader if self._readers else None
+
+    def _go_on(self, threads: list[Thread]) -> None:
+        """Go on with threads, which stand on the base."""
+        shapes, readers, self._marks = numbered(threads)
         self._log = []
         self._readers = [reader if isinstance(reader, Ahead) else Ahead(reader) for reader in readers]
-        shapes, self._base = self._known.cut(whole)
-        try:
-            self._set = self._known.set_of(shapes)
-        except Beyond:
-            self._set, self._base = self._known.set_of(whole), None
+        self._set, self._base = self._known.standing(shapes, self._base)
+        if self._set.deep and not self._slowly:
+            self._cut(self._set)
+
+    def _put_back(self) -> None:
+        """Put the base back on which the stacks stand, or what was cut off last of it."""
+        assert self._base is not None
+        self._set, self._base = self._known.uncut(self._set, self._base)
 
     @property
     def _trails(self) -> list[Trail | None]:
@@ -99,6 +111,12 @@ class Simulation:
         """Make the marks of what was read."""
         if self._log:
             self._marks, self._log = marked(self._marks, self._log), []
+
+    def copy(self) -> Simulation:
+        """Return a simulation that goes on from here by itself, with special tokens; native readers are shared."""
+        made = copy(self)
+        made._log = self._log.copy()
+        return made
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -114,8 +132,13 @@ class Simulation:
                 at, outcomes = self._look_up(text, at, end)
                 if at == end:
                     break
-            before, became = self.threads, dict(zip(self._readers, outcomes, strict=True))
-            self._advance(self._stepped(before, text[at], became), before, text[at])
+            became = dict(zip(self._readers, outcomes, strict=True))
+            try:
+                after = self._step().by_character(self.threads, text[at], became)
+            except Beyond:
+                self._put_back()
+                continue
+            self._advance(after, text[at])
             at += 1
 
     def _look_up(self, text: str, at: int, end: int) -> tuple[int, Outcomes]:
@@ -153,7 +176,7 @@ class Simulation:
                 readers = self._acted(step, origin + at, readers)
             before, current, moves, at = current, step.then, moves + length, at + length
             if current.deep:
-                current, readers = self._cut(current, readers)
+                current = self._cut(current)
             if length > 1 or current.deep:
                 start, since, first, outcomes = current, at, None, ()
             elif outcomes:
@@ -174,35 +197,34 @@ class Simulation:
             self._log.append((step.marking, place, readers))
         return step.passed(readers)
 
-    def _cut(self, current: Set, readers: list[Ahead]) -> tuple[Set, list[Ahead]]:
-        """Return a set and its readers with as much as can be below the bottom."""
-        self._set, self._readers = current, readers
-        self.threads = self.threads
-        return self._set, self._readers
+    def _cut(self, deep: Set) -> Set:
+        """Go on with as much below the bottom of the stacks of a set as can be."""
+        self._set, frame = self._known.cut(deep)
+        if frame is not None:
+            self._base = Base(frame, self._base)
+        return self._set
 
     def _learn(self, current: Set, char: str, outcomes: Outcomes) -> Transition | None:
         """Find out what a character does to a set, by the slow step over placeholders for marks and readers; None: it
         ends.
         """
-        step = self._learned(current, lambda before: self._stepped(before, char, dict(enumerate(outcomes))))
+        became = dict(enumerate(outcomes))
+        step = self._learned(current, lambda slow, before: slow.by_character(before, char, became))
         if len(current.steps) < MOST_STEPS:
             current.steps[(char, outcomes) if outcomes else char] = step
         return step
 
-    def _learned(self, current: Set, stepped: Callable[[list[Thread]], list[Thread]]) -> Transition | None:
+    def _learned(self, current: Set, stepped: Callable[[Step, list[Thread]], list[Thread]]) -> Transition | None:
         sources = [Trail(None, (), 0) for _ in {trail for *_, trail in current.shapes}]
         before = [Thread(node, state, frame, sources[trail]) for node, state, frame, trail in current.shapes]
-        self._made = {}
         try:
-            after = stepped(before)
+            after = stepped(self._step(), before)
             if not after:
                 return None
             shapes, readers, trails = numbered(after)
             then = self._known.set_of(shapes)
         except Beyond:
             return None
-        finally:
-            self._made = {}
         return step_of(current, sources, then, readers, trails, self.place)
 
     # -- one step ------------------------------------------------------------------------------------------------------
@@ -233,17 +255,22 @@ class Simulation:
         if self.failure is not None:
             return
         step = self._set.tokens.get(name) or self._token_step(name)
-        if step is None:
-            before = self.threads
-            self._advance(self._stepped_by_token(before, name), before, name, is_token=True)
-        else:
+        if step is not None:
             self._follow(step, len(name))
+            return
+        try:
+            after = self._step().by_token(self.threads, name)
+        except Beyond:
+            self._put_back()
+            self.feed_token(name)
+        else:
+            self._advance(after, name, is_token=True)
 
     def _follow(self, step: Transition, size: int) -> None:
         """Go on with a step of so many characters."""
         self._set, self._readers = step.then, self._acted(step, self.place, self._readers)
         if step.then.deep:
-            self._cut(self._set, self._readers)
+            self._cut(step.then)
         self.place += size
         spend(1 + size)
 
@@ -253,134 +280,38 @@ class Simulation:
         if name in current.tokens:
             return None
         spend(100)
-        step = self._learned(current, lambda before: self._stepped_by_token(before, name))
+        step = self._learned(current, lambda slow, before: slow.by_token(before, name))
         if len(current.tokens) < MOST_STEPS:
             current.tokens[name] = step
         return step
-
-    def _stepped_by_token(self, before: list[Thread], name: str) -> list[Thread]:
-        """Return what threads become with a special token."""
-        after = self.place + len(name)
-        found: list[Thread] = []
-        seen: set[Any] = set()
-        for thread in self._expanded(before, None):
-            if thread.node.kind is NodeKind.TOKEN and thread.node.value == name:
-                trail = self._mark(thread.trail, (False, TOKEN), after, name)
-                self._close(thread.node.then[0], thread.frame, trail, after, found, seen)
-        return found
 
     def accepted(self) -> Trail | bool | None:
         """Return the marks of the best reading that is complete here; False where there is none."""
         if self.failure is not None:
             return False
-        for thread in self._expanded(self.threads, None):
-            if thread.node.kind is NodeKind.END:
-                return thread.trail
-        return False
+        return next((thread.trail for thread in self.alive() if thread.node.kind is NodeKind.END), False)
 
     def alive(self) -> list[Thread]:
         """Return the threads, with those that are about to leave a pattern; for what may come next."""
-        return list(self._expanded(self.threads, None))
+        while True:
+            try:
+                return [thread._replace(base=self._base) for thread in self._step().expanded(self.threads, None)]
+            except Beyond:
+                self._put_back()
 
-    def _advance(self, threads: list[Thread], before: list[Thread], read: str, *, is_token: bool = False) -> None:
-        spend(1 + len(before))
+    def _advance(self, threads: list[Thread], read: str, *, is_token: bool = False) -> None:
+        """Go on with the threads behind what was read; none: it could not be."""
+        spend(1 + len(self._set.shapes))
         if not threads:
-            refused = tuple(self._expanded(before, None))
             fault = next((ahead.fault for ahead in self._readers[::-1] if ahead.fault is not None), None)
-            self.failure = Failure(self.place, refused, fault, read if is_token else None)
+            self.failure = Failure(self.place, tuple(self.alive()), fault, read if is_token else None)
             return
-        self.threads = threads
+        self._go_on(threads)
         self.place += len(read)
-        self._made = {}
 
-    def _stepped(self, before: list[Thread], char: str, outcomes: Mapping[Any, bool | None]) -> list[Thread]:
-        """Return what threads become with a character, of which readers have made something."""
-        after = self.place + 1
-        found: list[Thread] = []
-        seen: set[Any] = set()
-        for thread in self._expanded(before, char):
-            node, state = thread.node, thread.state
-            if node.kind is NodeKind.TEXT:
-                if node.value[state] != char:
-                    continue
-                if state + 1 == len(node.value):
-                    self._close(node.then[0], thread.frame, thread.trail, after, found, seen)
-                else:
-                    _add(thread, state + 1, found, seen)
-            elif node.kind is NodeKind.PATTERN:
-                next_state = state.step(char)
-                if next_state is not None:
-                    _add(thread, next_state, found, seen)
-            elif node.kind is NodeKind.NATIVE:
-                if outcomes[state]:
-                    self._returned(thread, after, found, seen)
-                elif outcomes[state] is False:
-                    _add(thread, state, found, seen)
-        return found
-
-    def _returned(self, thread: Thread, place: int, found: list[Thread], seen: set[Any]) -> None:
-        """Go on behind a native rule, with a mark that holds its value, or the number of its reader."""
-        value = thread.state.value if isinstance(thread.state, Ahead) else thread.state
-        trail = self._mark(thread.trail, (False, thread.node.owner), place, VALUE, value)
-        self._close(thread.node.then[0], thread.frame, trail, place, found, seen)
-
-    def _expanded(self, threads: list[Thread], char: str | None) -> Iterator[Thread]:
-        """Yield the threads, and before each that may leave its pattern those that it becomes then; given the character
-        that comes, only where what follows begins with it.
-        """
-        work = threads[::-1]
-        seen: set[Any] = set()
-        left: set[Any] = set()
-        while work:
-            thread = work.pop()
-            key = (thread.node, thread.state, thread.frame)
-            if thread.node.kind is not NodeKind.PATTERN or not thread.state.accepts or key in left:
-                yield thread
-                continue
-            left.add(key)
-            work.append(thread)
-            if char is None or has(self._known.first(thread.node.then[0], thread.frame), ord(char)):
-                exits: list[Thread] = []
-                self._close(thread.node.then[0], thread.frame, thread.trail, self.place, exits, seen)
-                work.extend(exits[::-1])
+    def _step(self) -> Step:
+        return Step(self._known, self.place)
 
     def agreed(self) -> tuple[Trail | None, int]:
         """Return the marks that all readings share, and how far they agree on what is open there."""
         return agreed(self._trails, self.place)
-
-    # -- going through nodes that read nothing -------------------------------------------------------------------------
-
-    def _close(
-        self,
-        node: NetworkNode,
-        frame: Frame | None,
-        trail: Trail | None,
-        place: int,
-        found: list[Thread],
-        seen: set[Any],
-    ) -> None:
-        """Append the threads that stand at `node`, best first, but for those that were seen."""
-        closure = self._known.closures.get((node, frame)) or self._known.closed(node, frame)
-        pool = [trail]
-        for parent, mark in closure.made:
-            pool.append(self._mark(pool[parent], mark, place))
-        for leaf, stack, index in closure.leaves:
-            if (leaf, stack) not in seen:
-                seen.add((leaf, stack))
-                state = leaf.value if leaf.kind in (NodeKind.PATTERN, NodeKind.NATIVE) else 0
-                found.append(Thread(leaf, state, stack, pool[index]))
-
-    def _mark(self, trail: Trail | None, mark: Mark, place: int, data: Any = None, value: Any = None) -> Trail:
-        """Return the trail with one more mark; equal trails that are made at one character are one object."""
-        key = (id(trail), mark, place)
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = Trail(trail, ((mark, 0, data),), place, value)
-        return made
-
-
-def _add(thread: Thread, state: Any, found: list[Thread], seen: set[Any]) -> None:
-    key = (thread.node, state, thread.frame)
-    if key not in seen:
-        seen.add(key)
-        found.append(thread._replace(state=state))

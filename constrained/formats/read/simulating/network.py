@@ -17,7 +17,7 @@ from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.formats.payload.ahead import Native
-from constrained.formats.read.patterns import Patterns
+from constrained.formats.read.simulating.patterns import Patterns
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 
 Alternatives = Mapping[str, tuple[tuple[Symbol, ...], ...]]

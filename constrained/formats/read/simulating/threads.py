@@ -17,7 +17,7 @@ Source: V. Laurikari, NFAs with Tagged Transitions, 2000; sets with stacks: ours
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -25,12 +25,12 @@ from constrained.errors import LimitExceeded
 from constrained.formats.payload import Fault
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.read.inputs import Piece
-from constrained.formats.read.network import Mark, Network, NetworkNode, NodeKind
-from constrained.formats.read.patterns import Patterns, Ranges, without
-from constrained.formats.read.trails import Frame, Link, Marking, Trail, joined
+from constrained.formats.read.simulating.network import Mark, Network, NetworkNode, NodeKind
+from constrained.formats.read.simulating.patterns import Patterns, Ranges, without
+from constrained.formats.read.simulating.stacks import Base, Frame, Shape, Stacks, callers
+from constrained.formats.read.simulating.trails import Link, Marking, Trail, joined
 from constrained.work import spend
 
-_DEEPEST = 48, 24  # frames of a set above the bottom: where there are more, so many are left
 MOST_SETS = 5_000  # that simulations over one network keep
 _MOST_CLOSED = 100_000  # nodes that one character may lead to
 MOST_STEPS = 512  # that a set keeps
@@ -44,13 +44,25 @@ class Beyond(Exception):
 
 class Thread(NamedTuple):
     """`state`: of a TEXT how much of it was read, of a PATTERN its state, of a NATIVE its reader, or what makes one
-    where it begins behind the last character; in a set the reader's number.
+    where it begins behind the last character; in a set the reader's number.  `base`: what stands below its frame.
     """
 
     node: NetworkNode
     state: Any
     frame: Frame | None
     trail: Trail | None
+    base: Base | None = None
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The rules that it is in."""
+        frame, base = self.frame, self.base
+        below = base.owners if base is not None and frame is not None and frame.is_cut else frozenset()
+        return below | {self.node.owner} | (frame.owners if frame is not None else frozenset())
+
+    def callers(self) -> Iterator[NetworkNode]:
+        """Yield its node and those to which its calls return, the innermost first."""
+        return callers(self.node, self.frame, self.base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +77,6 @@ class Failure:
 
 Read = TypeVar("Read", str, list[Piece])
 
-# A thread of a set: its reader and its marks are numbers, equal for what threads share.
-Shape = tuple[NetworkNode, Any, Frame | None, int]
-
 
 def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], list[Trail | None]]:
     """Return the shapes of threads, and the readers and marks that their numbers stand for."""
@@ -75,7 +84,7 @@ def numbered(threads: Iterable[Thread]) -> tuple[tuple[Shape, ...], list[Any], l
     trails: dict[int, Trail | None] = {}
     numbers: dict[int, int] = {}
     shapes = []
-    for node, state, frame, trail in threads:
+    for node, state, frame, trail, _ in threads:
         if node.kind is NodeKind.NATIVE:
             state = readers.setdefault(state, len(readers))
         trails[id(trail)] = trail
@@ -117,11 +126,14 @@ class Set:
     """Threads without their marks, see `Shape`.
 
     `run`: finds characters that change nothing, native readers aside; `free`: they are text, no name or space.
-    `readers`: how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut.
+    `readers`: how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut;
+    `cut`: what it becomes then, and the frame that is cut off.  `uncut`: what it becomes with a frame as its bottom.
     `texts`, `pieces`: what has come again behind it.
     """
 
-    __slots__ = ("shapes", "run", "free", "readers", "alone", "deep", "steps", "tokens", "texts", "pieces")
+    __slots__ = (
+        "shapes", "run", "free", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens", "texts", "pieces",
+    )  # fmt: skip
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
         self.shapes, self.run = shapes, run
@@ -129,7 +141,9 @@ class Set:
         native = [state for node, state, _, _ in shapes if node.kind is NodeKind.NATIVE]
         self.readers = len(set(native))
         self.alone = self.readers == 1 and len(native) == len(shapes)
-        self.deep = any(frame is not None and frame.depth > _DEEPEST[0] for _, _, frame, _ in shapes)
+        self.deep = any(frame is not None and frame.is_deep for _, _, frame, _ in shapes)
+        self.cut: tuple[Set, Frame | None] | None = None  # None: nobody has asked yet
+        self.uncut: dict[Frame, Set] = {}
         # by character, and what became of the readers where there are any; None: to be done slowly
         self.steps: dict[Any, Transition | None] = {}
         self.tokens: dict[str, Transition | None] = {}  # by special token
@@ -182,67 +196,48 @@ class Repeats(Generic[Read]):
 
 
 class Known:
-    """What simulations over one network share.
-
-    `bottom` stands in a set for all that its stacks have in common far below, so that what is nested deeply is read by
-    the same steps as what is not.
-    """
+    """What simulations over one network share."""
 
     def __init__(self, patterns: Patterns) -> None:
         self._patterns = patterns
-        self.bottom = Frame(NetworkNode(NodeKind.END, ""), None)
-        self._frames: dict[NetworkNode, Frame] = {}  # those without a parent
+        self.stacks = Stacks()
         self._sets: dict[tuple[Shape, ...], Set] = {}
-        self.frame_count = 0
         self._firsts: dict[tuple[NetworkNode, Frame | None], Ranges] = {}
         self.closures: dict[tuple[NetworkNode, Frame | None], Closure] = {}
 
     @property
     def is_full(self) -> bool:
-        return len(self._sets) + self.frame_count > MOST_SETS
+        return len(self._sets) + self.stacks.count > MOST_SETS
 
-    def frame(self, node: NetworkNode, parent: Frame | None) -> Frame:
-        known = self._frames if parent is None else parent.called
-        frame = known.get(node)
-        if frame is None:
-            self.frame_count += 1
-            frame = known.setdefault(node, Frame(node, parent))
-        return frame
+    def cut(self, deep: Set) -> tuple[Set, Frame | None]:
+        """Return a set with its stacks cut, and the frame that was cut off; the set where they cannot be."""
+        if deep.cut is None:
+            shapes, base = self.stacks.cut(deep.shapes)
+            try:
+                deep.cut = (deep, None) if base is None else (self.set_of(shapes), base)
+            except Beyond:
+                deep.cut = deep, None
+        return deep.cut
 
-    def cut(self, shapes: tuple[Shape, ...]) -> tuple[tuple[Shape, ...], Frame | None]:
-        """Return shapes with a frame that all deep stacks have in common replaced by the bottom, and that frame; None:
-        nothing is cut.  Stacks that are not deep stay whole.
+    def uncut(self, cut: Set, base: Base) -> tuple[Set, Base | None]:
+        """Return a set with as much of its base as is needed put back, and what is left of that."""
+        if base.frame in cut.uncut:
+            return cut.uncut[base.frame], base.below
+        then, below = self.standing(self.stacks.uncut(cut.shapes, base.frame), base.below)
+        if below is base.below and len(cut.uncut) < MOST_STEPS:
+            cut.uncut[base.frame] = then
+        return then, below
+
+    def standing(self, shapes: tuple[Shape, ...], base: Base | None) -> tuple[Set, Base | None]:
+        """Return the set of some shapes that stand on a base, with as much of it put back as is needed to tell what
+        leads out of their patterns, and what is left.
         """
-        spend(len(shapes))
-        deep = {frame for _, _, frame, _ in shapes if frame is not None and frame.depth > _DEEPEST[1]}
-        if not any(frame.depth > _DEEPEST[0] for frame in deep):
-            return shapes, None
-        depth = min(frame.depth for frame in deep) - _DEEPEST[1]
-        common = {frame.above(depth) for frame in deep}
-        while len(common) > 1 and depth:
-            depth -= 1
-            common = {frame.above(depth) for frame in common}
-        base = common.pop()
-        return (shapes, None) if common or not depth else (self._moved(shapes, base, self.bottom), base)
-
-    def whole(self, shapes: tuple[Shape, ...], base: Frame) -> tuple[Shape, ...]:
-        """Return shapes that were cut with what stands below the bottom."""
-        return self._moved(shapes, self.bottom, base)
-
-    def _moved(self, shapes: tuple[Shape, ...], base: Frame, to: Frame) -> tuple[Shape, ...]:
-        moved = {base: to}
-        found: list[Shape] = []
-        for node, state, frame, trail in shapes:
-            path, at = [], frame
-            while at is not None and at not in moved:
-                path.append(at)
-                at = at.parent
-            for step in reversed(path if at is not None else ()):
-                assert at is not None
-                moved[step] = self.frame(step.node, moved[at])
-                at = step
-            found.append((node, state, frame if at is None else moved[at], trail))
-        return tuple(found)
+        while True:
+            try:
+                return self.set_of(shapes), base
+            except Beyond:
+                assert base is not None
+                shapes, base = self.stacks.uncut(shapes, base.frame), base.below
 
     def closed(self, node: NetworkNode, frame: Frame | None) -> Closure:
         """Return what stands at a node.  Raises: LimitExceeded: rules call each other for ever before anything is
@@ -263,7 +258,7 @@ class Known:
                     )
             kind = node.kind
             if kind is NodeKind.END and frame is not None:
-                if frame is self.bottom:
+                if frame is self.stacks.bottom:
                     raise Beyond
                 work.append((frame.node, frame.parent, trail))
                 continue
@@ -274,7 +269,8 @@ class Known:
                 work += [(branch, frame, trail) for branch in reversed(node.then)]
             elif kind is NodeKind.CALL:
                 after = node.then[0]
-                work.append((node.value, frame if after.kind is NodeKind.END else self.frame(after, frame), trail))
+                inner = frame if after.kind is NodeKind.END else self.stacks.frame(after, frame)
+                work.append((node.value, inner, trail))
             elif kind is NodeKind.MARK:
                 made.append((trail, node.value))
                 work.append((node.then[0], frame, len(made)))
