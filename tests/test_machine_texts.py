@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from constrained.regex import ANY_TEXT, Expr, matches, parse_ecma
-from constrained.schema.machines.texts import scarce_from, without_dead_ends
+from constrained.regex import ANY_TEXT, Expr, complement, matches, parse_ecma
+from constrained.schema.machines.texts import never_runs_dry, scarce_from, without_dead_ends
 
 LONGEST = 7
 FINITE = ["[ab]", "[ab]{1,2}", "a|b[ab]", "[ab]{0,3}", "a{1,7}", "", "abab?|[ab]b{0,4}", "(a|ab)(b|ba)?"]
@@ -54,6 +54,12 @@ def test_scarce_from_is_the_least_depth(pattern, few):
 )
 def test_scarce_from_of_many_texts(pattern, few, expected):
     assert scarce_from(language(pattern), few) == expected
+
+
+def test_what_every_text_goes_on_to_never_runs_dry():
+    """However many states it has."""
+    assert never_runs_dry(complement(language("[a-z]{1,255}")))
+    assert not never_runs_dry(language("[a-z]{1,255}"))
 
 
 def test_nothing_is_scarce_in_any_text():

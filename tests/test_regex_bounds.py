@@ -13,8 +13,8 @@ import pytest
 from fuzz import ecma_patterns, patterns
 
 from constrained import Grammar, LimitExceeded, regex
-from constrained.regex import parse_ecma, parse_python
-from constrained.regex.expr import single, step
+from constrained.regex import complement, intersect, parse_ecma, parse_python, repeat
+from constrained.regex.expr import ANY, single, step
 from constrained.regex.universal import universal_over, universal_up_to
 from constrained.work import Budget, metered, working_on
 
@@ -135,6 +135,10 @@ ROOMY = {  # how many characters any text may have, at least
     "^(?=.*c)[ab]{0,4}$": None,
     "^(?=.*a$)[ab]{0,4}$": None,
     "^(?=.*a)[ab]{0,1}$": 0,
+    "^(?!(?!.*aa)b*$)(?=.*b)[ab]{0,5}$": 3,
+    "^(?!(?!a)[^a]*$)(?=.*b)[ab]{0,4}$": 2,
+    "^(?!(?=.*c|b*$)[ab]*$)[ab]{0,4}$": None,
+    "^(?=(?:a|b.*a.*)?$|.*b.*$)[ab]{0,4}$": 3,
 }
 
 
@@ -149,6 +153,45 @@ def test_a_bounded_language_forbids_no_text_for_which_it_has_room(pattern):
                 for long in range(6)
                 for more in itertools.product("ab", repeat=long)
             ), (pattern, text)
+
+
+UNLESS_DIGITS = complement(intersect(parse_ecma("^[^a-c|]*$"), complement(parse_ecma("[0-9]{2}"))))
+LONG = intersect(*map(parse_ecma, ("^([a-z][0-9])+$", "^((c1d3g3).{4,8}){6}", "(t|8){10}$")), repeat(ANY, 1000))
+
+
+def bounded(most):
+    conditions = [parse_ecma(pattern) for pattern in ("[aA][12].*[zZ]", "^....$|ab1|b12|bc1|c12", "1.*2|ac|a2")]
+    return intersect(*conditions, UNLESS_DIGITS, repeat(ANY, most // 2, most))
+
+
+def test_conditions_are_read_once_for_all_bounds_on_the_length():
+    """128,000 units for 1,209 states; 214,000 where each count overlays the conditions."""
+    level = [bounded(16)]
+    seen = set(level)
+    with metered(Budget(160_000)):
+        for state in level:
+            new = {target for _, _, target in state.edges()} - seen
+            seen |= new
+            level += new
+    assert len(seen) > 1_000
+
+
+def test_the_length_of_one_text_answers_for_other_bounds():
+    assert [regex.is_empty(bounded(most)) for most in reversed(range(16))] == [False] * 12 + [True] * 4
+    assert regex.example(bounded(4)) == "a12Z"
+
+
+@pytest.mark.parametrize(
+    ("ask", "units"),
+    [
+        (lambda: regex.is_empty(LONG), 16_000),
+        (lambda: regex.is_finite(complement(parse_ecma("^[a-z]{1,255}$"))), 140),
+    ],
+    ids=["a loop along what a search has found", "nothing is finite that any text is the start of"],
+)
+def test_questions_that_the_structure_answers(ask, units):
+    with metered(Budget(units)):
+        assert not ask()
 
 
 @pytest.mark.parametrize(

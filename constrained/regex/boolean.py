@@ -262,3 +262,14 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
     if right.kind == REPEAT and right.args[0] is ANY:
         left, right = right, left
     return (*left.args[1:], right) if left.kind == REPEAT and left.args[0] is ANY else None
+
+
+def length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
+    """Return (m, n, rest) if an intersection is one of ANY{m,n}, a bound on the length, and `rest`; else None."""
+    args = expr.args
+    if len(args) == 2:
+        return length_bound(*args)
+    counted = next((e for e in args if e.kind == REPEAT and e.args[0] is ANY), None)
+    if counted is None or expr.looks:
+        return None
+    return (*counted.args[1:], interned(INTERSECT, *[member for member in args if member is not counted]))

@@ -70,7 +70,7 @@ class Expr:
 
     __slots__ = (
         "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args",
-        "universal", "kind", "long", "looks", "plain", "serial", "shape", "short",
+        "universal", "kind", "long", "looks", "plain", "serial", "shape", "short", "witness",
     )  # fmt: skip
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -92,6 +92,7 @@ class Expr:
         self._depth = _depth(kind, args) if kind >= CONCAT else 0
         # see `algebra._shape`; () where there are no counts
         self.shape: tuple[tuple[Expr, ...], list[int]] | None = None
+        self.witness: int | None = None  # the length of some text, where a search has found one; see `liveness`
 
     def edges(self) -> RawEdges:
         """Return (low, high, next): disjoint ranges of code points, sorted; what follows is never empty.
@@ -263,9 +264,18 @@ def _room(kind: int, args: tuple[Any, ...]) -> int:
     if kind == INTERSECT:
         narrow = [member for member in args if not member._room & AMPLE]
         return _EVERY_ROOM if not narrow else UNIVERSAL if len(narrow) == 1 and narrow[0].universal else 0
-    if kind == COMPLEMENT and (args[0].long < INFINITE or args[0]._uses != ALL_WITNESSES):
-        return _EVERY_ROOM
-    return 0
+    return _EVERY_ROOM if kind == COMPLEMENT and _leaves_out(args[0]) else 0
+
+
+def _leaves_out(expr: Expr) -> bool:
+    """Return True if some character, or any that comes late, is in no text of an expression, so that its complement is
+    ample; False says nothing.
+    """
+    if expr.long < INFINITE or expr._uses != ALL_WITNESSES:
+        return True
+    if expr.kind == INTERSECT:
+        return True in [_leaves_out(member) for member in expr.args]
+    return expr.kind == REPEAT and expr.args[0].kind == CLASS and not _is_any(expr.args[0])
 
 
 def _uses(kind: int, args: tuple[Any, ...]) -> int:

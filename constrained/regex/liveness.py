@@ -5,32 +5,29 @@ Exact: an intersection or complement is explored until an accepting expression t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
-from operator import is_
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING
 
 from constrained.caches import cached
 from constrained.errors import LimitExceeded
-from constrained.machine import LiteralSet
 from constrained.regex.algebra import concat, repeat, union
-from constrained.regex.boolean import intersect
+from constrained.regex.boolean import intersect, length_bounded
 from constrained.regex.charset import ALL_WITNESSES, witnesses_in_text
 from constrained.regex.derive import joined, raw_edges
 from constrained.regex.expr import (
     ANY_TEXT,
-    CLASS,
     CONCAT,
     INFINITE,
     INTERSECT,
-    LAZY,
     LITERAL,
     NEVER,
+    OPEN,
     REPEAT,
-    SET,
     STEP,
     UNION,
+    UNIVERSAL,
     Expr,
     RawEdges,
     interned,
@@ -38,7 +35,7 @@ from constrained.regex.expr import (
     parts,
     single,
 )
-from constrained.regex.saturate import has_length
+from constrained.regex.saturate import has_length, shortest_text
 from constrained.regex.show import short_text
 from constrained.regex.universal import universal_over, universal_up_to
 from constrained.work import current, metered, place, spend
@@ -51,7 +48,6 @@ _QUICK_LIMIT = 200  # states before a question is first asked without upper boun
 _STATE = 5  # units for a state that a search meets, beside those for its edges
 _RELAXED_LIMIT = 2_000  # states before that search is given up
 MADE = "pattern <"  # how a place begins that is an expression, not a pattern as somebody wrote it
-_GUESSED = 100  # characters of a text that is guessed
 _MANY = 8  # characters that a minimal length asks for before a loop is looked for instead
 
 
@@ -136,6 +132,10 @@ def is_empty(expr: Expr) -> bool:
         empty = is_empty(expr.args[0]) or is_empty(expr.args[1])
         expr._live = not empty
         return empty
+    bound = length_bounded(expr) if expr.kind == INTERSECT else None
+    if bound is not None and bound[2].witness is not None and bound[0] <= bound[2].witness <= bound[1]:
+        expr._live = True
+        return False
     if expr.kind == INTERSECT and len(expr.args) == 2 and has_length(*expr.args):
         expr._live = True
         return False
@@ -194,7 +194,7 @@ def _guessed(expr: Expr) -> bool:
     asked, ends = "", [""]
     for member in expr.args:
         if member.plain:
-            text = _shortest(member)
+            text = shortest_text(member)
             if text is None:
                 return False
             if parts(member)[-1] is ANY_TEXT:
@@ -203,33 +203,6 @@ def _guessed(expr: Expr) -> bool:
                 ends.append(text)
     spend(len(expr.args) * (8 + len(asked) * len(ends)))
     return any(all(matches(member, asked + end) for member in expr.args) for end in ends)
-
-
-@cached(4096)
-def _shortest(expr: Expr) -> str | None:
-    """Return a shortest text of a plain expression; None if it is long, or written down lazily."""
-    if expr.short > _GUESSED or expr.kind == LAZY:
-        return None
-    if expr.accepts:
-        return ""
-    if expr.kind == LITERAL:
-        return str(expr.args[0])
-    if expr.kind == CLASS:
-        return chr(expr.args[0][0][0])
-    if expr.kind == SET:
-        texts = expr.args[0]
-        return str(min((texts.texts[at][texts.depth :] for at in _left(texts)), key=len))
-    if expr.kind == REPEAT:
-        body = _shortest(expr.args[0])
-        return None if body is None else body * int(expr.args[1])
-    found = [_shortest(part) for part in (parts(expr) if expr.kind == CONCAT else expr.args)]
-    if expr.kind == UNION:
-        return min((text for text in found if text is not None), key=len, default=None)
-    return None if None in found else "".join(text for text in found if text is not None)
-
-
-def _left(texts: LiteralSet) -> Iterator[int]:
-    return (at for at in range(texts.low, texts.high) if not texts.excluded >> at & 1)
 
 
 def _without_least(expr: Expr) -> Expr | None:
@@ -250,13 +223,23 @@ def _without_least(expr: Expr) -> Expr | None:
 
 @cached(4096)
 def _has_loop(expr: Expr) -> bool:
-    """Return True if a walk finds texts as long as one likes: a live state comes again.  False says nothing."""
+    """Return True if a walk finds texts as long as one likes: a live state comes again.  False says nothing.
+
+    PERF: at first along states that are known to be live, as a search has found some: 48 searches were 5.
+    """
+    return _comes_again(expr, known=True) or _comes_again(expr, known=False)
+
+
+def _comes_again(expr: Expr, *, known: bool) -> bool:
     seen: set[Expr] = set()
     while expr not in seen:
         if expr.plain and expr.long == INFINITE:
             return True
         seen.add(expr)
-        target = next((target for _, _, target in raw_edges(expr) if not is_empty(target)), None)
+        targets = [target for _, _, target in raw_edges(expr)]
+        target = next(filter(attrgetter("_live"), targets), None) if known else None
+        if target is None:
+            target = next((target for target in targets if not is_empty(target)), None)
         if target is None or len(seen) > _QUICK_LIMIT:
             return False
         expr = target
@@ -309,10 +292,8 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
             parents[target] = expr
             spend(_STATE)
             if target._live:
-                at: Expr | None = None if relaxed else target
-                while at is not None:
-                    at._live = True
-                    at = parents[at]
+                if not relaxed:
+                    _found(target, parents)
                 return True
             if len(parents) > limit:
                 return None
@@ -321,6 +302,26 @@ def _search(start: Expr, limit: int, *, relaxed: bool = False) -> bool | None:
     for expr in parents:
         expr._live = False
     return False
+
+
+def _found(live: Expr, parents: dict[Expr, Expr | None]) -> None:
+    """Note the states on the way to a live one as such, and how long a text of each is: so the same conditions with
+    another bound on the length need no search.
+    """
+    at, length = live, 0 if live.accepts else None
+    while True:
+        at._live = True
+        bound = length_bounded(at) if at.kind == INTERSECT else None
+        if bound is not None:
+            known = bound[2].witness
+            if length is None and known is not None and bound[0] <= known <= bound[1]:
+                length = known
+            if length is not None and (known is None or length < known):
+                bound[2].witness = length
+        before = parents[at]
+        if before is None:
+            return
+        at, length = before, None if length is None else length + 1
 
 
 def is_finite(expr: Expr) -> bool:
@@ -332,7 +333,7 @@ def is_finite(expr: Expr) -> bool:
     """
     if expr.long < INFINITE:
         return True
-    if expr.plain:
+    if expr.plain or expr._room & (OPEN | UNIVERSAL):  # any text goes on to one, or some text goes on by any
         return False
     done: set[Expr] = set()
     trail: dict[Expr, None] = {expr: None}

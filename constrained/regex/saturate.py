@@ -3,22 +3,28 @@
 A mask looks no further than the longest token.  Two expressions whose counters are both beyond that horizon allow the
 same tokens; they share a key, and so a mask.  Also here: a sufficient test for the lengths of a language's texts, which
 saves counting up to ``minLength: 10000`` one character at a time to see that a length bound and a pattern are
-compatible.
+compatible; and a shortest text of a plain expression.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from constrained.caches import cached
+from constrained.machine import LiteralSet
 from constrained.regex.algebra import concat, repeat, union
 from constrained.regex.boolean import intersect, length_bound
 from constrained.regex.expr import (
     ANY_TEXT,
+    CLASS,
     COMPLEMENT,
     CONCAT,
     INFINITE,
     INTERSECT,
     LAZY,
+    LITERAL,
     REPEAT,
+    SET,
     UNION,
     Expr,
     parts,
@@ -26,6 +32,8 @@ from constrained.regex.expr import (
 )
 from constrained.regex.universal import universal_up_to
 from constrained.work import spend
+
+_GUESSED = 100  # characters of a text that is guessed
 
 
 def saturated(expr: Expr, horizon: int) -> Expr:
@@ -161,3 +169,30 @@ def has_length(left: Expr, right: Expr) -> bool:
     if low < least and stride:
         low += -(-(least - low) // stride) * stride
     return bool(least <= low <= min(high, most) and low < INFINITE)
+
+
+@cached(4096)
+def shortest_text(expr: Expr) -> str | None:
+    """Return a shortest text of a plain expression; None if it is long, or written down lazily."""
+    if expr.short > _GUESSED or expr.kind == LAZY:
+        return None
+    if expr.accepts:
+        return ""
+    if expr.kind == LITERAL:
+        return str(expr.args[0])
+    if expr.kind == CLASS:
+        return chr(expr.args[0][0][0])
+    if expr.kind == SET:
+        texts = expr.args[0]
+        return str(min((texts.texts[at][texts.depth :] for at in _texts_left(texts)), key=len))
+    if expr.kind == REPEAT:
+        body = shortest_text(expr.args[0])
+        return None if body is None else body * int(expr.args[1])
+    found = [shortest_text(part) for part in (parts(expr) if expr.kind == CONCAT else expr.args)]
+    if expr.kind == UNION:
+        return min((text for text in found if text is not None), key=len, default=None)
+    return None if None in found else "".join(text for text in found if text is not None)
+
+
+def _texts_left(texts: LiteralSet) -> Iterator[int]:
+    return (at for at in range(texts.low, texts.high) if not texts.excluded >> at & 1)

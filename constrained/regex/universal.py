@@ -126,12 +126,21 @@ def _needed(expr: Expr, over: Expr) -> int | None:
         )
     if expr.kind == UNION:
         return _least(_needed(member, over) for member in expr.args)
+    if expr.kind == REPEAT and expr.args[1] <= 1:
+        return _needed(expr.args[0], over)
     if expr.kind == INTERSECT:
         return _sum(_needed(member, over) for member in expr.args)
-    if expr.kind == COMPLEMENT:
-        used = expr.args[0]._uses
-        return 1 if charset.witnesses_in(single(over) or ()) & ~used else None
-    return None
+    return _needed_outside(expr.args[0], single(over) or ()) if expr.kind == COMPLEMENT else None
+
+
+def _needed_outside(expr: Expr, ranges: charset.Ranges) -> int | None:
+    """As `_needed`, of the complement of an expression: one character over the class that is in none of its texts."""
+    if charset.witnesses_in(ranges) & ~expr._uses:
+        return 1
+    if expr.kind == INTERSECT:
+        return _least(_needed_outside(member, ranges) for member in expr.args)
+    body = single(expr.args[0]) if expr.kind == REPEAT else None
+    return 1 if body is not None and charset.intersect(ranges, body) != ranges else None
 
 
 def _sum(lengths: Iterable[int | None]) -> int | None:

@@ -22,7 +22,7 @@ from weakref import WeakSet, ref
 from constrained.caches import charge, forgets
 from constrained.work import unlocked_at_fork
 
-LARGEST = 20_000  # values in a schema that is looked up
+LARGEST = 100_000  # values in a schema that is looked up
 _PER_BYTE = 20  # bytes of what is made of a byte of a name, estimated
 
 _CONTAINERS = frozenset({dict, list, tuple})

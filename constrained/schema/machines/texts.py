@@ -22,8 +22,10 @@ _MOST_STEPS = 1000
 
 @cached(4096)
 def never_runs_dry(language: Expr) -> bool:
-    """Say whether infinitely many texts follow every prefix; decided for languages of few states, otherwise "no"."""
-    if language is ANY_TEXT:
+    """Say whether infinitely many texts follow every prefix; decided for languages of few states, and for those that
+    every text is the start of a text of, otherwise "no".
+    """
+    if language.universal:
         return True
     seen, queue = {language}, [language]
     for state in queue:
