@@ -145,6 +145,8 @@ class Dispatch:
     the whole of a second such text; then a mask looks at the token by itself.
     `alike` (with ``records``): texts outside `special` matter only in that what follows may refuse the same text again,
     where it reads a text of the same language as here, or of one that has none of its texts.
+    `keyed` (with ``records``): the text is a key in quotes, so that a second such text stands behind a colon, a value
+    and a comma; a token that holds two texts, but not these, cannot tell.
     None as result: the text is refused.
     `compared` (with ``records``): what decides whether a text is one of the `refused` ones; None: only `after_text`
     knows, and with it too `after_text` may refuse more.
@@ -156,6 +158,7 @@ class Dispatch:
     tells_from: int | None = None  # bytes behind the text; None: no number of them tells
     told_by: bytes = b""
     alike: bool = False
+    keyed: bool = False
     compared: Callable[[str], Hashable] | None = None
     refused: frozenset[Hashable] = frozenset()
     wanted: int = 0  # bitmask of the labels of texts that have to be written sooner or later; none has to be named

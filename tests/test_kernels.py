@@ -144,6 +144,34 @@ def test_members_that_are_alike_share_their_masks():
     assert added[0] > 20 and added[2] == added[3] < 10, added
 
 
+KEYED = {
+    "open clauses": {"dependentRequired": {"a": ["b"]}, "additionalProperties": {"type": ["string", "integer"]}},
+    "a union": {"anyOf": [{"properties": {"t": {"const": n}, "a": {}}, "required": ["t"]} for n in range(3)]},
+}
+
+
+@pytest.mark.parametrize("schema", KEYED.values(), ids=KEYED)
+def test_only_tokens_with_a_second_key_are_tried_by_themselves(schema):
+    """`x":""` holds two texts, but one key: it is not stepped through once more; `x":"","x"` is, and refused."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    once, again = b'x":""', b'x":"","x"'
+    texts = [bytes((byte,)) for byte in range(256)] + [b'x":"', b'":""', b'":"', once, b'":"","a"', again]
+    vocabulary = c.Vocabulary(texts, stop=[], size=len(texts))
+    grammar = c.Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
+    recorded = []
+    for words in (vocabulary, c.Vocabulary(texts[:-2], stop=[], size=len(texts) - 2)):
+        kernel, start = c.compile(grammar, words, kernel="compiled").place()
+        state = kernel.step_bytes(start, b'{"')
+        before = kernel.sizes()["records"]
+        mask = kernel.mask(state)
+        recorded.append(kernel.sizes()["records"] - before)
+        assert [mask[at >> 5] >> (at & 31) & 1 for at, text in enumerate(words.tokens) if text in (once, again)] in ([1, 0], [1])
+    assert recorded[1] == 0 < recorded[0], recorded
+    places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in ("plain", "compiled")]
+    for seed in range(2):
+        assert_kernels_agree(vocabulary, places, 12, seed)
+
+
 @pytest.mark.parametrize("base", [Quoting.JSON_CANONICAL, Quoting.PYTHON_CANONICAL], ids=lambda quoting: quoting.name)
 @pytest.mark.parametrize("seed", range(3))
 def test_kernels_agree_on_guarded_texts(base, seed):

@@ -147,8 +147,7 @@ class OtherKey(Dispatch):
     """What follows a key of a cell; keys in `special` are named or written and refused."""
 
     __slots__ = ("at", "cell", "refused", "special")
-    records = True
-    alike = True
+    records = alike = keyed = True
     compared = str
 
     def __init__(self, at: ObjectPosition, cell: int, special: frozenset[str]) -> None:

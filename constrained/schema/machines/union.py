@@ -209,8 +209,7 @@ class _ShapesByKey(Dispatch):
 class _Other(Dispatch):
     """What follows a key that no shape names."""
 
-    records = True
-    alike = True
+    records = alike = keyed = True
 
     def __init__(self, home: _Home, offers: list[tuple[ObjectPosition, int]], special: frozenset[str]) -> None:
         self._home, self._offers, self.special = home, offers, special

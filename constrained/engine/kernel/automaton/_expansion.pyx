@@ -13,7 +13,7 @@ from cython cimport final
 from constrained.engine.memory._meter cimport Meter, ask, work
 from constrained.engine.kernel._tables cimport Ints, ints_add, ints_free
 from constrained.engine.kernel.automaton._machines cimport (
-    ACCEPTING, ALIKE, DISPATCH, EXPANDED, Machine, Machines, RECORDS, REFUSES, TAIL)
+    ACCEPTING, ALIKE, DISPATCH, EXPANDED, KEYED, Machine, Machines, RECORDS, REFUSES, TAIL)
 from constrained.engine.kernel.automaton._objects cimport BEGIN, Objects, PLAIN
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -82,7 +82,7 @@ cdef class Expansion:
         elif isinstance(state, Dispatch):
             self.machines.at[fresh].flags = (
                 EXPANDED | DISPATCH | (RECORDS if state.records else 0) | (REFUSES if state.refuses else 0)
-                | (ALIKE if state.alike else 0))
+                | (ALIKE if state.alike else 0) | (KEYED if state.keyed else 0))
         elif isinstance(state, Text):
             self.lay_out_text(fresh, state)
         elif isinstance(state, Bytes):

@@ -11,6 +11,7 @@ cdef enum:
     TAIL = 16
     REFUSES = 32        # a Dispatch that may refuse a text
     ALIKE = 64          # a Dispatch to which texts are alike that it does not name, see `machine.Dispatch`
+    KEYED = 128         # and one whose texts are keys
 
 
 cdef struct Machine:

@@ -17,7 +17,7 @@ from constrained.engine.kernel._trie cimport TrieNode
 from constrained.engine.kernel.automaton._automaton cimport DEAD, UNKNOWN
 from constrained.engine.kernel.automaton._closure cimport EXITS
 from constrained.engine.kernel.automaton._dispatch cimport Dispatches
-from constrained.engine.kernel.automaton._machines cimport ALIKE
+from constrained.engine.kernel.automaton._machines cimport ALIKE, KEYED
 from constrained.engine.kernel.automaton._objects cimport OTHER
 from constrained.engine.kernel.masks._behind cimport Behind
 from constrained.engine.kernel.masks._building cimport IndependentMask
@@ -190,7 +190,7 @@ cdef class TextEnds:
                 target = self.behind.following(after, text, parent)
                 if target != DEAD:
                     self.walk.below(self.buffer, target, exit_)
-            for token in mask.twice_keys if native else mask.twice:
+            for token in mask.twice_keys if native or self.machines.at[after >> 1].flags & KEYED else mask.twice:
                 ints_add(&self.buffer.todo.doubtful, token)
             self.doubt(mask, self.dispatches.tells_from(after), self.dispatches.told_by(after))
         return 0
