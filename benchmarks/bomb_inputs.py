@@ -4,11 +4,12 @@ A row is a line of JSON in ``tests/corpus/bombs/*.jsonl``; each file is written 
 
     id        its name, "subject/what"
     kind      what the input is: schema, pattern (of Python), lark, tools, format (what `ChatFormat.load` is given),
-              text (a turn to parse)
+              text (a turn to parse), stream (one that comes in pieces), messages (to render, as text and as ids)
     input     literally, or built: see `build`
-    options   further arguments of the constructor; "format" (tools and text), "tools" (text),
-              "then": "to_lark" (printed as well)
-    outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error, nothing-allowed or rejected
+    options   further arguments of the constructor; "format" and "tools" (of what a format reads and writes), "size"
+              (characters of a stream's pieces), "then": "to_lark" (printed as well)
+    outcome   works, limit, unsupported, schema-error, grammar-error, vocabulary-error, nothing-allowed, rejected or
+              error (none of these)
     late      why the error comes in generation, not before it; absent: it may not
     where     what the error's place contains; absent: it has none, or there is no error
     work      units of work spent when the row was last recorded (`bombs --update`); a figure to read, not a law

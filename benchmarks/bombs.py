@@ -59,6 +59,7 @@ _OUTCOMES: tuple[tuple[type[ConstrainedError], str], ...] = (
     (VocabularyError, "vocabulary-error"),
     (NothingAllowed, "nothing-allowed"),
     (BitmaskError, "bitmask-error"),
+    (ConstrainedError, "error"),
 )
 
 
@@ -94,8 +95,8 @@ class Run:
         return found
 
 
-def grammar_of(bomb: Bomb, given: Any) -> Grammar:
-    """Return the grammar that the row asks for."""
+def grammar_of(bomb: Bomb, given: Any, vocabulary: Vocabulary) -> Grammar:
+    """Return the grammar that the row asks for, of a text or messages behind reading or writing them."""
     options = {name: build(value) for name, value in bomb.options.items() if name not in ("format", "then", "tools")}
     if bomb.kind == "schema":
         return Grammar.from_json_schema(given, **options)
@@ -104,9 +105,20 @@ def grammar_of(bomb: Bomb, given: Any) -> Grammar:
     if bomb.kind == "lark":
         return Grammar.from_lark(given, **options)
     chat = ChatFormat.load(given if bomb.kind == "format" else bomb.options.get("format", "hermes"))
+    tools = build(bomb.options.get("tools"))
+    if bomb.kind == "stream":
+        stream, size = chat.stream_parser(tools), options.get("size", 1)
+        for start in range(0, len(given), size):
+            stream.feed(given[start : start + size])
+        stream.close()
+    if bomb.kind == "messages":
+        chat.render_text(given, tools, **options)
+        chat.loss_mask(given, vocabulary, tools, **options)
+    if bomb.kind in ("stream", "messages"):
+        return Grammar.choice(["read"])
     if bomb.kind == "text":
-        chat.parse(given, build(bomb.options.get("tools")), **options)
-    return chat.grammar(given if bomb.kind == "tools" else build(bomb.options.get("tools")), **options)
+        chat.parse(given, tools, **options)
+    return chat.grammar(given if bomb.kind == "tools" else tools, **options)
 
 
 def walk(constraint: Constraint, seed: str) -> None:
@@ -128,7 +140,7 @@ def attempt(bomb: Bomb, given: Any, vocabulary: Vocabulary) -> tuple[str, str | 
     """
     begun = False
     try:
-        grammar = grammar_of(bomb, given)
+        grammar = grammar_of(bomb, given, vocabulary)
         if bomb.options.get("then") == "to_lark":
             grammar.to_lark()
         constraint = compile(grammar, vocabulary, spell_missing=True)

@@ -8,6 +8,7 @@ import pytest
 from constrained.benchmarks.reading import texts
 
 from constrained import ChatFormat, Rejected
+from constrained.formats.writing import render
 from constrained.work import Budget, metered
 
 
@@ -27,9 +28,9 @@ def test_work_is_linear(name):
         assert _work(chat, kind, longer, tools) <= 6 * _work(chat, kind, text, tools) + 5_000, shape
 
 
-def _calls(chat, text):
-    """Return how many functions validating calls, and what is wrong."""
-    called, wrong = 0, []
+def _counted(act):
+    """Return how many functions an act calls."""
+    called = 0
 
     def count(frame, event, argument):
         nonlocal called
@@ -37,12 +38,23 @@ def _calls(chat, text):
 
     sys.setprofile(count)
     try:
-        chat.validate(text, kind="assistant_turn", all_errors=True)
-    except Rejected as error:
-        wrong = [error, *error.others]
+        act()
     finally:
         sys.setprofile(None)
-    return called, wrong
+    return called
+
+
+def _calls(chat, text):
+    """Return how many functions validating calls, and what is wrong."""
+    wrong = []
+
+    def validate():
+        try:
+            chat.validate(text, kind="assistant_turn", all_errors=True)
+        except Rejected as error:
+            wrong.extend([error, *error.others])
+
+    return _counted(validate), wrong
 
 
 @pytest.mark.parametrize("name", ["pythonic", "chatglm3"])
@@ -76,3 +88,55 @@ def test_diagnosis_is_linear(name, call, wrong):
     assert [error.call for error in more] == [*range(1, 401)]
     place = more[-1].position
     assert (more[-1].line, place) == (1 + many[:place].count("\n"), many.rindex(call) + call.index(wrong))
+
+
+def _stream(chat, text):
+    stream = chat.stream_parser()
+    for char in text:
+        stream.feed(char)
+    stream.close()
+
+
+def test_a_stream_of_many_parameters_is_linear():
+    """What readings agree on was looked for from the end of each back to the beginning, at every piece."""
+    chat = ChatFormat.load("qwen3-coder")
+    few, many = (
+        "<tool_call>\n<function=f>\n"
+        + "".join(f"<parameter=k{at}>\n1\n</parameter>\n" for at in range(count))
+        + "</function>\n</tool_call><|im_end|>"
+        for count in (20, 80)
+    )
+    _stream(chat, few)
+    assert _counted(lambda: _stream(chat, many)) <= 5 * _counted(lambda: _stream(chat, few))
+
+
+def test_a_stream_that_was_refused_reads_nothing_more():
+    stream = ChatFormat.load("hermes").stream_parser()
+    errors = []
+
+    def feed():
+        with pytest.raises(Rejected) as error:
+            stream.feed("<|im_end|>x")
+        errors.append(str(error.value))
+
+    feed()
+    assert _counted(feed) < 100
+    assert len(errors) == 2
+    assert len({*errors}) == 1
+
+
+def test_what_is_learned_is_found_in_one_pass(monkeypatch):
+    """The tokens that end turns were looked for among all, for each message."""
+    seen = 0
+
+    class Counted(tuple):
+        def __iter__(self):
+            nonlocal seen
+            for entry in tuple.__iter__(self):
+                seen += 1
+                yield entry
+
+    find = render.learned
+    monkeypatch.setattr(render, "learned", lambda *given: find(*given[:3], Counted(given[3]), given[4]))
+    ChatFormat.load("hermes").render_text([{"role": "assistant", "content": "Ho"}] * 100)
+    assert 0 < seen <= 200

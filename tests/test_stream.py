@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 import tomllib
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
 from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta
 from constrained.formats.message import ToolCall
 from constrained.formats.read.inputs import split_text
+from constrained.formats.read.trails import Trail, agreed
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
 CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
@@ -174,3 +176,21 @@ QUERY = '<|python_tag|>brave_search.call(query="a \\"b\\" \\x41")<|eom_id|>'
 ])  # fmt: skip
 def test_cuts_change_nothing(name, kind, text):
     assert list(faults({"format": name, "kind": kind, "text": text}, 1)) == []
+
+
+def test_what_readings_agree_on_is_the_beginning_that_they_share():
+    """The slow twin goes back mark by mark, from the deepest."""
+    picks = random.Random(1)
+    for _ in range(300):
+        trails = [None]
+        for _ in range(picks.randint(1, 60)):
+            parent = picks.choice(trails[-4:])
+            place = picks.randint(0, 2) + (parent.place if parent else 0)
+            trails.append(Trail(parent, (((True, "r"), 0, None),), place))
+        asked = picks.choices(trails[-9:], k=picks.randint(1, 5))
+        heads, end = {*asked}, 200
+        while len(heads) > 1:
+            deepest = max((trail for trail in heads if trail is not None), key=lambda trail: trail.depth)
+            end = min(end, deepest.place)
+            heads = heads - {deepest} | {deepest.parent}
+        assert agreed(asked, 200) == (heads.pop(), end)

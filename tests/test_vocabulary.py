@@ -86,6 +86,22 @@ def test_tokenize_spells_whatever_can_be_spelled(texts, picks):
     assert vocabulary.decode(vocabulary.tokenize(data)) == data
 
 
+@given(texts=st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=9, unique=True), data=st.text("ab"))
+def test_tokenize_takes_the_first_way_with_the_longest_tokens_everywhere(texts, data):
+    vocabulary = Vocabulary([text.encode() for text in texts], size=len(texts))
+    longest = sorted(texts, key=len, reverse=True)
+
+    def way(at):
+        if at == len(data):
+            return []
+        rests = ((text, way(at + len(text))) for text in longest if data.startswith(text, at))
+        return next(([texts.index(text), *rest] for text, rest in rests if rest is not None), None)
+
+    expected = way(0) if len(data) < 12 else None
+    if expected is not None:
+        assert vocabulary.tokenize(data.encode()) == expected
+
+
 def test_tokenize_takes_the_longest_and_steps_back_where_it_must():
     assert Vocabulary([b"a", b"ab", b"abc", b"cd"]).tokenize(b"abcd") == [1, 3]
     assert Vocabulary([b"a", b"b", b"ab"]).tokenize(b"aab") == [0, 2]

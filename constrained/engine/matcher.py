@@ -20,7 +20,7 @@ from constrained.engine.rejection import checked_token, rejection, token_name
 from constrained.engine.tokens.bitmask import as_array, number
 from constrained.engine.twin.automaton import DEAD
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
-from constrained.work import Preempted, begin, thread
+from constrained.work import Budget, Preempted, begin, thread
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -164,6 +164,10 @@ class Matcher:
         if self._worked(partial(self._next, token)) is not None:
             return f"token {token} {name} is allowed"
         return str(self._rejection(token))
+
+    def charge(self, budget: Budget) -> None:
+        """Count the work of this matcher against a budget of its caller's, instead of the constraint's."""
+        self._budget = budget
 
     # -- what has come -------------------------------------------------------------------------------------------------
 

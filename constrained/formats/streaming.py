@@ -81,6 +81,7 @@ class StreamParser:
         self._teller = _Teller(asked, self._text)
         self._trail: Any = None
         self._told_stop = False
+        self._refused: Rejected | None = None
         self._held: int | None = None  # a token that ends the sequence and may be none of the format's
         self._read(list(asked.prompt.pieces()))
 
@@ -91,6 +92,8 @@ class StreamParser:
         Raises: Rejected: the turn cannot go on like this, or a call in it does not fit.  VocabularyError: ids, and no
         vocabulary was given.
         """
+        if self._refused is not None:
+            raise self._refused.with_traceback(None)
         if isinstance(more, (str, bytes)):
             text = more if isinstance(more, str) else self._decoded(more)
             self._fed.append(text)
@@ -170,8 +173,12 @@ class StreamParser:
         self._trail = new if new is not None else self._trail
 
     def _refuse(self) -> None:
-        self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)
-        self.close()  # the end of the text is what shows it
+        try:
+            self._asked.read(self._whole(), strict=False, partial=True, all_errors=False)
+            self.close()  # the end of the text is what shows it
+        except Rejected as error:
+            self._refused = error
+            raise
 
     def _stopped(self) -> list[Event]:
         stop = self._teller.message.stop

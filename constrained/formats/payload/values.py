@@ -67,18 +67,18 @@ def _written(value: object, surface: _Codec, avoid: tuple[str, ...]) -> str:
     pieces: list[str] = []
     # a text, or None and a value, or None and an iterator that goes on
     work: list[tuple[str | None, Any]] = [(None, value)]
-    inside: list[Any] = []
+    inside = set[int]()  # the containers that are being written, by identity
     while work:
         text, item = work.pop()
         spend()
         if text is not None:
             pieces.append(text)
             if item is not None:
-                inside.pop()
+                inside.remove(id(item))
         elif isinstance(item, (Mapping, list, tuple)):
-            if any(item is outer for outer in inside):
+            if id(item) in inside:
                 raise _not_json("it holds itself")
-            inside.append(item)
+            inside.add(id(item))
             brackets = "{}" if isinstance(item, Mapping) else "[]"
             pieces.append(brackets[0])
             work.append((brackets[1], item))

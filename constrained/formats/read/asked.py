@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import GrammarError, Rejected, VocabularyError
+from constrained.errors import GrammarError, Rejected, VocabularyError, shown
 from constrained.formats.binding.request import TurnRequest, make_request, read_options
 from constrained.formats.message import Message
 from constrained.formats.read.inputs import Turn, certain, split_ids, split_text
@@ -55,6 +55,8 @@ class Asked:
         prompt: str,
         options: dict[str, Any],
     ) -> None:
+        if not isinstance(prompt, str):
+            raise GrammarError(f"prompt is {shown(prompt)}", instead="a text: what the prompt holds of the turn")
         self.chat, self.kind, self._tools, self.vocabulary = chat, kind, tools, vocabulary
         self.prompt = split_text(prompt, chat.definition)
         options = {key: value for key, value in options.items() if key not in _NEUTRAL or self._asks(key, value)}

@@ -6,12 +6,12 @@ change what can be read, so that a call of it is an error about tools and not an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, shown
 from constrained.formats.binding.bind import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
 from constrained.formats.binding.tagged import beginning_of_members, tags_of
@@ -199,8 +199,8 @@ def offered(
     """Return the format's own tools that may be called."""
     own = frozenset(definition.builtins) - question.refused
     if builtin_tools is not None:
-        own &= frozenset([builtin_tools] if isinstance(builtin_tools, str) else builtin_tools) | {
-            "code_interpreter",
-            "interpreter",
-        }
+        names = [builtin_tools] if isinstance(builtin_tools, str) else builtin_tools
+        if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+            raise GrammarError(f"builtin_tools is {shown(builtin_tools)}", instead="a list of their names")
+        own &= frozenset(names) | {"code_interpreter", "interpreter"}
     return own

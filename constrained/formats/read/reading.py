@@ -24,7 +24,7 @@ from constrained.formats.read.simulating.simulation import Simulation
 from constrained.formats.read.simulating.trails import Trail, marks_of
 from constrained.formats.tools import Tool
 from constrained.formats.tools.judge import Judge, Misfit
-from constrained.work import spend
+from constrained.work import spend, working_on
 
 _LOCATED = 20_000  # characters of arguments in which the place of a pointer is looked for
 
@@ -216,7 +216,8 @@ def judged_call(
         known = ", ".join(repr(tool.name) for tool in terms.tools[:10])
         return call.name_place or call.place, "tool", f"there is no tool {call.name!r}", known or "no tool", {}
     surface = question.definition.payload.surface
-    found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
+    with working_on(f"tool {call.name!r}"):
+        found = terms.judge(tool, python=surface == "python").misfit(call.arguments)
     if found is None:
         return None
     place = _place_of(found, call, question, text, tool.parameters)

@@ -29,7 +29,7 @@ from constrained.schema import embed
 from constrained.schema.by_content import Recent, content
 from constrained.schema.reading.closing import close
 from constrained.schema.reading.keywords import OTHER_KEYS
-from constrained.work import Preempted, begin, spend, thread
+from constrained.work import Budget, Preempted, begin, current, metered, spend, thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,19 @@ class Misfit:
     unknown: bool = False
 
 
+_PER_CHECK = 20  # units of work for a keyword and a value, as `jsonschema` checks them
+_PER_UNIT = 4  # units for one of a machine's: a step by a single byte is no more than its bookkeeping
+_FOR_WORDS = 200_000  # units of work
 _SHORT = 256  # bytes of arguments that are read in one step
 
-_compiled: Recent[Constraint | None] = Recent(most=256, most_bytes=1 << 20)
+@dataclass(frozen=True, eq=False)
+class _Machine:
+    """What reads arguments of a schema; None: the engine cannot compile it exactly."""
+
+    constraint: Constraint | None
+
+
+_compiled: Recent[_Machine] = Recent(most=256, most_bytes=1 << 20)
 
 
 class Judge:
@@ -58,7 +68,8 @@ class Judge:
 
     def __init__(self, schema: Mapping[str, Any], *, closed: bool = True, python: bool = False) -> None:
         self._schema, self._closed, self._python = schema, closed, python
-        self._constraint = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
+        self._machine = _compiled.found(content(schema, closed), lambda: _machine(schema, closed))
+        self._constraint = self._machine.constraint
 
     def misfit(self, arguments: Any) -> Misfit | None:
         """Return why arguments do not fit, or None where they do."""
@@ -67,20 +78,41 @@ class Judge:
         written = compact(arguments).encode()
         if len(written) <= _SHORT and _reads(self._constraint, written):
             return None
-        matcher = self._constraint.matcher()
+        if self._walks(self._constraint, written):
+            return None
+        unknown = Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
+        return self._worded(arguments) or unknown
+
+    @staticmethod
+    def _walks(constraint: Constraint, written: bytes) -> bool:
+        """Return whether a text is a word, at the cost of the work at hand."""
+        matcher, outer = constraint.matcher(), current()
+        mine = Budget(None if outer is None else outer.left // _PER_UNIT)
+        before = mine.left
+        matcher.charge(mine)
         try:
             for byte in written:
                 matcher.advance(byte)
         except Rejected:
-            pass
-        else:
-            if matcher.is_accepting():
-                return None
-        unknown = Misfit("", None, None, "the tool's schema does not allow them", "arguments that fit the schema")
-        return self._worded(arguments) or unknown
+            return False
+        finally:
+            spend((before - mine.left) * _PER_UNIT)
+        return matcher.is_accepting()
 
     def _worded(self, arguments: Any) -> Misfit | None:
-        return _worded(arguments, close(self._schema) if self._closed else self._schema, python=self._python)
+        """Return what is wrong in words; to find them may take little work where the verdict is known without."""
+        schema, outer = close(self._schema) if self._closed else self._schema, current()
+        if self._constraint is None:
+            return _worded(arguments, schema, python=self._python)
+        mine = Budget(_FOR_WORDS if outer is None else min(outer.left, _FOR_WORDS))
+        before = mine.left
+        try:
+            with metered(mine):
+                return _worded(arguments, schema, python=self._python)
+        except LimitExceeded:
+            return None
+        finally:
+            spend(before - mine.left)
 
 
 def _reads(constraint: Constraint, text: bytes) -> bool:
@@ -104,12 +136,13 @@ def _bytes() -> Vocabulary:
     return Vocabulary([bytes([byte]) for byte in range(256)])
 
 
-def _machine(schema: Mapping[str, Any], closed: bool) -> Constraint | None:
+def _machine(schema: Mapping[str, Any], closed: bool) -> _Machine:
     try:
         machine = embed(schema, whitespace="compact", closed=closed)
+        grammar = Grammar({"start": Rule("start", ((Embedded("arguments", machine),),))})
+        return _Machine(compile(grammar, _bytes()))
     except UnsupportedSchema:
-        return None
-    return compile(Grammar({"start": Rule("start", ((Embedded("arguments", machine),),))}), _bytes())
+        return _Machine(None)
 
 
 def _refused(value: Any) -> NoReturn:
@@ -182,7 +215,7 @@ def _worded(arguments: Any, schema: Any, *, python: bool) -> Misfit | None:
         ValueError,
         TypeError,
         KeyError,
-        OverflowError,
+        ArithmeticError,
     ):
         return None
     if error is None:
@@ -232,8 +265,24 @@ def _expected(keyword: str, value: Any) -> str:
 
 def _validator(schema: Any) -> Any:
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    extended: Any = jsonschema.validators.extend(kind, {"pattern": _pattern})  # type: ignore[no-untyped-call]
-    return extended(schema, format_checker=kind.FORMAT_CHECKER)
+    return _extended(kind)(schema, format_checker=kind.FORMAT_CHECKER)
+
+
+@lru_cache(maxsize=16)
+def _extended(kind: Any) -> Any:
+    """Return a validator class that counts what it does."""
+    checks = {**kind.VALIDATORS, "pattern": _pattern}
+    counted = {keyword: _counted(keyword, check) for keyword, check in checks.items()}
+    return jsonschema.validators.extend(kind, counted)  # type: ignore[no-untyped-call]
+
+
+def _counted(keyword: str, check: Any) -> Any:
+    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        pairs = len(instance) ** 2 // 8 if keyword == "uniqueItems" and isinstance(instance, list) else 0
+        spend(_PER_CHECK + pairs + (len(value) if isinstance(value, (list, dict)) else 0))
+        return check(validator, value, instance, schema)
+
+    return counted
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Any:

@@ -14,8 +14,11 @@ Tested in tests/test_render.py: what is rendered is read back as the same messag
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from constrained.errors import ConstrainedError
@@ -55,8 +58,10 @@ def _written_calls(
     schemas = {tool.name: tool.parameters for tool in tools or ()}
     through = definition.repeat is not None and definition.repeat.per == "conversation"
     calls: list[list[tuple[str, list[Piece]]]] = []
+    written = 0
     for message in messages:
-        before = sum(map(len, calls)) if through else 0
+        before = written if through else 0
+        written += len(message.tool_calls)
         calls.append(
             [
                 write_call(rules, definition, call, schemas.get(call.name), before + at)
@@ -263,6 +268,7 @@ def learned(
     headers = {rule: _headers(rules, rule if rule in rules else ACCEPTED + rule) for rule in mine}
     openings = {rule for rule in mine if _is_opening(rules, rule if rule in rules else ACCEPTED + rule, slots)}
     events = [(place, begins, rule) for begins, rule, place in marks if rule in definition.messages]
+    ends = [token for token in tokens if token[2] in stops]
     spans: list[Span] = []
     for index, (place, begins, rule) in enumerate(events):
         if not begins or rule not in headers:
@@ -272,16 +278,16 @@ def learned(
             (one for one in sorted(headers[rule], key=len, reverse=True) if text.startswith(one, place)), header
         )
         start = place + len(header)
-        end = next(at for at, opens, other in events[index:] if not opens and other == rule)
+        end = next(at for at, opens, other in islice(events, index, None) if not opens and other == rule)
         if rule in openings:
             start = end
-            end = next((at for at, opens, _ in events[index + 1 :] if opens), len(text))
-        inside = [token for token in tokens if start <= token[0] < end and token[2] in stops]
-        behind = next((token for token in tokens if token[0] == end and token[2] in stops), None)
-        if behind is not None and (not inside or inside[-1][1] != end):
-            end = behind[1]
-        elif inside:
-            end = inside[-1][1]
+            end = next((at for at, opens, _ in islice(events, index + 1, None) if opens), len(text))
+        first_behind = bisect_left(ends, end, key=itemgetter(0))
+        inside = ends[first_behind - 1] if first_behind and ends[first_behind - 1][0] >= start else None
+        if first_behind < len(ends) and ends[first_behind][0] == end and (inside is None or inside[1] != end):
+            end = ends[first_behind][1]
+        elif inside is not None:
+            end = inside[1]
         spans.append((start, end))
     return spans
 

@@ -46,15 +46,34 @@ def _message(given: Any, at: int) -> Message:
             f"message {at} has the unknown key {shown(min(map(str, unknown)))}",
             instead="role, content, name, tool_calls, thoughts",
         )
-    content, thoughts = _content(given.get("content"), at), dict(given.get("thoughts") or {})
+    thoughts = given.get("thoughts") or {}
+    if not isinstance(thoughts, Mapping) or not all(isinstance(kind, str) for kind in thoughts):
+        raise _no_message(at, f"its thoughts are {shown(thoughts)}")
+    content, thoughts = _content(given.get("content"), at), dict(thoughts)
     if given.get("reasoning_content"):
         thoughts["reasoning"] = given["reasoning_content"]
     for text in (content, *thoughts.values()):
         if not isinstance(text, str):
             raise _no_text(at, f"its content is {shown(text)}")
-    calls = [_call(call, at) for call in given.get("tool_calls") or ()]
-    return Message(
-        content, calls, given.get("stop"), thoughts, given["role"], given.get("name"), given.get("tool_call_id")
+    listed = given.get("tool_calls") or ()
+    if not isinstance(listed, (list, tuple)):
+        raise _no_message(at, f"its tool_calls are {shown(listed)}")
+    calls = [_call(call, at) for call in listed]
+    stop, name, answered = [_name(given, key, at) for key in ("stop", "name", "tool_call_id")]
+    return Message(content, calls, stop, thoughts, given["role"], name, answered)
+
+
+def _name(given: Mapping[str, Any], key: str, at: int) -> str | None:
+    """Return a part of a message that is a text or missing.  Raises: ConstrainedError: it is something else."""
+    name = given.get(key)
+    if name is not None and not isinstance(name, str):
+        raise _no_message(at, f"its {key} is {shown(name)}")
+    return name
+
+
+def _no_message(at: int, because: str) -> ConstrainedError:
+    return ConstrainedError(
+        f"message {at} is not a message", because=because, instead='{"role": …, "content": …}, as OpenAI has them'
     )
 
 
@@ -93,7 +112,7 @@ def _call(given: Any, at: int) -> ToolCall:
         )
     if not isinstance(arguments, Mapping):
         raise _no_arguments(at, f"they are {shown(arguments)}")
-    return ToolCall(name, dict(arguments), given.get("id"))
+    return ToolCall(name, dict(arguments), _name(given, "id", at))
 
 
 def _no_arguments(at: int, because: str) -> ConstrainedError:

@@ -13,6 +13,8 @@ Tested in tests/test_render.py.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -106,7 +108,8 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
 
     Raises: VocabularyError: it lacks a special token.
     """
-    starts = {start for start, _ in rendered.spans}
+    starts = sorted({start for start, _ in rendered.spans})
+    cuts = set(starts)
     ids: list[int] = []
     places: list[int] = []
     run, at = "", 0
@@ -120,9 +123,10 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
                 f"the vocabulary has no special token {text!r}",
                 instead="chat.respell({…}), or the model's own tokenizer",
             )
-        inner = sorted(place - at for place in starts if at < place < at + len(text))
+        inside = slice(bisect_right(starts, at), bisect_left(starts, at + len(text)))
+        inner = [place - at for place in starts[inside]]
         for start, stop in zip([0, *inner], [*inner, len(text)], strict=True):
-            if at + start in starts or is_token or not text:
+            if at + start in cuts or is_token or not text:
                 _flush(run, at + start, ids, places, vocabulary)
                 run = ""
             run += "" if is_token else text[start:stop]
@@ -139,21 +143,21 @@ def _flush(run: str, end: int, ids: list[int], places: list[int], vocabulary: Vo
         return
     tokens = vocabulary.tokenize(run.encode())
     ids += tokens
-    read, start = b"", end - len(run)
+    place, reader = end - len(run), getincrementaldecoder("utf-8")()
     for token in tokens:
-        read += vocabulary.tokens[token] or b""
-        places.append(start + len(read.decode(errors="ignore")))
+        place += len(reader.decode(vocabulary.tokens[token] or b""))
+        places.append(place)
 
 
 def _in_spans(places: Sequence[int], spans: Sequence[Span]) -> list[bool]:
     """Return which tokens lie in a span; a token that holds a part of a character counts by the characters that it
     completes.
     """
-    found, spans_left = [], list(spans)
+    found, at = [], 0
     for place in places:
-        while spans_left and spans_left[0][1] < place:
-            spans_left.pop(0)
-        found.append(bool(spans_left) and spans_left[0][0] < place <= spans_left[0][1])
+        while at < len(spans) and spans[at][1] < place:
+            at += 1
+        found.append(at < len(spans) and spans[at][0] < place <= spans[at][1])
     return found
 
 
@@ -213,17 +217,38 @@ def _alike(read: Sequence[Message], given: Sequence[Message], question: Question
     ids = repeat is not None and repeat.ids == "unique"
     return len(read) == len(given) and all(
         _plain(mine, theirs, ids=ids) == _plain(theirs, theirs, ids=ids)
+        and _same([call.arguments for call in mine.tool_calls], [call.arguments for call in theirs.tool_calls])
         for mine, theirs in zip(read, given, strict=True)
     )
 
 
+def _same(one: object, other: object) -> bool:
+    """Return whether values are equal, of any depth."""
+    work = [(one, other)]
+    while work:
+        mine, theirs = work.pop()
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            if mine.keys() != theirs.keys():
+                return False
+            work += [(value, theirs[key]) for key, value in mine.items()]
+        elif isinstance(mine, (list, tuple)) and isinstance(theirs, (list, tuple)):
+            if len(mine) != len(theirs):
+                return False
+            work += zip(mine, theirs, strict=True)
+        elif mine != theirs:
+            return False
+    return True
+
+
 def _plain(message: Message, given: Message, *, ids: bool) -> Message:
+    """Return what is compared of a message, but for the arguments of its calls."""
     counts = [
         ids and at < len(given.tool_calls) and given.tool_calls[at].id is not None
         for at in range(len(message.tool_calls))
     ]
     calls = [
-        call if counted else replace(call, id=None) for call, counted in zip(message.tool_calls, counts, strict=True)
+        replace(call, arguments={}) if counted else replace(call, id=None, arguments={})
+        for call, counted in zip(message.tool_calls, counts, strict=True)
     ]
     thoughts = {kind: text for kind, text in message.thoughts.items() if text}
     found = replace(message, tool_calls=calls, thoughts=thoughts, stop=message.stop if given.stop is not None else None)

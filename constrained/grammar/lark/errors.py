@@ -7,6 +7,7 @@ looked up in the scanned files, which gives line and column.  No exception of th
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import partial
@@ -71,9 +72,8 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     message = reason(error)
     if "set_int_max_str_digits" in message:
         return LimitExceeded(
-            "a repeat of a Lark grammar counts too far",
-            because="its bound has more digits than Python reads",
-            instead="* or +",
+            "a number in a Lark grammar is too large", where=_long_number(files),
+            because="it has more digits than Python reads", instead="for a repeat, * or +",
         )
     if isinstance(error, UnexpectedInput):
         token = getattr(error, "token", None)
@@ -99,6 +99,15 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     return GrammarError(
         _WHAT, where=next(filter(None, (lookup(files, name) for name in names)), None), because=_lowered(message)
     )
+
+
+def _long_number(files: list[LarkText]) -> str | None:
+    """Return where the first number stands that Python does not read."""
+    for file in files:
+        if found := re.search(rf"\d{{{sys.get_int_max_str_digits()},}}", file.text):
+            before = file.text[: found.start()]
+            return file.place(before.count("\n") + 1, found.start() - before.rfind("\n"))
+    return None
 
 
 def _unworded(error: TypeError) -> Exception:

@@ -12,6 +12,7 @@ is a `Demanding` one (`lookahead`), and the rules are rewritten at the end (`tra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from lark.grammar import Terminal
 from lark.lexer import PatternStr
 from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
 
+import constrained.work as work
 from constrained.errors import GrammarError, LimitExceeded
 from constrained.grammar.lark.errors import LARK_ERRORS, bad_literal, find, find_definition
 from constrained.grammar.lark.lexing.lookahead import Demanding, ignored, terminal
@@ -106,8 +108,10 @@ class Terminals:
             return self._literal(pattern.value, name, pattern.raw)
         source = pattern.to_regexp()
         place = find_definition(self._files, name) if name else find(self._files, pattern.raw or "")
+        where = place or work.place()
+        shown = f"terminal {name or _shortened(pattern.raw or source)}"
         try:
-            with working_on(f"terminal {name or _shortened(pattern.raw or source)}" + (f" ({place})" if place else "")):
+            with working_on(shown + (f" ({place})" if place else "")):
                 found = ignored(source) if longest else terminal(source)
         except (GrammarError, LimitExceeded) as error:
             if error.what == "too much work":
@@ -117,7 +121,9 @@ class Terminals:
                 if not error.where or error.where.startswith("Lark grammar")
                 else f"{error.because} ({error.where} of the pattern)"
             )
-            raise type(error)(error.what, where=place, because=because, instead=error.instead) from error
+            raise type(error)(error.what, where=where, because=because, instead=error.instead) from error
+        except re.error as error:
+            raise GrammarError(f"cannot read {shown}", where=where, because=error.msg) from error
         if not isinstance(found, Demanding) and is_empty(found):
             self.wordless[name or pattern.raw or source] = place
             return Pattern(NEVER, source)

@@ -31,6 +31,7 @@ _TOKEN = re.compile(
       | (?P<name>%?_?[A-Za-z][A-Za-z_0-9]*)
       | (?P<open>[(\[{]) | (?P<close>[)\]}])
       | (?P<unclosed>["/])
+      | (?P<blank>[\r\n]{100,})
     """,
     re.VERBOSE | re.MULTILINE,
 )
@@ -67,18 +68,7 @@ class LarkText:
         found, depth, line, line_start, at = [], 0, 1, 0, 0
         spend(len(self.text) // 10)
         for match in _TOKEN.finditer(self.text):
-            length = match.end() - match.start()
-            try:
-                spend(_COST if length < 1000 or match["comment"] else _COST + 2 * length)
-            except LimitExceeded as error:
-                column = match.start() - self.text.rfind("\n", 0, match.start())
-                place = self.place(self.text.count("\n", 0, match.start()) + 1, column)
-                raise LimitExceeded(
-                    error.what,
-                    where=f"{error.where or 'Lark grammar'} {place}",
-                    because=error.because,
-                    instead=error.instead,
-                ) from None
+            self._charge(match)
             line += self.text.count("\n", at, match.start())
             line_start = (
                 self.text.rfind("\n", 0, match.start()) + 1 if "\n" in self.text[at : match.start()] else line_start
@@ -103,6 +93,20 @@ class LarkText:
                 kind = "directive" if match.group().startswith("%") else match.lastgroup
                 found.append(Lexeme(kind, text, line, column + len(match.group()) - len(text)))
         return tuple(found)
+
+    def _charge(self, match: re.Match[str]) -> None:
+        """Spend what the library takes for a token.  Raises: LimitExceeded: that is too much; it names the place."""
+        length = match.end() - match.start()
+        cost = _COST if length < 1000 or match["comment"] else _COST + 2 * length
+        if match["blank"]:  # the library looks for a "|" behind them from every one of them
+            cost += length * length // 600
+        try:
+            spend(cost)
+        except LimitExceeded as error:
+            column = match.start() - self.text.rfind("\n", 0, match.start())
+            place = self.place(self.text.count("\n", 0, match.start()) + 1, column)
+            where = f"{error.where or 'Lark grammar'} {place}"
+            raise LimitExceeded(error.what, where=where, because=error.because, instead=error.instead) from None
 
     def check(self) -> None:
         """Refuse what the library cannot read in reasonable time.
