@@ -23,7 +23,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, Quoting, State, Text
-from constrained.regex import Expr, matches
+from constrained.regex import Expr, is_finite, matches
 from constrained.schema.machines.recorded_values import Built, Whole
 from constrained.schema.machines.texts import cut, without_dead_ends
 from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
@@ -243,8 +243,7 @@ class Recorded(Dispatch):
         if self._texts is not None and isinstance(then, Dispatch):
             special = frozenset(self._texts)
         self.special = special | self.rivals()
-        inner = then.tells_from if isinstance(then, Dispatch) else None
-        inner_by = then.told_by if isinstance(then, Dispatch) else b""
+        inner, inner_by = (then.tells_from, then.told_by) if isinstance(then, Dispatch) else (None, b"")
         self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
         self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
         here = item.built.depth + 1  # the closing brackets, and a comma that may be too much
@@ -343,7 +342,8 @@ class Recorded(Dispatch):
             beyond = frozenset([near(text, language.ranges) for text in few])
             return bool(number_language(language.ranges, language.spelling, beyond).edges())
         refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
-        return cut(language, few | refused) is not None
+        endless = language.plain and not is_finite(language)  # PERF: as most are; no texts use it up
+        return endless or cut(language, few | refused) is not None
 
     def reads(self, text: str) -> bool:
         """Say whether the callee reads a text."""
