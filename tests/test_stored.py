@@ -200,6 +200,19 @@ def test_damaged_files_are_told_from_sound_ones(name, tmp_path):
         c.Constraint.load(path, VOCABULARY)
 
 
+@pytest.mark.parametrize("kind", ["sequence", "either"])
+def test_a_file_of_grammars_that_double_meets_a_limit(kind, tmp_path):
+    """Each part had a budget of its own: some kilobytes took ten seconds and 460 MB."""
+    path = tmp_path / "doubling.json"
+    c.compile(NUMBER, VOCABULARY).save(path)
+    content = json.loads(path.read_text())
+    content["grammar"]["parts"] += [[kind, at, at] for at in range(30)]
+    path.write_text(json.dumps(content))
+    with pytest.raises(c.LimitExceeded, match=r"part 1\d of a saved grammar") as error:
+        c.Constraint.load(path, VOCABULARY)
+    assert len(str(error.value)) < 2048
+
+
 def test_places_that_the_grammar_does_not_allow_are_passed_over(tmp_path):
     path = tmp_path / "c.json"
     c.compile(NUMBER, VOCABULARY).save(path)

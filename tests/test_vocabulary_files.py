@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from constrained import Vocabulary
+from constrained import Vocabulary, VocabularyError
 
 # -- real tokenizers, from their files ---------------------------------------------------------------------------------
 
@@ -243,3 +243,10 @@ def test_mistral_common_objects(mistral_path):
         data = b'{"city": "Oslo"}'
         vocabulary = Vocabulary.from_tokenizer(tokenizer)
         assert vocabulary.decode(vocabulary.tokenize(data)) == data
+
+
+def test_a_token_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(b'{"model": {"type": "BPE", "vocab": {"\\ud800": 0}}, "decoder": {"type": "ByteLevel"}}')
+    with pytest.raises(VocabularyError, match="damaged"):
+        Vocabulary.from_tokenizer(path)

@@ -22,7 +22,7 @@ from constrained.errors import GrammarError
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
 from constrained.machine import Quoting, State, Text
-from constrained.work import metered, spend
+from constrained.work import metered, spend, working_on
 
 MOST_REPEATS = 10_000
 _OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
@@ -64,8 +64,8 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
         rules["_more"] = Rule("_more", ((), (one, Ref("_more"))))
         last = "_more"
     else:
+        spend(8 * (most - least + 1))
         for count in range(most - least + 1):
-            spend(1)
             rules[f"_more_{count}"] = Rule(f"_more_{count}", ((), (one, Ref(f"_more_{count - 1}"))) if count else ((),))
         last = f"_more_{most - least}"
     rules["start"] = Rule("start", (((one,) * least + (Ref(last),)),))
@@ -182,7 +182,7 @@ def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dic
     """
     rules: dict[str, Rule] = {}
     starts = []
-    with metered():
+    with metered(), working_on("grammars that are put together"):
         for grammar in grammars:
             if not isinstance(grammar, Grammar):
                 instead = "Grammar.choice([…]) for texts, Grammar.from_json_schema(…) for types and schemas"
@@ -197,7 +197,7 @@ def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dic
                 taken.add(names[name])
             refs: dict[Symbol, Symbol] = {Ref(old): Ref(new) for old, new in names.items()}
             for old, rule in grammar.rules.items():
-                spend(1 + len(rule.alternatives))
+                spend(6 + 3 * len(rule.alternatives))
                 alternatives = tuple(
                     tuple([refs.get(symbol, symbol) for symbol in found]) for found in rule.alternatives
                 )

@@ -31,6 +31,7 @@ from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.held import vocabulary_of
 from constrained.schema.by_content import values_of
+from constrained.work import metered, working_on
 
 FORMAT = 1  # of the file; others are refused
 MOST_BYTES = 1 << 26
@@ -257,14 +258,16 @@ def made(parts: list[Any], formats: Mapping[str, ChatFormat] | None = None) -> G
     known: list[Grammar] = []
     if not parts or len(parts) > MOST_PARTS:
         raise GrammarError(f"a grammar of {len(parts)} parts", instead=f"from 1 to {MOST_PARTS:,}")
-    for part in parts:
-        kind, *arguments = part
-        if not isinstance(kind, str) or kind not in _MAKERS:
-            raise GrammarError(f"no grammar is made by {shown(kind)}", instead="one of: " + ", ".join(_MAKERS))
-        if kind == "format":
-            known.append(_format(*arguments, formats=formats or {}))
-        else:
-            known.append(_MAKERS[kind](known, *arguments))
+    with metered():  # the parts have one budget
+        for at, part in enumerate(parts):
+            kind, *arguments = part
+            if not isinstance(kind, str) or kind not in _MAKERS:
+                raise GrammarError(f"no grammar is made by {shown(kind)}", instead="one of: " + ", ".join(_MAKERS))
+            with working_on(f"part {at} of a saved grammar"):
+                if kind == "format":
+                    known.append(_format(*arguments, formats=formats or {}))
+                else:
+                    known.append(_MAKERS[kind](known, *arguments))
     return known[-1]
 
 

@@ -126,7 +126,11 @@ def with_added(table: TokenTable, added: Mapping[int, tuple[str, bool]]) -> Toke
         if is_special:
             special[content] = token
         else:
-            texts[token] = content.replace("▁", " ").encode()
+            try:
+                texts[token] = content.replace("▁", " ").encode()
+            except UnicodeEncodeError as error:
+                because = "it holds a lone surrogate, which no bytes spell"
+                raise VocabularyError(f"added token {shown(content)} is no text", because=because) from error
     return table_of(
         texts, special, stop=table.stop, dummy_prefix=table.dummy_prefix, notes=table.notes, encode=table.encode
     )

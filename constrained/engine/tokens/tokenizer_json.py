@@ -86,7 +86,7 @@ def read_tokenizer_json(data: Any, where: str = "tokenizer.json") -> TokenTable:
         raise VocabularyError("not a tokenizer.json", where=where, because="it has no model with a vocab")
     try:
         return _table(data, model, where)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, UnicodeEncodeError) as error:
         raise VocabularyError(
             "damaged tokenizer.json", where=where, because=f"{type(error).__name__}: {error}"
         ) from error
