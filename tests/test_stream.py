@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from constrained.benchmarks.streams import faults, said, total
-from constrained.formats.read.trails import Trail, agreed
 
 from constrained import ChatFormat, Rejected, Vocabulary, VocabularyError
 from constrained.formats.events import ArgumentDelta, CallFinished, CallStarted, TextDelta
 from constrained.formats.message import ToolCall
 from constrained.formats.read.inputs import split_text
+from constrained.formats.read.simulating.trails import Trail, agreed
 
 FOLDER = Path(__file__).with_name("corpus") / "formats"
 CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
