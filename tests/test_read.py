@@ -17,6 +17,7 @@ import pytest
 from constrained import ChatFormat, ConstrainedError, Grammar, GrammarError, LimitExceeded, Rejected
 from constrained.formats import Message, ToolCall
 from constrained.formats.binding.rules import alternatives_of
+from constrained.formats.defining.definition import ENTRY
 from constrained.formats.payload import Fault, JsonReader, KeywordsReader
 from constrained.formats.payload.ahead import Ahead
 from constrained.formats.payload.python_parts import plain_keywords
@@ -25,6 +26,7 @@ from constrained.formats.read.question import ask
 from constrained.formats.read.simulating.network import build
 from constrained.formats.read.simulating.simulation import Simulation
 from constrained.formats.read.simulating.trails import marks_of
+from constrained.formats.read.strict import entered
 from constrained.formats.tools import judge
 from constrained.formats.tools.judge import compact
 from constrained.work import Budget, metered
@@ -326,6 +328,39 @@ def test_the_type_of_a_call_is_no_part_of_its_name(name, kind):
 def test_queries_of_builtin_tools_mean_what_their_escapes_do():
     call = r"""<|python_tag|>brave_search.call(query="a\"b\\n\u00e9'")<|eom_id|>"""
     assert ChatFormat.load("llama3.1-builtin").parse(call).tool_calls[0].arguments == {"query": "a\"b\\né'"}
+
+
+LONE_CALLS = {
+    "command-r7b": '{"tool_call_id": "3", "tool_name": "f", "parameters": {"a": "x"}}',
+    "cohere2moe": '{"tool_call_id": "0", "tool_name": "f", "parameters": {"a": "x"}}',
+    "cohere-xml": '<cofl:tool_call id="0" name="f"><cofl:value name="a" type="raw">x</cofl:value></cofl:tool_call>',
+    "deepseek-v3.1": '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": "x"}<｜tool▁call▁end｜>',
+    "deepseek-v3.2": '<｜DSML｜invoke name="f">\n<｜DSML｜parameter name="a" string="true">x</｜DSML｜parameter>\n</｜DSML｜invoke>',
+    "functionary-3.2": '>>>f\n{"a": "x"}',
+    "gemma-4": '<|tool_call>call:f{a:<|"|>x<|"|>}<tool_call|>',
+    "kimi-k2": '<|tool_call_begin|>functions.f:4<|tool_call_argument_begin|>{"a": "x"}<|tool_call_end|>',
+    "minimax-m2": '<invoke name="f">\n<parameter name="a">x</parameter>\n</invoke>',
+    "minimax-m3": ']<]minimax[>[<invoke name="f">]<]minimax[>[<a>x]<]minimax[>[</a>]<]minimax[>[</invoke>',
+    "mistral-v11": '[TOOL_CALLS]f[CALL_ID]call00000[ARGS]{"a": "x"}',
+    "mistral-v13": '[TOOL_CALLS]f[ARGS]{"a": "x"}',
+    "qwen3-coder": "<tool_call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>",
+}
+
+
+@pytest.mark.parametrize("name", LONE_CALLS)
+def test_a_single_call_as_it_is_generated_is_read_strictly(name):
+    chat, text = ChatFormat.load(name), LONE_CALLS[name]
+    call = chat.parse(text, [TOOL], kind="tool_call", strict=True)
+    assert (call.name, call.arguments) == ("f", {"a": "x"})
+    assert call == chat.parse(text, [TOOL], kind="tool_call")
+    with pytest.raises(Rejected):
+        chat.parse(text + "\n", [TOOL], kind="tool_call", strict=True)
+
+
+@pytest.mark.parametrize("name", ChatFormat.names())
+def test_every_format_has_a_canonical_call(name):
+    chat = ChatFormat.load(name)
+    assert ENTRY in entered(chat.generic, chat.definition, "tool_call", "call_text").rules
 
 
 LEFT_RECURSIVE = ['start: a "x"\na: start | "y"', 'start: b? start2\nstart2: start "x" | "y"\nb: "z"']

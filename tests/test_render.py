@@ -307,3 +307,22 @@ def test_what_chat_templates_write_is_rendered_again(name, text):
     read = chat.parse(text, kind="conversation")
     assert chat.render_text(read) == text
     assert chat.render_text([replace(message, stop=None) for message in read]) == text
+
+
+F = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("llama3.1-json", '{"a": 1}'), ("llama-3.1", '{"name": "f"}'), ("llama3.1-combined", "{}"), ("pythonic", "[1, 2]"),
+])  # fmt: skip
+def test_answers_that_are_json_are_written_where_a_response_schema_would_generate_them(name, text):
+    chat, messages = ChatFormat.load(name), [Message("Hi", role="user"), Message(text)]
+    read = chat.parse(chat.write(messages[1], [F]), [F])
+    assert (read.content, read.tool_calls) == (text, [])
+    assert _same(chat.parse(chat.render_text(messages), kind="conversation"), messages)
+
+
+@pytest.mark.parametrize("text", ['{"name": "f", "parameters": {}}', '{"a":1}', '{"a": 1} x', '[{"name": "f", "parameters": 1}]'])
+def test_answers_that_begin_as_calls_may_are_written_in_no_other_spelling(text):
+    with pytest.raises(ConstrainedError, match="begins as a call may, and is not JSON"):
+        ChatFormat.load("llama3.1-json").write(Message(text), [F])

@@ -362,13 +362,17 @@ class ChatFormat:
 
         Raises: ConstrainedError: the format has no such turn.
         """
+        from constrained.formats.writing.answers import is_json_answer
         from constrained.formats.writing.turn import write_turn
 
         if self.definition.repeat and not {"max_calls", "parallel_tool_calls"} & options.keys():
             options["parallel_tool_calls"] = True  # a message has as many calls as it has
         request = request_of(self.definition, tools, **options)
         with metered():
-            return write_turn(shape(self.generic, self.definition, request), self.definition, message, request.tools)
+            rules = shape(self.generic, self.definition, request)
+            return write_turn(
+                rules, self.definition, message, request.tools, lambda text: is_json_answer(self, text, tools)
+            )
 
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
         """Return the canonical text of a turn that is one call and nothing else."""

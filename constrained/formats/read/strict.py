@@ -23,6 +23,8 @@ def entered(generic: Grammar, definition: Definition, kind: str, entry: str) -> 
     """Return a format's grammar, with the canonical text of a kind in place of the turn."""
     if kind == "assistant_turn":
         return generic
+    if kind == "tool_call" and entry not in generic.rules:
+        entry = "tool_call"
     if entry not in generic.rules:
         raise GrammarError(f"the format '{definition.title}' has no rule '{entry}'", instead="see grammars/README.md")
     rules = dict(generic.rules)

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
@@ -72,14 +73,20 @@ def _written_calls(
 
 
 def write_conversation(
-    rules: Alternatives, entry: str, definition: Definition, messages: Sequence[Message], tools: tuple[Tool, ...] | None
+    rules: Alternatives,
+    definition: Definition,
+    messages: Sequence[Message],
+    tools: tuple[Tool, ...] | None,
+    answers: Callable[[str], bool],
 ) -> list[Piece]:
-    """Return the pieces of a conversation.  Raises: ConstrainedError: the format has no such conversation."""
+    """Return the pieces of a conversation; answers: as of `write_turn`.  Raises: ConstrainedError: the format has no
+    such conversation.
+    """
     if "past_tool_call" in rules:
         rules = {**rules, "tool_call": rules["past_tool_call"]}
-    telling = _Telling(right_recursive(rules), definition, messages, tools)
+    telling = _Telling(right_recursive(rules), definition, messages, tools, answers)
     begin = _ConversationProgress()
-    found = derive(telling.rules, entry, begin, telling.leaf, telling.is_complete, moved=telling.begun)
+    found = derive(telling.rules, "conversation", begin, telling.leaf, telling.is_complete, moved=telling.begun)
     if found is None:
         raise ConstrainedError(
             f"the format '{definition.title}' has no such conversation",
@@ -96,9 +103,14 @@ class _Telling:
     """What a derivation of a conversation may write next, given what it has said."""
 
     def __init__(
-        self, rules: Alternatives, definition: Definition, messages: Sequence[Message], tools: tuple[Tool, ...] | None
+        self,
+        rules: Alternatives,
+        definition: Definition,
+        messages: Sequence[Message],
+        tools: tuple[Tool, ...] | None,
+        answers: Callable[[str], bool],
     ) -> None:
-        self.rules = rules
+        self.rules, self._answers = rules, cache(answers)
         self._definition, self._messages = definition, messages
         self._slots, self._roles = Slots.of(definition), definition.messages
         self._calls = _written_calls(rules, definition, messages, tools)
@@ -175,10 +187,13 @@ class _Telling:
         listed = _listed(self.rules, rule)
         if listed:
             text = _chosen(text, listed, self._messages[said.message], self._definition)
-        if text not in listed if listed else not fits(self.rules, rule, text):
+        if text not in listed if listed else not self._fits(rule, text):
             return []
         pieces = text.pieces if isinstance(text, Worded) else [(text, bool(listed))]
         return [(said._replace(texts=said.texts | {part}), pieces)]
+
+    def _fits(self, rule: str, text: str) -> bool:
+        return fits(self.rules, rule, text) or rule == "content" and self._answers(str(text))
 
     def _call(self, what: str, said: _ConversationProgress) -> list[_Step]:
         calls = self._calls[said.message] if said.message >= 0 else []

@@ -31,6 +31,7 @@ from constrained.formats.read.question import Question, ask
 from constrained.formats.read.reading import Reading, Terms, ending, judged, messages_of
 from constrained.formats.read.simulating.trails import marks_of
 from constrained.formats.tools import read_tools
+from constrained.formats.writing.answers import is_json_answer
 from constrained.formats.writing.conversation import (
     RESULTS,
     Span,
@@ -82,8 +83,12 @@ def render(
             f"the format '{definition.title}' has no conversations", instead="write(message) writes one turn"
         )
     with metered(None if current() is not None else Budget(MAX_WORK * 4)):
-        names = frozenset(definition.tokens.values())
-        pieces = _split(write_conversation(rules, "conversation", definition, messages, read), names)
+        names, known = frozenset(definition.tokens.values()), None if read is None else tools
+
+        def answers(text: str) -> bool:
+            return is_json_answer(chat, text, known)
+
+        pieces = _split(write_conversation(rules, definition, messages, read, answers), names)
         turn = _turn(pieces, names)
         question = ask(chat.generic, definition, "conversation", options)
         spans = _checked(question, Terms(read), turn, messages, rules)

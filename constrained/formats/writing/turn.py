@@ -6,7 +6,7 @@ first alternatives of the grammar win.  Nothing about a format is known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from constrained.formats.payload.members import write_members
 from constrained.formats.payload.quoted import write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
 from constrained.formats.tools import Tool
+from constrained.formats.writing.answers import may_be_json
 from constrained.formats.writing.derivation import derive
 from constrained.grammar import Literal, Pattern, Ref, Special, Symbol
 from constrained.regex import Expr, matches
@@ -38,9 +39,16 @@ class _TurnProgress(NamedTuple):
     calls: int = 0
 
 
-def write_turn(rules: Alternatives, definition: Definition, message: Message, tools: tuple[Tool, ...] | None) -> str:
+def write_turn(
+    rules: Alternatives,
+    definition: Definition,
+    message: Message,
+    tools: tuple[Tool, ...] | None,
+    answers: Callable[[str], bool],
+) -> str:
     """Return the text of a turn, stop token included: the message's, if the format can end such a turn with it.
 
+    answers: whether a text that the grammar's answers leave out is one all the same, see `answers`.
     Raises: ConstrainedError: the format has no such turn.
     """
     schemas = {tool.name: tool.parameters for tool in tools or ()}
@@ -52,6 +60,8 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
     slots = Slots.of(definition)
     call_rules = {"tool_call", *(builtin.rule for builtin in definition.builtins.values())}
     stops = set(slots.stops)
+    is_generated = bool(message.content) and not fits(rules, "content", message.content) and answers(message.content)
+    generated = {"content"} if is_generated else set()
 
     def leaf(
         other: set[str], symbol: Symbol, said: _TurnProgress
@@ -61,7 +71,7 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
             return [] if text is None or text in other else [(said, [(text, True)])]
         rule, what = symbol.rule, slots.meaning(symbol.rule)
         if what == "content" or what in slots.thoughts:
-            writes = what in texts and what not in said.texts and fits(rules, rule, texts[what])
+            writes = what in texts and what not in said.texts and (fits(rules, rule, texts[what]) or what in generated)
             return [(said._replace(texts=said.texts | {what}), [(texts[what], False)])] if writes else []
         if what in call_rules:
             writes = said.calls < len(calls) and calls[said.calls][0] == what
@@ -73,7 +83,7 @@ def write_turn(rules: Alternatives, definition: Definition, message: Message, to
         pieces = derive(rules, ENTRY, _TurnProgress(), partial(leaf, other), lambda said: said == whole)
         if pieces is not None:
             written = [piece for found in pieces for piece in found]
-            if message.content and _runs_on(rules, message.content, written):
+            if message.content and not generated and _runs_on(rules, message.content, written):
                 because = "readers would end its text earlier, at what its last characters and those behind them spell"
                 raise ConstrainedError(f"the format '{definition.title}' has no such turn", because=because)
             return _joined(written, definition)
@@ -107,6 +117,8 @@ def _joined(pieces: list[Piece], definition: Definition) -> str:
 
 def _reason(message: Message, rules: Alternatives) -> str:
     if message.content and not fits(rules, "content", message.content):
+        if may_be_json(message.content):
+            return "its text begins as a call may, and is not JSON as a response_schema would have it generated"
         return "readers would take its text for something else"
     counts = ((len(message.thoughts), "thought"), (len(message.tool_calls), "call"))
     parts = [

@@ -132,7 +132,7 @@ class Simulation:
                 at, outcomes = self._look_up(text, at, end)
                 if at == end:
                     break
-            became = dict(zip(self._readers, outcomes, strict=True))
+            became = dict(zip(self._readers, outcomes or (False,) * len(self._readers), strict=True))
             try:
                 after = self._step().by_character(self.threads, text[at], became)
             except Beyond:
@@ -143,7 +143,7 @@ class Simulation:
 
     def _look_up(self, text: str, at: int, end: int) -> tuple[int, Outcomes]:
         """Read as far as steps are known or can be learned; return how far that is, and what readers made of the
-        character there.
+        character there, if anything.
         """
         current, readers, origin, begun = self._set, self._readers, self.place - at, at
         moves, outcomes = 0, cast(Outcomes, ())
@@ -160,7 +160,7 @@ class Simulation:
                 at = found.end()
             if at == end:
                 break
-            if current.readers:
+            if at == stop:
                 outcomes = outcomes_at(readers, origin + at)
             key: Any = (text[at], outcomes) if outcomes else text[at]
             again = current.text_again(key, text, at, end) if current.texts.known else None
@@ -177,7 +177,7 @@ class Simulation:
             before, current, moves, at = current, step.then, moves + length, at + length
             if current.deep:
                 current = self._cut(current)
-            if length > 1 or current.deep:
+            if length > 1 or current.deep or before.readers and not outcomes:
                 start, since, first, outcomes = current, at, None, ()
             elif outcomes:
                 start, since, first, outcomes = before, at - 1, key, ()
@@ -208,7 +208,7 @@ class Simulation:
         """Find out what a character does to a set, by the slow step over placeholders for marks and readers; None: it
         ends.
         """
-        became = dict(enumerate(outcomes))
+        became = dict(enumerate(outcomes or (False,) * current.readers))
         step = self._learned(current, lambda slow, before: slow.by_character(before, char, became))
         if len(current.steps) < MOST_STEPS:
             current.steps[(char, outcomes) if outcomes else char] = step
