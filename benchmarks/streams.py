@@ -134,9 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="constrained.benchmarks.streams", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument(
-        "--step", type=int, default=1, help="characters from cut to cut; of conversations ten times as many"
-    )
+    parser.add_argument("--step", type=int, default=1, help="characters from cut to cut")
     parser.add_argument("--formats", default="", help="only these")
     options = parser.parse_args(arguments)
     only, wrong = set(filter(None, options.formats.split(","))), 0
@@ -145,10 +143,9 @@ def main(arguments: list[str] | None = None) -> int:
         for row in rows(path):
             if not row.get("valid") or "kind" not in row or only and row["format"] not in only:
                 continue
-            step = options.step * (10 if row["kind"] == "conversation" else 1)
-            told = list(faults(row, step))
+            told = list(faults(row, options.step))
             counts[row["kind"]] += 1
-            counts["cuts"] += len(row["text"]) // step + 1
+            counts["cuts"] += len(row["text"]) // options.step + 1
             wrong += bool(told)
             if told:
                 print(row["id"], repr(row["text"])[:200], *told[:3], f"{len(told)} in all", sep="\n  ", flush=True)
