@@ -4,6 +4,8 @@ nothing has changed.
 
 from __future__ import annotations
 
+import dataclasses
+import random
 import sys
 
 import numpy as np
@@ -12,6 +14,7 @@ from laws import hard_vocabulary
 
 import constrained as c
 from constrained.engine import kernels as constraints
+from constrained.formats.message import Message
 
 KERNELS = ["plain", "compiled"]
 VOCABULARY = hard_vocabulary()
@@ -216,3 +219,93 @@ def test_grammars_of_tools_have_names_though_they_are_too_large_to_be_printed(na
         grammar({"type": "string"}).to_lark()
     names = [grammar(last).fingerprint for last in ({"type": "string"}, {"type": "string"}, {"type": "integer"})]
     assert names[0] == names[1] != names[2]
+
+
+HERMES = c.ChatFormat.load("hermes")
+TURN = [{"role": "user", "content": "a"}]
+ODD_PARTS = {
+    "none": None,
+    "number": 1,
+    "nan": float("nan"),
+    "bytes": b"x",
+    "class": int,
+    "list": [[]],
+    "set": {1},
+    "object": object(),
+}
+PARTS_OF_CALLS = {
+    "vocabulary of render": lambda value: HERMES.render(TURN, value),
+    "vocabulary of loss": lambda value: HERMES.loss_mask(TURN, value),
+    "vocabulary of labels": lambda value: HERMES.labels(TURN, value),
+    "kind of parse": lambda value: HERMES.parse("a", kind=value),
+    "kind of validate": lambda value: HERMES.validate("a", value),
+    "spellings": HERMES.respell,
+    "message": HERMES.write,
+    "content": lambda value: HERMES.write(Message(value or 1)),
+    "thoughts": lambda value: HERMES.write(Message("", thoughts=value)),
+    "stop": lambda value: HERMES.write(Message("x", stop=value or 1)),
+    "calls": lambda value: HERMES.write(Message("", value)),
+    "call": lambda value: HERMES.write(Message("", [value])),
+    "name": lambda value: HERMES.write_call(value, {}),
+    "arguments": lambda value: HERMES.write_call("f", value),
+    "choice": c.Grammar.choice,
+    "choices": lambda value: c.Grammar.choice([value]),
+    "pattern": c.Grammar.from_regex,
+    "declare": lambda value: c.Grammar.from_lark('start: "a"', declare=value or 1),
+    "layout": lambda value: c.Grammar.from_json_schema({}, whitespace=("x", value)),
+    "other": lambda value: any_letter().language_equal(value),
+    "rng": lambda value: any_letter().sample(value),
+    "weights": lambda value: any_letter().sample(random.Random(1), weights=value or 1),
+    "path": lambda value: VOCABULARY.save(value),
+    "path of a constraint": lambda value: any_letter().save(value),
+}
+
+
+def any_letter():
+    return c.compile(c.Grammar.from_regex("[ab]"), VOCABULARY)
+
+
+@pytest.mark.parametrize("call", PARTS_OF_CALLS)
+def test_wrong_parts_of_calls_are_errors_of_the_tree(call):
+    for value in ODD_PARTS.values():
+        with pytest.raises(c.ConstrainedError) as told:
+            PARTS_OF_CALLS[call](value)
+        assert len(str(told.value).encode()) <= 2048
+
+
+def test_a_name_that_is_no_file_name_is_no_tokenizer():
+    with pytest.raises(c.ConstrainedError, match="cannot read"):
+        c.ChatFormat.for_tokenizer("x" * 70_000)
+
+
+@pytest.mark.parametrize("hint", ["1+", "1/0", "(", "[][0]"])
+def test_hints_that_are_no_expressions_are_errors_with_the_function(hint):
+    def function(x):
+        pass
+
+    function.__annotations__["x"] = hint
+    with pytest.raises(c.SchemaError, match="function"):
+        HERMES.grammar([function])
+    kind = dataclasses.make_dataclass("Kind", [("x", hint)])
+    with pytest.raises(c.SchemaError, match="Kind"):
+        c.Grammar.from_json_schema(kind)
+
+
+def test_a_long_prompt_inside_a_text_leaves_that_text():
+    """Its derivative is itself; a source that grew by every letter took 18 s for 70,000."""
+    short, long = (HERMES.grammar(prompt="x" * length) for length in (5, 5_000))
+    assert max(len(str(symbol)) for symbol in long.symbols()) == max(len(str(symbol)) for symbol in short.symbols())
+    with pytest.raises(c.LimitExceeded, match="at the prompt"):
+        HERMES.grammar(prompt="x" * 500_000)
+
+
+@pytest.mark.parametrize("until", ["x" * 70_000, "ab" * 20_000])
+def test_a_text_until_a_repeated_text_is_charged_for_its_overlaps(until):
+    with pytest.raises(c.LimitExceeded, match="text until"):
+        c.Grammar.text(until=until)
+
+
+def test_counts_of_words_longer_than_any_are_limits():
+    for ask in (lambda: any_letter().count(2**70), lambda: any_letter().sample(random.Random(1), 2**70)):
+        with pytest.raises(c.LimitExceeded, match="at words of at most"):
+            ask()

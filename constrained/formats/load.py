@@ -122,6 +122,10 @@ class ChatFormat:
         >>> ChatFormat.load("openchatml").respell({"[EOS]": "</s>"}).stop
         ('<|im_end|>', '</s>')
         """
+        if not isinstance(spellings, Mapping) or not all(
+            isinstance(text, str) and text for pair in spellings.items() for text in pair
+        ):
+            raise GrammarError(f"spellings are {shown(spellings)}", instead="a mapping of tokens: {'[EOS]': '</s>'}")
         if unknown := spellings.keys() - self.tokens.keys():
             raise GrammarError(
                 f"the format {self.name!r} has no token {min(unknown)!r}", instead=f"one of: {', '.join(self.tokens)}"
@@ -376,7 +380,8 @@ class ChatFormat:
 
     def write_call(self, name: str, arguments: Mapping[str, Any], tools: object = None, **options: Any) -> str:
         """Return the canonical text of a turn that is one call and nothing else."""
-        return self.write(Message("", [ToolCall(name, dict(arguments))]), tools, **options)
+        given = dict(arguments) if isinstance(arguments, Mapping) else arguments
+        return self.write(Message("", [ToolCall(name, given)]), tools, **options)
 
 
 def _schema_of(response: Any) -> Any:

@@ -77,11 +77,12 @@ def choice(texts: Iterable[str]) -> Grammar:
 
     Raises: GrammarError: there are no texts, or one is something else.
     """
-    found = list(dict.fromkeys(texts)) if not isinstance(texts, (str, bytes)) else []
-    if not found:
+    given = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, (str, bytes)) else []
+    if not given:
         raise GrammarError("there is nothing to choose from", instead='a list of texts: ["yes", "no"]')
-    for text in found:
+    for text in given:
         _check_text(text)
+    found = list(dict.fromkeys(given))
     filled = [text for text in found if text]
     alternatives: list[_Alternative] = [()] if len(filled) < len(found) else []
     if filled:
@@ -99,12 +100,22 @@ def text(until: str | None = None) -> Grammar:
     _check_text(until)
     if not until:
         raise GrammarError("text until nothing", instead="text() for any text")
-    marker = re.escape(until)
     # A text may not end with what, together with `until` behind it, holds `until` earlier: until = "aba" behind "ab".
+    with metered(), working_on("text until a text"):
+        return Grammar({"start": Rule("start", ((Literal(until),), (_pattern(_before(until)), Literal(until))))})
+
+
+def _before(until: str) -> str:
+    """Return the pattern of what stands before the first place of a text.
+
+    Cost: the lengths of what `until` both begins and ends with.
+    """
+    spend(len(until) ** 2 // 4096)  # letters that are compared
+    marker = re.escape(until)
     overlaps = [size for size in range(1, len(until)) if until[size:] == until[: len(until) - size]]
+    spend(sum(overlaps))
     behind = "".join(f"(?<!{re.escape(until[:size])})" for size in overlaps)
-    before = _pattern(rf"(?:(?!{marker})[\s\S])+{behind}")
-    return Grammar({"start": Rule("start", ((Literal(until),), (before, Literal(until))))})
+    return rf"(?:(?!{marker})[\s\S])+{behind}"
 
 
 def substring_of(source: str) -> Grammar:

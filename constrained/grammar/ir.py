@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, shown
 from constrained.grammar.symbols import (
     Embedded,
     Pattern,
@@ -134,6 +134,8 @@ class Grammar:
         """Return the grammar of the texts that a Python regular expression matches in full."""
         from constrained.regex import parse_python
 
+        if not isinstance(pattern, str):
+            raise GrammarError(f"a pattern is {shown(pattern)}", instead="a text in the syntax of Python's re module")
         return cls({"start": Rule("start", ((Pattern(parse_python(pattern), pattern),),))}, source=pattern).made_by(
             "regex", pattern
         )
@@ -185,7 +187,7 @@ class Grammar:
     @classmethod
     def choice(cls, texts: Iterable[str]) -> Grammar:
         """Return the grammar of some texts: ``Grammar.choice(["yes", "no"])``."""
-        texts = texts if isinstance(texts, (str, bytes)) else list(texts)
+        texts = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, (str, bytes)) else texts
         return _made("choice", texts).made_by("choice", texts)
 
     @classmethod

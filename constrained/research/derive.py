@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Literal, Ref, Rule, Special
 from constrained.research.words import Letter, LetterAutomaton, spelled
@@ -30,6 +30,8 @@ def derive(constraint: Constraint, rng: random.Random, up_to: int, weights: Mapp
     Raises: GrammarError: weights of no rule, or of another number of alternatives; no derivation as short was found.
     """
     grammar = constraint.grammar
+    if not isinstance(weights, Mapping):
+        raise GrammarError(f"weights are {shown(weights)}", instead="a mapping of rules to numbers: {'start': [1, 2]}")
     for rule, given in weights.items():
         known = grammar.rules.get(rule)
         if known is None or len(known.alternatives) != len(given) or min(given, default=0) < 0 or not any(given):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from constrained.errors import ConstrainedError, GrammarError, shown
-from constrained.work import metered
+from constrained.work import metered, spend, working_on
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -63,6 +63,7 @@ class LetterAutomaton:
             elif not left:
                 counts[key] = int(self.is_final(at))
             else:
+                spend(4)
                 missing = [(after, left - 1) for _, after in self.moves(at) if (after, left - 1) not in counts]
                 pending += missing
                 if not missing:
@@ -76,7 +77,7 @@ def count(constraint: Constraint, up_to: int) -> int:
     Cost: (states within `up_to` symbols) × `up_to` additions.
     Raises: LimitExceeded: too many states, see `compile`.
     """
-    with metered(constraint.options.budget()):
+    with metered(constraint.options.budget()), working_on(f"words of at most {shown(up_to)} symbols"):
         automaton = LetterAutomaton(constraint)
         return sum(automaton.count(automaton.start, length) for length in range(_length(up_to) + 1))
 
@@ -130,7 +131,9 @@ def sample(constraint: Constraint, rng: random.Random, up_to: int) -> bytes:
 
     Raises: GrammarError: no word is as short.
     """
-    with metered(constraint.options.budget()):
+    if not hasattr(rng, "randrange"):
+        raise ConstrainedError(f"rng is {shown(rng)}", instead="random.Random(seed)")
+    with metered(constraint.options.budget()), working_on(f"words of at most {shown(up_to)} symbols"):
         automaton = LetterAutomaton(constraint)
         totals = [automaton.count(automaton.start, length) for length in range(_length(up_to) + 1)]
         if not any(totals):
@@ -186,6 +189,8 @@ def language_equal(first: Constraint, second: Constraint, up_to: int | None = No
     Raises: LimitExceeded: see `compile`.  ConstrainedError: up_to is no length.
     """
     most = None if up_to is None else _length(up_to)
+    if not hasattr(second, "place"):
+        raise ConstrainedError(f"not a constraint: {shown(second)}", instead="compile(grammar, vocabulary)")
     with metered(first.options.budget()):
         one, two = LetterAutomaton(first), LetterAutomaton(second)
         start: tuple[int | None, int | None] = (one.start, two.start)

@@ -100,7 +100,7 @@ class SchemaOptions:
 
     def __post_init__(self) -> None:
         for name, values in _ALLOWED.items():
-            if getattr(self, name) not in values and not (name == "whitespace" and isinstance(self.whitespace, tuple)):
+            if getattr(self, name) not in values and not (name == "whitespace" and _is_layout(self.whitespace)):
                 raise SchemaError(
                     f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values))
                 )
@@ -184,6 +184,11 @@ def embed(
     if found.notes:
         report(found.notes, strict=strict)
     return found
+
+
+def _is_layout(whitespace: Any) -> bool:
+    """Return whether white space is spelled out: comma, colon and indent, see `layout`."""
+    return isinstance(whitespace, tuple) and len(whitespace) == 3
 
 
 def _laid_out(whitespace: Any, separators: Sequence[str] | None, indent: int | None) -> Any:

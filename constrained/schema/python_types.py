@@ -99,7 +99,7 @@ def schema_of_callable(function: Callable[..., Any]) -> tuple[str, str, Schema]:
     try:
         signature = inspect.signature(function)
         hints = typing.get_type_hints(function, include_extras=True)
-    except (TypeError, ValueError, NameError, AttributeError) as error:
+    except Exception as error:  # hints that are texts are evaluated, and may raise anything
         because = str(error)[:300]
         raise SchemaError(
             f"cannot read the parameters of {name!r}",
@@ -234,7 +234,7 @@ def _fields(kind: type, where: str) -> list[tuple[str, Any, bool]]:
     """Return (name, hint, required) of a class whose instances are objects with fields."""
     try:
         hints = typing.get_type_hints(kind, include_extras=True)
-    except (TypeError, NameError, AttributeError) as error:
+    except Exception as error:  # as above
         raise SchemaError(f"cannot read the fields of {kind.__name__!r}", where=where, because=str(error)) from error
     if dataclasses.is_dataclass(kind):
         empty = dataclasses.MISSING

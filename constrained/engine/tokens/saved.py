@@ -35,7 +35,7 @@ import numpy.typing as npt
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.tokens.layout import COUNTS, Layout, shapes
 from constrained.engine.tokens.vocabulary_checks import MOST, check_rest, checked_special, checked_stop
-from constrained.errors import VocabularyError, shown
+from constrained.errors import ConstrainedError, VocabularyError, shown
 
 MAGIC = b"constrained vocabulary 1\n"
 MOST_HEADER = 1 << 24  # bytes
@@ -72,6 +72,8 @@ def write(path: str | os.PathLike[str], layout: Layout, header: Mapping[str, Any
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
     """Write a file; whoever reads or maps it at the same time has the old one or the new one."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+        raise ConstrainedError(f"cannot save to {shown(path)}", instead="the path of a file")
     beside = Path(f"{os.fspath(path)}.{os.getpid()}.part")
     try:
         with beside.open("wb") as file:

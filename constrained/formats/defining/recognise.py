@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from constrained.errors import ConstrainedError, GrammarError
+from constrained.errors import ConstrainedError, GrammarError, shown
 
 
 class Seen(NamedTuple):
@@ -114,7 +114,10 @@ def look(tokenizer: Any) -> Seen:
 
 def _look_in(path: Path) -> Seen:
     """Return what the files of a tokenizer show: its folder, or a file in it."""
-    folder = path if path.is_dir() else path.parent
+    try:
+        folder = path if path.is_dir() else path.parent
+    except (OSError, ValueError) as error:  # no name of a file: too long
+        raise ConstrainedError(f"cannot read {shown(str(path))}", because=str(error)) from error
     template, tokens = None, set[str]()
     for name in ("tokenizer_config.json", "tokenizer.json"):
         if (folder / name).is_file() and (path.is_dir() or path.name == name or name == "tokenizer_config.json"):

@@ -166,8 +166,8 @@ def ask(generic: Grammar, definition: Definition, kind: str, options: Mapping[st
 
     Raises: GrammarError: the format has no such kind of text, or an option or its value is unknown.
     """
-    if kind not in KINDS:
-        raise GrammarError(f"unknown kind {kind!r}", instead="one of: " + ", ".join(KINDS))
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise GrammarError(f"unknown kind {shown(kind)}", instead="one of: " + ", ".join(KINDS))
     rules = alternatives_of(generic.rules)
     own = {ACCEPTED + builtin.rule: name for name, builtin in definition.builtins.items()}
     own |= {builtin.rule: name for name, builtin in definition.builtins.items()}

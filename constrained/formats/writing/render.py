@@ -113,6 +113,8 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
 
     Raises: VocabularyError: it lacks a special token.
     """
+    if not isinstance(vocabulary, Vocabulary):
+        raise VocabularyError(f"not a vocabulary: {shown(vocabulary)}", instead="Vocabulary.from_tokenizer(tokenizer)")
     starts = sorted({start for start, _ in rendered.spans})
     cuts = set(starts)
     ids: list[int] = []

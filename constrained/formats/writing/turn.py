@@ -6,11 +6,11 @@ first alternatives of the grammar win.  Nothing about a format is known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, GrammarError, shown
 from constrained.formats.binding.bind import check_names, id_slot, spell_name, terminal_of
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
@@ -39,6 +39,29 @@ class _TurnProgress(NamedTuple):
     calls: int = 0
 
 
+def _check_message(message: object) -> None:
+    """Refuse what is no message, or has parts that no text spells.
+
+    Raises: GrammarError: something else than a `Message` of texts and calls.
+    """
+    if not isinstance(message, Message):
+        raise GrammarError(f"not a message: {shown(message)}", instead="Message('text', [ToolCall('name', {…})])")
+    if not isinstance(message.content, str):
+        raise GrammarError(f"the content of a message is {shown(message.content)}", instead="a text; '' for none")
+    if not isinstance(message.stop, str | None):
+        raise GrammarError(f"the stop of a message is {shown(message.stop)}", instead="a special token, or None")
+    thoughts = message.thoughts
+    if not isinstance(thoughts, Mapping) or not all(isinstance(text, str) for one in thoughts.items() for text in one):
+        raise GrammarError(f"the thoughts of a message are {shown(thoughts)}", instead="a mapping of kinds to texts")
+    if not isinstance(message.tool_calls, Sequence) or isinstance(message.tool_calls, str):
+        raise GrammarError(f"the calls of a message are {shown(message.tool_calls)}", instead="a list of ToolCall")
+    for at, call in enumerate(message.tool_calls):
+        if not isinstance(call, ToolCall) or not isinstance(call.name, str):
+            raise GrammarError(f"call {at} of a message is {shown(call)}", instead="ToolCall('name', {…})")
+        if not isinstance(call.arguments, Mapping):
+            raise GrammarError(f"the arguments of call {at} are {shown(call.arguments)}", instead="a dict by name")
+
+
 def write_turn(
     rules: Alternatives,
     definition: Definition,
@@ -51,6 +74,7 @@ def write_turn(
     answers: whether a text that the grammar's answers leave out is one all the same, see `answers`.
     Raises: ConstrainedError: the format has no such turn.
     """
+    _check_message(message)
     schemas = {tool.name: tool.parameters for tool in tools or ()}
     texts = {definition.thoughts.get(kind, kind): text for kind, text in message.thoughts.items()}
     texts |= {"content": message.content} if message.content else {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from constrained.errors import GrammarError, LimitExceeded
+from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.grammar.lark.errors import find, reason
 from constrained.grammar.lark.text import LarkText
 from constrained.grammar.symbols import Literal, Special
@@ -38,6 +38,8 @@ class Given:
                 f"specials are not a list of names: {specials!r:.80}",
                 instead='specials=["<|eot|>"], or {"_EOT": "<|eot|>"}',
             )
+        if declare is not None and not isinstance(declare, Mapping):
+            raise GrammarError(f"declare is {shown(declare)}", instead='a mapping: {"TERMINAL": "its text"}')
         tokens = list(specials.values() if isinstance(specials, Mapping) else specials)
         texts = dict(declare or {})
         for name in (*tokens, *specials, *texts, *texts.values()):
