@@ -16,10 +16,10 @@ both, so that every call reads a byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class Quoting(IntEnum):
@@ -97,6 +97,33 @@ class State(Protocol):
     """
 
     def expand(self) -> Edges: ...
+
+
+@runtime_checkable
+class ItemPosition(State, Protocol):
+    """A state inside an item that has to differ from earlier ones, as a search for shortest ways asks it; see
+    `engine.budget.item_ways`.
+    """
+
+    after: State  # behind the item, if nobody asks for its value
+
+    def alone(self) -> ItemPosition | None:
+        """Return the same place where nothing was written before; None: its value is not known, so it is nobody's
+        equal.
+        """
+        ...
+
+    def frames(self) -> Iterator[State]:
+        """Yield the states whose ways out, one after the other, are the rest of an item, whatever its value is."""
+        ...
+
+    def used(self) -> frozenset[int]:
+        """Return the digests of the values that the item may not have."""
+        ...
+
+    def behind(self, value: Any) -> State:
+        """Return what follows an item of this value, whose `digest` is none of those."""
+        ...
 
 
 @runtime_checkable

@@ -55,10 +55,46 @@ def test_a_thousand_distinct_items_are_a_fifth_of_the_work_of_a_constraint(item,
     jsonschema.validate(values[:50], {**schema, "minItems": 50})
 
 
-def test_a_thousand_distinct_objects_are_refused_with_their_place():
+def _closed(required, **properties):
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _record(**properties):
+    return _closed([*properties], **properties)
+
+
+_INTEGER, _WORD = {"type": "integer"}, {"type": "string", "pattern": "^[ab]{0,2}$"}
+
+
+_OPEN = {
+    "any": {},
+    "objects": {"type": "object"},
+    "arrays": {"type": "array"},
+    "one key of many": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    "a required key of many": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+    "a map": {"type": "object", "additionalProperties": {"type": "integer"}},
+    "a closed object": _closed(["a"], a=_INTEGER),
+    "an optional key": _closed(["a"], a=_INTEGER, b={"type": "string"}),
+    "optional keys": _closed([], a=_INTEGER, bb={"type": "boolean"}, c={"type": "string"}),
+    "required keys": _closed([*"abcdefgh"], **{key: {"type": "boolean"} for key in "abcdefgh"}),
+}
+
+
+@pytest.mark.parametrize(("kind", "many", "most"), [("objects", 1000, 330_000), *((kind, 120, 50_000) for kind in _OPEN)])
+def test_distinct_objects_are_searched_for_once_and_not_once_for_each_item(kind, many, most):
+    schema = {"type": "array", "items": _OPEN[kind], "minItems": many, "uniqueItems": True}
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), _bytewise())
+    before = constraint.budget.left
+    values = json.loads(bytes(constraint.matcher().shortest_completion()))
+    assert before - constraint.budget.left < most
+    assert len(values) == len({json.dumps(value, sort_keys=True) for value in values}) == many
+    jsonschema.validate(values[:50], {**schema, "minItems": 50})
+
+
+def test_too_many_distinct_objects_are_refused_with_their_place():
     item = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
     schema = {"properties": {"b": {"type": "array", "items": item, "uniqueItems": True}}, "required": ["b"]}
-    for many in (200, 1000):
+    for many in (200, 5000):
         schema["properties"]["b"]["minItems"] = many
         grammar = c.Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
         constraint = c.compile(grammar, _bytewise(), max_work=200_000)
@@ -69,11 +105,6 @@ def test_a_thousand_distinct_objects_are_refused_with_their_place():
                 constraint.matcher().shortest_completion()
 
 
-def _record(**properties):
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
-_INTEGER, _WORD = {"type": "integer"}, {"type": "string", "pattern": "^[ab]{0,2}$"}
 _WORDS = ["", *"ab", "aa", "ab", "ba", "bb"]
 _KINDS = {  # and values among which the shortest are
     "two numbers": (_record(a=_INTEGER, b=_INTEGER), [{"a": a, "b": b} for a in range(40) for b in range(40)]),
@@ -85,6 +116,21 @@ _KINDS = {  # and values among which the shortest are
     "objects in objects": (_record(o=_record(a=_WORD)), [{"o": {"a": word}} for word in _WORDS]),
     "several types": ({"anyOf": [{"enum": [True, None, 7]}, _WORD, _record(a=_INTEGER)]},
                       [True, None, 7, *_WORDS, *({"a": number} for number in range(9))]),
+    "optional keys": (
+        _closed([], a=_WORD, b={"type": "boolean"}, c=_INTEGER),
+        [{}, {"b": True}, {"b": False}, *({"a": word} for word in _WORDS), *({"c": number} for number in range(-9, 9))],
+    ),
+    "a required key and an optional one": (_closed(["b"], b={"type": "boolean"}, a=_WORD),
+                                           [{**a, "b": b} for b in (True, False)
+                                            for a in ({}, *({"a": word} for word in _WORDS))]),
+    "open objects": ({"type": "object"}, [{}, *({key: n} for key in ("", *"abc") for n in range(10))]),
+    "open objects with a key": (
+        {"type": "object", "properties": {"a": _INTEGER}, "required": ["a"]}, [{"a": number} for number in range(10)]),
+    "open objects of words": ({"type": "object", "properties": {"a": {"enum": ["b", "c"]}}, "required": ["a"]},
+                              [{"a": a, **more} for a in "bc" for more in ({}, *({"": n} for n in range(10)))]),
+    "at least two keys": (
+        {"type": "object", "minProperties": 2, "additionalProperties": _INTEGER, "maxProperties": 3},
+        [{"": a, key: b} for key in "abc" for a in range(9) for b in range(9)]),
     "a few numbers": ({"type": ["integer", "string"], "minimum": 2, "maximum": 4, "pattern": "^[ab]{0,2}$"},
                       [2, 3, 4, *_WORDS]),
 }

@@ -74,6 +74,12 @@ class Candidates:
                     continue
             yield from block
 
+    def nth(self, number: int) -> Way | None:
+        """Return one of them, None if there are not as many."""
+        past = number - _FIRST
+        first, block = (number, self._block(0)) if past < 0 else (past % _BLOCK, self._block(1 + past // _BLOCK))
+        return block[first] if first < len(block) else None
+
     def _block(self, number: int) -> tuple[Way, ...]:
         """Return the texts of a block; none: there are no more."""
         first = _FIRST + _BLOCK * (number - 1) if number else 0

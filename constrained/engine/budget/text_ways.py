@@ -27,7 +27,7 @@ from constrained.machine import Dispatch, Language, LiteralSet, MarkerSafe, Quot
 from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.work import place, spend_nearby
 
-_FEW, _MANY = 12, 400  # characters of one range that are tried for texts that have to differ
+FEW, MANY = 12, 400  # characters of one range that are tried for texts that have to differ
 _MOST_LABELS = 16
 
 
@@ -112,7 +112,7 @@ class TextWays:
         if record is None and _set_of(at.language) is not None:
             yield from self._labelled(at, after)
             return
-        tried = (self._tried(at, most).free(after, record, quoting) for most in (_FEW, _MANY))
+        tried = (self._tried(at, most).free(after, record, quoting) for most in (FEW, MANY))
         for way in chain((self.rest(at),), chain.from_iterable(tried)):
             spend_nearby(4 if after.compared is None else 1)
             target: State | None
@@ -151,10 +151,19 @@ class TextWays:
             found = []
             for spelling, part in variants(text.quoting, text.language):
                 if part is not None:
-                    ways = islice(self._tried(TextAt(spelling, part), _FEW), needed)
+                    ways = islice(self._tried(TextAt(spelling, part), FEW), needed)
                     found += [decode(text.quoting, spelling.opening + way.encode("latin-1")) for way in ways]
             self._first[key] = found
         return [each for each in self._first[key] if each not in used]
+
+    def candidate(self, at: TextAt, number: int, most: int) -> Way | None:
+        """Return one of the ways that `told` would try, None if there are not as many."""
+        return self._tried(at, most).nth(number)
+
+    def spelled(self, at: TextAt, text: str) -> Way | None:
+        """Return the spelling of a text that begins here; None: it has none."""
+        written = _written(at.spelling, at.language, text)
+        return None if written is None else written + closing(at.spelling)
 
     def _keep(self, texts: int) -> None:
         self._held += texts

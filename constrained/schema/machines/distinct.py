@@ -247,7 +247,7 @@ class Distinct:
         hurried: bool,
     ) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
-        spend(1 + len(written.scalars) // 8 + written.composites.count)
+        spend(1 + len(written.scalars) // 8 + (0 if hurried else written.composites.count))
         if conj in self._listed:
             listed = self._listed[conj]
             return [
@@ -276,21 +276,23 @@ class Distinct:
             alike = index is not None and not self._shape.prefix
             follows = AfterText(after, used, number=False, tells_from=tells_from, alike=alike)
             calls.append((self._values.string(strings), follows))
-        return calls + self._composites(conj, written, reserved, after)
+        return calls + self._composites(conj, written, reserved, after, hurried=hurried)
 
     def _composites(
-        self, conj: Conj, written: Written, reserved: frozenset[Item], after: ArrayPosition
+        self, conj: Conj, written: Written, reserved: frozenset[Item], after: ArrayPosition, *, hurried: bool
     ) -> list[tuple[State, State | Dispatch]]:
-        """Return the calls that read the opening bracket of an array or object, as far as one is left."""
+        """Return the calls that read the opening bracket of an array or object, as far as one is left; hurried: which
+        is not asked.
+        """
         earlier = written.composites
         for item in reserved:
             if item[0] not in SCALAR_KINDS:
                 earlier = Earlier(whole_of(item), earlier)
         items = [
-            (opening, OpenItem(self, after, state, None, Built(None, kind, earlier)))
+            (opening, OpenItem(self, after, state, None, Built(None, kind, earlier), earlier))
             for opening, kind, state in self._opened(conj)
         ]
-        return [(Bytes(opening, END), item) for opening, item in items if is_live(item)]
+        return [(Bytes(opening, END), item) for opening, item in items if hurried or is_live(item)]
 
     def _opened(self, conj: Conj) -> list[tuple[bytes, str, State]]:
         """Return the states behind the opening brackets of an item; kept, so that all items share what is known about

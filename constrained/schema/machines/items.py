@@ -17,29 +17,24 @@ distinct.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, Quoting, State, Text
-from constrained.regex import Expr, is_finite, matches
-from constrained.schema.machines.recorded_values import Built, Whole
-from constrained.schema.machines.texts import cut, without_dead_ends
-from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
+from constrained.machine import END, Bytes, Dispatch, Edges, State, Text
+from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole
+from constrained.schema.machines.texts import Recorded
 from constrained.schema.numeric.language import NumberTexts, number_language
-from constrained.schema.numeric.ranges import constant, contains, near
+from constrained.schema.numeric.ranges import constant
 from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.distinct import Distinct
 
-CLOSING = b"}])"
 MOST_PLACES = 10_000  # of the machines of items whose edges are kept
 _UNITS = 20  # of work, to look at one state
-_FEW_RIVALS = 4  # numbers of earlier values that a shortest way may write again
-_LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 
 
 class Return:
@@ -64,16 +59,26 @@ class Return:
 
 
 class OpenItem:
-    """A position inside an item.  Equal ones read the same."""
+    """A position inside an item.  Equal ones read the same.
 
-    __slots__ = ("_hash", "after", "built", "home", "returns", "state")
+    earlier: the values that the item may not have, as far as they are arrays and objects.
+    """
+
+    __slots__ = ("_hash", "after", "built", "earlier", "home", "returns", "state")
 
     def __init__(
-        self, home: Distinct, after: ArrayPosition, state: State, returns: Return | None, built: Built
+        self,
+        home: Distinct,
+        after: State,
+        state: State,
+        returns: Return | None,
+        built: Built,
+        earlier: Earlier = NONE,
     ) -> None:
         while state is END and returns is not None:
             state, returns = returns.then, returns.parent
         self.home, self.after, self.state, self.returns, self.built = home, after, state, returns, built
+        self.earlier = earlier
         self._hash: int | None = None  # PERF: most items of a search are never compared with others
 
     def __hash__(self) -> int:
@@ -93,9 +98,12 @@ class OpenItem:
         if isinstance(built, Whole):
             if built.is_used:
                 return None
-            return self.home.behind(self.after, built) if built.known else self.after
-        item = OpenItem(self.home, self.after, state, returns, built)
+            return self.behind(built) if built.known else self.after
+        item = self.moved(state, returns, built)
         return item if is_live(item) else None
+
+    def moved(self, state: State, returns: Return | None, built: Built) -> OpenItem:
+        return OpenItem(self.home, self.after, state, returns, built, self.earlier)
 
     def edges(self) -> Inlined:
         """Return what leaves this place of the item's machine, whatever its value is so far; kept."""
@@ -108,55 +116,84 @@ class OpenItem:
         return found
 
     def expand(self) -> Edges:
-        return self._edges(hurried=False)
-
-    def way_out(self) -> Edges:
-        """Return the edges of `State.way_out`: no blanks, and of an object or array that may end here only its end."""
-        return self._edges(hurried=True)
-
-    def wider(self) -> OpenItem | None:
-        """Return the place in an item that may be written again, where no earlier value can be met any more."""
-        if not self.built.known or self.built.live_rivals():
-            return None
-        return OpenItem(self.home, self.after, self.state, self.returns, self.built.forgotten())
-
-    def takes(self, word: str) -> bool:
-        """Say that a word of `wider` does not write this item again; False also where it may."""
-        return not self.built.may_be_in(word)
-
-    def _edges(self, *, hurried: bool) -> Edges:
         spend(_UNITS)
         ranges: dict[int, State] = {}
         calls: list[tuple[State, State | Dispatch]] = []
         here, gap = self.edges(), self.home.gap
         for byte, target, returns in here.bytes:
             following = self.at(target, returns, self.built.byte(byte))
-            if following is not None and hurried and byte in CLOSING:
-                return Edges(ranges=((byte, byte, following),))
             if following is not None and ranges.setdefault(byte, following) != following:
                 calls.append((Bytes(bytes((byte,)), END), following))
         for callee, after, returns in here.texts:
             if callee == gap:
-                if not hurried:
-                    calls.append((callee, OpenItem(self.home, self.after, _state(after), returns, self.built)))
+                calls.append((callee, self.moved(_state(after), returns, self.built)))
             else:
-                calls += self._recorded(callee, after, returns, hurried=hurried)
+                calls += self._recorded(callee, after, returns)
         single = [(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]
         return Edges(ranges=tuple(single), calls=tuple(calls))
 
+    def wider(self) -> OpenItem | None:
+        """Return the place in an item that may be written again, where no earlier value can be met any more."""
+        if not self.built.known or self.built.live_rivals():
+            return None
+        return self.moved(self.state, self.returns, self.built.forgotten())
+
+    # -- what is written here and nowhere else, see `engine.budget.item_ways` ------------------------------------------
+
+    def alone(self) -> OpenItem | None:
+        """Return the same place where this is the only item; None: its value is not known."""
+        return OpenItem(self.home, END, self.state, self.returns, self.built.alone()) if self.built.known else None
+
+    def frames(self) -> Iterator[State]:
+        """Yield the states whose ways out, one after the other, are the rest of an item, whatever its value is."""
+        yield self.state
+        at = self.returns
+        while at is not None:
+            yield at.then
+            at = at.parent
+
+    def only_move(self) -> tuple[int, OpenItem | Whole] | None:
+        """Return the byte that has to come, with what it leads to; None: something else may come."""
+        spend(_UNITS // 4)
+        here = self.edges()
+        if len(here.bytes) != 1 or any(callee != self.home.gap for callee, _, _ in here.texts):
+            return None
+        (byte, target, returns), built = here.bytes[0], self.built.byte(here.bytes[0][0])
+        return byte, built if isinstance(built, Whole) else self.moved(target, returns, built)
+
+    def moves(self) -> tuple[list[tuple[int, OpenItem | Whole]], list[Recorded]]:
+        """Return what a byte leads to, an item that is complete to its value, and the texts, without blanks."""
+        spend(_UNITS // 2)
+        here = self.edges()
+        bytewise: list[tuple[int, OpenItem | Whole]] = []
+        for byte, target, returns in here.bytes:
+            built = self.built.byte(byte)
+            bytewise.append((byte, built if isinstance(built, Whole) else self.moved(target, returns, built)))
+        texts = [entry for entry in here.texts if entry[0] != self.home.gap]
+        return bytewise, [Recorded(self, callee, after, returns) for callee, after, returns in texts]
+
+    def used(self) -> frozenset[int]:
+        """Return the digests of the values that the item may not have."""
+        spend(1 + self.earlier.count // 16)
+        return frozenset([whole.digest for whole in self.earlier])
+
+    def behind(self, whole: Whole) -> State:
+        """Return what follows an item of this value, which no earlier one has."""
+        return self.home.behind(cast("ArrayPosition", self.after), whole)
+
+    def takes(self, word: str) -> bool:
+        """Say that a word of `wider` does not write this item again; False also where it may."""
+        return not self.built.may_be_in(word)
+
     def _recorded(
-        self, callee: Text, after: State | Dispatch, returns: Return | None, *, hurried: bool
+        self, callee: Text, after: State | Dispatch, returns: Return | None
     ) -> Iterator[tuple[State, Dispatch]]:
-        """Yield the calls that read a text, without those texts that lead nowhere; hurried: these are refused when they
-        are complete, instead of left out of the language, which is then the same in all items.
+        """Yield the calls that read a text, without those texts that lead nowhere.
 
         PERF: numbers that no earlier value has are read apart from the others, whose spellings no set of texts lists:
         together, what follows is asked for behind each of a thousand tokens of three digits.
         """
         recorded = Recorded(self, callee, after, returns)
-        if hurried:
-            yield from self._hurried(recorded)
-            return
         dead = frozenset(text for text in recorded.rivals() if recorded.after_text(text) is None)
         numbers = callee.language
         if isinstance(numbers, NumberTexts) and recorded.has_small_rivals() and not isinstance(after, Dispatch):
@@ -172,19 +209,6 @@ class OpenItem:
             yield callee, recorded
         elif (language := recorded.without(dead)) is not None:
             yield Text(callee.quoting, language), recorded
-
-    def _hurried(self, recorded: Recorded) -> Iterator[tuple[State, Dispatch]]:
-        """Yield the calls of a shortest way.  Numbers that no earlier value has are read apart from the others, which
-        are left out where there are many, as the ways multiply.
-        """
-        if not recorded.has_small_rivals():
-            yield recorded.callee, recorded
-            return
-        more = recorded.offers_more(recorded.rivals())
-        if more:
-            yield recorded.callee, recorded.fresh()
-        if not more or len(recorded.rivals()) <= _FEW_RIVALS:
-            yield recorded.callee, recorded
 
 
 class Inlined(NamedTuple):
@@ -222,149 +246,6 @@ def _state(after: State | Dispatch) -> State:
     return after
 
 
-class Recorded(Dispatch):
-    """What follows a text inside an item."""
-
-    records = True
-
-    def __init__(
-        self,
-        item: OpenItem,
-        callee: Text,
-        then: State | Dispatch,
-        returns: Return | None,
-        rivals: Collection[str] | None = None,
-    ) -> None:
-        self._item, self.callee, self._then, self._returns = item, callee, then, returns
-        self._number = callee.quoting is Quoting.RAW
-        self._texts = callee.language.texts if isinstance(callee.language, LiteralSet) else None
-        special = then.special if isinstance(then, Dispatch) else frozenset()
-        self._rivals = None if rivals is None else frozenset(rivals)
-        if self._texts is not None and isinstance(then, Dispatch):
-            special = frozenset(self._texts)
-        self.special = special | self.rivals()
-        inner, inner_by = (then.tells_from, then.told_by) if isinstance(then, Dispatch) else (None, b"")
-        self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
-        self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
-        here = item.built.depth + 1  # the closing brackets, and a comma that may be too much
-        self.tells_from = here if inner is None else min(inner, here)
-
-    @property
-    def alike(self) -> bool:  # type: ignore[override]
-        """Whether an ordinary text matters only because another item may have it in the same place, see `Dispatch`."""
-        told = self._then.alike if isinstance(self._then, Dispatch) else True
-        return told and not self._number and isinstance(self.callee.language, Expr) and self._item.home.alike
-
-    def rivals(self) -> frozenset[str]:
-        """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to
-        `after_text`.
-        """
-        if self._rivals is None:
-            candidates = self._item.built.candidates()
-            spend(len(candidates) // 2)
-            if self._item.built.expects_key:
-                self._rivals = candidates
-            elif self._number:
-                self._rivals = frozenset(number_text(content) for kind, content in candidates if kind == "number")
-            else:
-                self._rivals = frozenset(content for kind, content in candidates if kind == "string")
-        return self._rivals
-
-    def has_small_rivals(self) -> bool:
-        """Say whether there are rivals, all of them numbers that are cheap as fractions."""
-        return self._number and bool(self.rivals()) and all(is_within(text, _LONGEST_NUMBER) for text in self.rivals())
-
-    def fresh(self) -> Recorded:
-        """Return what follows a number that no earlier value has in this place; others are refused."""
-        found = Recorded(self._item, self.callee, self._then, self._returns, self.rivals())
-        keys = [content for kind, content in self._item.built.candidates() if kind == "number"]
-        found.compared, found.refused = number_key, frozenset(keys)
-        return found
-
-    def after_text(self, text: str | None) -> State | None:
-        if self.compared is not None and text is not None and self.compared(text) in self.refused:
-            return None
-        return self.following(text, searching=False)
-
-    def following(self, text: str | None, *, searching: bool) -> State | None:
-        if text is None and self._number and self._rivals:
-            return None  # 1.0 is special where 1 is, and a set of texts cannot say so: every text is asked for
-        if not isinstance(self._then, Dispatch):
-            target: State | None = self._then
-        elif self._texts is not None and not self._then.records:
-            target = self._then.after(self._texts.index(text)) if text in self._texts else None
-        else:
-            target = self._then.after_text(text)
-        built = (
-            self._item.built.text(text, number=self._number, searching=searching and not self._item.home.ordered)
-            if target is not None
-            else None
-        )
-        if target is None or built is None:
-            return None
-        if searching:
-            return OpenItem(self._item.home, self._item.after, target, self._returns, built)
-        return self._item.at(target, self._returns, built)
-
-    def without(self, dead: frozenset[str]) -> Language | None:
-        """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing
-        is left.
-        """
-        language: Any = self.callee.language
-        if isinstance(language, LiteralSet):
-            barred = sum(
-                1 << index
-                for index, text in enumerate(language.texts)
-                if text in dead or self._number and _is_among(text, dead)
-            )
-            left = language.excluded | barred
-            return None if left == (1 << len(language.texts)) - 1 else LiteralSet(language.texts, left)
-        if isinstance(language, NumberTexts):
-            short = frozenset([Fraction(text) for text in dead if is_within(text, MOST_DIGITS)])
-            found = number_language(language.ranges, language.spelling, short)
-            return found if found.edges() else None  # the others are refused when they end
-        return without_dead_ends(language, dead)
-
-    def offers_more(self, few: frozenset[str]) -> bool:
-        """Say whether some text is not among these and is not refused."""
-        language: Any = self.callee.language
-        if isinstance(language, LiteralSet):
-            return any(
-                not language.excluded >> index & 1
-                and text not in few
-                and not (self._number and _is_among(text, few))
-                and self.following(text, searching=True) is not None
-                for index, text in enumerate(language.texts)
-            )
-        if isinstance(language, NumberTexts):
-            if any(numbers.low is None or numbers.high is None for numbers in language.ranges):
-                return True  # there are infinitely many
-            beyond = frozenset([near(text, language.ranges) for text in few])
-            return bool(number_language(language.ranges, language.spelling, beyond).edges())
-        refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
-        endless = language.plain and not is_finite(language)  # PERF: as most are; no texts use it up
-        return endless or cut(language, few | refused) is not None
-
-    def reads(self, text: str) -> bool:
-        """Say whether the callee reads a text."""
-        language: Any = self.callee.language
-        if isinstance(language, LiteralSet):
-            return any(
-                not language.excluded >> index & 1
-                and (text == other or self._number and _is_among(other, frozenset((text,))))
-                for index, other in enumerate(language.texts)
-            )
-        if isinstance(language, NumberTexts):
-            value = near(text, language.ranges)
-            return any(contains(numbers, value) for numbers in language.ranges)
-        assert isinstance(language, Expr)
-        return matches(language, text)
-
-
-def _is_among(text: str, texts: frozenset[str]) -> bool:
-    return number_key(text) in {number_key(other) for other in texts}
-
-
 def is_live(item: OpenItem) -> bool:
     """Say whether an item can end as something that was not written before.
 
@@ -383,7 +264,7 @@ def is_live(item: OpenItem) -> bool:
         for byte, target, returns in at.edges().bytes:
             built = at.built.byte(byte)
             if isinstance(built, Built):
-                todo.append(OpenItem(at.home, at.after, target, returns, built))
+                todo.append(at.moved(target, returns, built))
             elif not built.is_used:
                 return True
         for callee, after, returns in at.edges().texts:
@@ -394,7 +275,7 @@ def is_live(item: OpenItem) -> bool:
                 return True
             for text in recorded.rivals():
                 if recorded.reads(text):
-                    following = recorded.following(text, searching=True)
-                    if isinstance(following, OpenItem):
+                    following = recorded.following(text)
+                    if following is not None:
                         todo.append(following)
     return False

@@ -254,6 +254,13 @@ class Built:
         parent = None if self.parent is None else self.parent.forgotten()
         return Built(parent, self.kind, (), key=None if self.key is None else "", word=self.word, known=False)
 
+    def alone(self) -> Built:
+        """Return a container with the same entries, as if nothing had been written before."""
+        parent = None if self.parent is None else self.parent.alone()
+        made = self._but(rivals=(), floor=None)
+        made.parent = parent
+        return made
+
     def may_be_in(self, word: str) -> bool:
         """Say whether a word of bytes may write the entries so far once more; False where one of them is a string of
         letters that the word does not have.
@@ -299,10 +306,8 @@ class Built:
         """Read a text: a key, a string or a number; None: one that no rival has.  Return None for a key that a search
         leaves to others.
         """
-        if text is None:
-            return Built(
-                self.parent, self.kind, (), count=self.count + 1, known=False, key="" if self.expects_key else None
-            )
+        if text is None or not self.known:
+            return Built(self.parent, self.kind, (), known=False, key="" if self.expects_key else None)
         if not self.expects_key:
             node: TypedContent = ("number", number_key(text)) if number else ("string", text)
             return self._with(node, _digest_of_atom(node), len(text) + 2)
@@ -323,6 +328,8 @@ class Built:
 
     def _with(self, node: TypedContent, digest: int, size: int, survivors: Iterable[Rival] | None = None) -> Built:
         """Return this container with one more entry; survivors: its rivals that have it, where that is known."""
+        if not self.known:
+            return Built(self.parent, self.kind, (), known=False)
         if survivors is None:
             survivors = self._going_on().get(node, ())
         written = digest.to_bytes(16, "little")
@@ -338,7 +345,7 @@ class Built:
             key=None,
             word="",
             size=self.size + size + 2,
-            rivals=tuple(survivors) if self.known else (),
+            rivals=tuple(survivors),
         )
 
     def _closed(self) -> Built | Whole:
@@ -363,7 +370,7 @@ class Built:
         survivors = [up for (_, theirs), up in self.live_rivals() if len(theirs) == self.count]
         parent = self.parent
         if not self.known:
-            return Built(parent.parent, parent.kind, (), count=parent.count + 1, known=False)
+            return Built(parent.parent, parent.kind, (), known=False)
         return parent._with(node, digest, self.size, survivors)
 
 

@@ -4,18 +4,44 @@ Cutting texts out gives a language of its own, with masks of its own.  As a rule
 as it is, shares its masks with all others, and a used text is refused at its end.  Only where nothing but used texts
 would go on must they be cut out before.  How many characters lead there (`scarce_from`) also says how much one token
 must read to tell whether a text was used.
+
+`Recorded` is what follows a text inside an item that has to be distinct.  Where earlier values go on with certain
+texts, their *rivals*, these are the special ones of `Dispatch`; all others lead to an item that differs from each.
 """
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from constrained.caches import cached
-from constrained.regex import ANY_TEXT, NEVER, Expr, complement, intersect, is_empty, is_finite, literals, parse_python
+from constrained.machine import Dispatch, Language, LiteralSet, Quoting, State, Text
+from constrained.regex import (
+    ANY_TEXT,
+    NEVER,
+    Expr,
+    complement,
+    intersect,
+    is_empty,
+    is_finite,
+    literals,
+    matches,
+    parse_python,
+)
 from constrained.regex.expr import step
+from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
+from constrained.schema.numeric.language import NumberTexts, number_language
+from constrained.schema.numeric.ranges import contains, near
+from constrained.work import spend
 
+if TYPE_CHECKING:
+    from constrained.schema.machines.items import OpenItem, Return
+
+CLOSING = b"}])"
+_LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 _MOST_STATES = 100
 _MOST_STEPS = 1000
 
@@ -131,3 +157,162 @@ def _may_be_few(language: Expr, few: int) -> bool:
 def identifiers() -> Expr:
     """Return the names that a keyword argument may have where the schema does not list it."""
     return intersect(parse_python("[A-Za-z_][A-Za-z0-9_]*"), complement(literals(keyword.kwlist)))
+
+
+class Recorded(Dispatch):
+    """What follows a text inside an item."""
+
+    records = True
+
+    def __init__(
+        self,
+        item: OpenItem,
+        callee: Text,
+        then: State | Dispatch,
+        returns: Return | None,
+        rivals: Collection[str] | None = None,
+    ) -> None:
+        self._item, self.callee, self._then, self._returns = item, callee, then, returns
+        self._number = callee.quoting is Quoting.RAW
+        self._texts = callee.language.texts if isinstance(callee.language, LiteralSet) else None
+        special = then.special if isinstance(then, Dispatch) else frozenset()
+        self._rivals = None if rivals is None else frozenset(rivals)
+        if self._texts is not None and isinstance(then, Dispatch):
+            special = frozenset(self._texts)
+        self.special = special | self.rivals()
+        inner, inner_by = (then.tells_from, then.told_by) if isinstance(then, Dispatch) else (None, b"")
+        self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
+        self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
+        here = item.built.depth + 1  # the closing brackets, and a comma that may be too much
+        self.tells_from = here if inner is None else min(inner, here)
+
+    @property
+    def alike(self) -> bool:  # type: ignore[override]
+        """Whether an ordinary text matters only because another item may have it in the same place, see `Dispatch`."""
+        told = self._then.alike if isinstance(self._then, Dispatch) else True
+        return told and not self._number and isinstance(self.callee.language, Expr) and self._item.home.alike
+
+    def frames(self) -> Iterator[State]:
+        """Yield the states whose ways out are the rest of an item behind the text, but for what one of a few texts
+        decides.
+        """
+        then: State | Dispatch | None = self._then
+        if isinstance(then, Dispatch):
+            then = then.after_text(None) if then.records else None
+        if then is not None:
+            yield then
+        at = self._returns
+        while at is not None:
+            yield at.then
+            at = at.parent
+
+    def rivals(self) -> frozenset[str]:
+        """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to
+        `after_text`.
+        """
+        if self._rivals is None:
+            candidates = self._item.built.candidates()
+            spend(len(candidates) // 2)
+            if self._item.built.expects_key:
+                self._rivals = candidates
+            elif self._number:
+                self._rivals = frozenset(number_text(content) for kind, content in candidates if kind == "number")
+            else:
+                self._rivals = frozenset(content for kind, content in candidates if kind == "string")
+        return self._rivals
+
+    def has_small_rivals(self) -> bool:
+        """Say whether there are rivals, all of them numbers that are cheap as fractions."""
+        return self._number and bool(self.rivals()) and all(is_within(text, _LONGEST_NUMBER) for text in self.rivals())
+
+    def after_text(self, text: str | None) -> State | None:
+        target = self._target(text)
+        built = None if target is None else self._item.built.text(text, number=self._number)
+        return None if target is None or built is None else self._item.at(target, self._returns, built)
+
+    def following(self, text: str, *, ascending: bool = True) -> OpenItem | None:
+        """Return the item after a text that a search reads; ascending: None also for a key before one that was written,
+        where keys have any order.
+        """
+        target = self._target(text)
+        if target is None:
+            return None
+        ascending = ascending and not self._item.home.ordered
+        built = self._item.built.text(text, number=self._number, searching=ascending)
+        return None if built is None else self._item.moved(target, self._returns, built)
+
+    def needed(self) -> str | None:
+        """Return a key that has to be written sooner or later and may as well come now."""
+        if self._texts is None or not isinstance(self._then, Dispatch) or self._item.home.ordered:
+            return None
+        language: Any = self.callee.language
+        left = self._then.wanted & ~language.excluded
+        return self._texts[(left & -left).bit_length() - 1] if left else None
+
+    def _target(self, text: str | None) -> State | None:
+        """Return what follows in the machine of the item, None if the text is refused."""
+        if text is None and self._number and self._rivals:
+            return None  # 1.0 is special where 1 is, and a set of texts cannot say so: every text is asked for
+        if not isinstance(self._then, Dispatch):
+            return self._then
+        if self._texts is not None and not self._then.records:
+            return self._then.after(self._texts.index(text)) if text in self._texts else None
+        return self._then.after_text(text)
+
+    def without(self, dead: frozenset[str]) -> Language | None:
+        """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing
+        is left.
+        """
+        language: Any = self.callee.language
+        if isinstance(language, LiteralSet):
+            barred = sum(
+                1 << index
+                for index, text in enumerate(language.texts)
+                if text in dead or self._number and _is_among(text, dead)
+            )
+            left = language.excluded | barred
+            return None if left == (1 << len(language.texts)) - 1 else LiteralSet(language.texts, left)
+        if isinstance(language, NumberTexts):
+            short = frozenset([Fraction(text) for text in dead if is_within(text, MOST_DIGITS)])
+            found = number_language(language.ranges, language.spelling, short)
+            return found if found.edges() else None  # the others are refused when they end
+        return without_dead_ends(language, dead)
+
+    def offers_more(self, few: frozenset[str]) -> bool:
+        """Say whether some text is not among these and is not refused."""
+        language: Any = self.callee.language
+        if isinstance(language, LiteralSet):
+            return any(
+                not language.excluded >> index & 1
+                and text not in few
+                and not (self._number and _is_among(text, few))
+                and self.following(text) is not None
+                for index, text in enumerate(language.texts)
+            )
+        if isinstance(language, NumberTexts):
+            if any(numbers.low is None or numbers.high is None for numbers in language.ranges):
+                return True  # there are infinitely many
+            beyond = frozenset([near(text, language.ranges) for text in few])
+            return bool(number_language(language.ranges, language.spelling, beyond).edges())
+        refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
+        endless = language.plain and not is_finite(language)  # PERF: as most are; no texts use it up
+        return endless or cut(language, few | refused) is not None
+
+    def reads(self, text: str) -> bool:
+        """Say whether the callee reads a text."""
+        language: Any = self.callee.language
+        if isinstance(language, LiteralSet):
+            return any(
+                not language.excluded >> index & 1
+                and (text == other or self._number and _is_among(other, frozenset((text,))))
+                for index, other in enumerate(language.texts)
+            )
+        if isinstance(language, NumberTexts):
+            value = near(text, language.ranges)
+            return any(contains(numbers, value) for numbers in language.ranges)
+        assert isinstance(language, Expr)
+        return matches(language, text)
+
+
+def _is_among(text: str, texts: frozenset[str]) -> bool:
+    return number_key(text) in {number_key(other) for other in texts}
