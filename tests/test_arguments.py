@@ -309,3 +309,10 @@ def test_counts_of_words_longer_than_any_are_limits():
     for ask in (lambda: any_letter().count(2**70), lambda: any_letter().sample(random.Random(1), 2**70)):
         with pytest.raises(c.LimitExceeded, match="at words of at most"):
             ask()
+
+
+def test_counts_are_charged_for_what_may_come_and_for_their_digits():
+    """A million symbols of any object took minutes."""
+    objects = c.compile(c.Grammar.from_json_schema({"type": "object"}), any_letter().vocabulary)
+    with pytest.raises(c.LimitExceeded, match="words of at most 1000000"):
+        objects.count(10**6)

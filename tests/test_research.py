@@ -266,3 +266,9 @@ def test_a_trace_within_a_budget_ends():
 def test_a_prompt_in_words_needs_a_tokenizer():
     with pytest.raises(c.ConstrainedError, match="a prompt in words needs its tokenizer"):
         trace(constraint_of("0", SMALL), Drawn(0), "Hi")
+
+
+@pytest.mark.parametrize("prompt", [[1, "a"], [[1], [2, 3]], [0.5], object(), [2**70, None]])
+def test_a_prompt_that_is_no_ids_is_refused(prompt):
+    with pytest.raises(c.ConstrainedError, match=r"the prompt is (.|\n)*instead: a text, or ids"):
+        trace(constraint_of("0", SMALL), Drawn(0), prompt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def next_token_of(model: Any, temperature: float = 1.0) -> NextToken:
 def prompt_ids(prompt: Any, tokenizer: Any = None) -> list[int]:
     """Return the ids of a prompt: a text with its tokenizer, or ids in any shape that has one row.
 
-    Raises: ConstrainedError: a text without a tokenizer.
+    Raises: ConstrainedError: a text without a tokenizer, or no ids.
     """
     if isinstance(prompt, str):
         if tokenizer is None:
@@ -66,7 +67,10 @@ def prompt_ids(prompt: Any, tokenizer: Any = None) -> list[int]:
                 "a prompt in words needs its tokenizer", instead="trace(model, prompt, tokenizer=tokenizer), or ids"
             )
         return list(tokenizer(prompt, add_special_tokens=False)["input_ids"])
-    return [int(token) for token in np.asarray(prompt).reshape(-1)]
+    try:
+        return [index(token) for token in np.asarray(prompt).reshape(-1)]
+    except (TypeError, ValueError, OverflowError) as error:  # a ragged list, a fraction, an object
+        raise ConstrainedError(f"the prompt is {shown(prompt)}", instead="a text, or ids") from error
 
 
 def normalised(logits: Floats) -> Floats:

@@ -63,11 +63,14 @@ class LetterAutomaton:
             elif not left:
                 counts[key] = int(self.is_final(at))
             else:
-                spend(4)
-                missing = [(after, left - 1) for _, after in self.moves(at) if (after, left - 1) not in counts]
+                moves = self.moves(at)
+                spend(4 + 3 * len(moves))
+                missing = [(after, left - 1) for _, after in moves if (after, left - 1) not in counts]
                 pending += missing
                 if not missing:
-                    counts[key] = sum(len(symbols) * counts[after, left - 1] for symbols, after in self.moves(at))
+                    ways = sum(len(symbols) * counts[after, left - 1] for symbols, after in moves)
+                    spend(ways.bit_length() // 1024)  # numbers of thousands of digits take time and memory
+                    counts[key] = ways
         return counts[state, length]
 
 
