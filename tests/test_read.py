@@ -451,3 +451,17 @@ def test_arguments_are_written_alike_without_the_encoder_that_python_may_lack(va
     monkeypatch.setattr(json.encoder, "c_make_encoder", None)
     monkeypatch.setattr(judge, "_encoded", judge._encoder())
     assert compact(value) == expected
+
+
+_NUMBERS = {"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer", "maximum": 99}}}}
+
+
+@pytest.mark.parametrize(("last", "fits"), [(7, True), (99, True), (100, False), ("7", False)])
+def test_long_arguments_are_read_in_pieces_as_a_matcher_reads_them(last, fits, monkeypatch):
+    """A megabyte of arguments was read by a matcher, byte by byte; the matcher is the twin now."""
+    judged, arguments = judge.Judge(_NUMBERS), {"n": [1, 22, 3] * 200 + [last]}
+    written = judge.compact(arguments).encode()
+    assert judged._walks(judged._constraint, written) is fits
+    monkeypatch.setattr(judge.Judge, "_walks", lambda *_: False)
+    assert judge._reads(judged._constraint, written) is fits
+    assert (judged.misfit(arguments) is None) is fits

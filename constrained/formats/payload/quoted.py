@@ -25,6 +25,7 @@ from constrained.work import spend
 Piece = tuple[str, bool]  # a text, and whether the format says it
 
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_CHARGED = 64  # parts of a text that are charged at once
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
@@ -100,27 +101,28 @@ def read_quoted(
     """
     tree, at, done = Tree(), 0, False
     is_key = False
-    for match in _parts(quote).finditer(text):
+    for number, match in enumerate(_parts(quote).finditer(text)):
         part, place = match[0], match.start()
-        spend()
+        if not number % _CHARGED:
+            spend(_CHARGED)
         if place != at or done:
             break
         at = match.end()
-        if part.isspace() or part == ":":
+        if part == ",":
+            is_key = bool(tree.containers) and isinstance(tree.containers[-1], dict)
+        elif part == ":" or part.isspace():
             continue
-        if part in "{[":
+        elif part in "{[":
             _note(places, tree, place)
             tree.open({} if part == "{" else [])
             is_key = part == "{"
         elif part in "}]":
             done = not tree.containers or tree.close()
             is_key = False
-        elif part == ",":
-            is_key = bool(tree.containers) and isinstance(tree.containers[-1], dict)
         elif is_key and partial and at == len(text):  # more of the key may follow
             break
         elif is_key:
-            key = _string(match, quote, partial=partial) if match["string"] or match["json"] else part
+            key = _string(match, quote, partial=partial) if match.lastgroup is not None else part
             if key in tree.containers[-1]:
                 raise Fault(place, f"the key {key!r} appears twice", "another key", tree.pointer())
             tree.keys[-1], is_key = key, False
@@ -146,7 +148,7 @@ def _note(places: dict[str, tuple[int, int]] | None, tree: Tree, place: int) -> 
 
 def _value(match: re.Match[str], quote: str, place: int, tree: Tree, *, partial: bool) -> Any:
     part = match[0]
-    if match["string"] or match["json"]:
+    if match.lastgroup is not None:
         return _string(match, quote, partial=partial)
     if part in _WORDS:
         return _WORDS[part]
