@@ -98,6 +98,21 @@ def test_equal_masks_are_kept_once():
     assert sizes["states"] > 200 and sizes["masks"] == len(masks) < 10
 
 
+@pytest.mark.parametrize("depth", range(700, 7000, 450))
+def test_what_a_growing_table_holds_is_found(depth):
+    """Another way to the same stacks makes none anew, however much of a table has moved to a larger one by then."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)
+    grammar = c.Grammar.from_lark('start: ("[" | "(") start "]" | "x"')
+    kernel, start = c.compile(grammar, vocabulary, kernel="compiled").place()
+    kernel.step_bytes(start, b"[(" * (depth // 2))
+    known = kernel.sizes()
+    end = kernel.step_bytes(start, b"([" * (depth // 2))
+    sizes = kernel.sizes()
+    assert sizes["stacks"] == known["stacks"] > depth // 2 and sizes["states"] == known["states"]
+    assert kernel.step_bytes(end, b"x" + b"]" * depth) != 0
+
+
 MEMBERS = {
     "any value": {},
     "named, required and other keys": {

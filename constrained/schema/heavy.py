@@ -34,7 +34,7 @@ _IN_PLACE = frozenset(
 _FORMAT_ALONE = frozenset({"type", "format"})
 _MOST_SEEN = 400  # conjunctions
 _MOST_FOUND = 8
-_FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 1  # shapes of a value, conditions on one of them, sets of numbers
+_FEW_OBJECTS, _FEW_CONDITIONS, _FEW_RANGES = 40, 4, 2  # shapes of a value, conditions on one of them, sets of numbers
 
 
 def heavy_parts(conj: Conj, values: Values) -> Iterator[Conj]:
