@@ -16,7 +16,8 @@ stands alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -200,3 +201,14 @@ class Rejected(ConstrainedError):
         super().__init__(what, where=where, because=because, instead=instead)
         self.position, self.expected = position, expected
         self.__dict__.update(details)
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Say what to install where an import in the block fails; what: what cannot be done without."""
+    try:
+        yield
+    except ImportError as error:
+        because = f"{error.name} is not installed" if isinstance(error, ModuleNotFoundError) else str(error)
+        instead = f"pip install 'constrained-generation[{extra}]'"
+        raise ConstrainedError(f"cannot {what}", because=because, instead=instead) from error

@@ -209,6 +209,20 @@ def test_a_module_that_cannot_be_imported_says_why(tmp_path, monkeypatch):
         from constrained import Broken  # noqa: F401
 
 
+def test_type_checkers_see_no_attributes_that_are_not_there():
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    assert "__getattr__" not in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("host", ["torch", "transformers"])
+def test_a_missing_host_is_named_with_what_to_install(host, monkeypatch):
+    monkeypatch.delitem(sys.modules, "constrained.integrations.transformers", raising=False)
+    monkeypatch.setitem(sys.modules, host, None)
+    constraint = constrained.compile(["a"], constrained.Vocabulary([b"a"]))
+    with pytest.raises(constrained.ConstrainedError, match=f"{host} is not installed\n.*constrained-generation\\[transformers\\]"):
+        constraint.logits_processor()
+
+
 def test_importing_the_package_loads_no_host():
     assert not _loaded_after("import constrained") & {
         "torch",

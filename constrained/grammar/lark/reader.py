@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from lark.load_grammar import load_grammar
 
-from constrained.errors import ConstrainedError, GrammarError
+from constrained.errors import ConstrainedError, GrammarError, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.lark.errors import LARK_ERRORS, translated
 from constrained.grammar.lark.inline import extracted
@@ -65,6 +65,11 @@ def read(
     if not isinstance(text, str):
         raise GrammarError(
             f"not a Lark text: {type(text).__name__}", instead="the text itself, or Grammar.from_lark_file(path)"
+        )
+    if text.endswith(".lark") and ":" not in text and len(text.split()) == 1:
+        raise GrammarError(
+            f"a path, not a Lark text: {text!r:.80}", because="a text opens no files",
+            instead="Grammar.from_lark_file(path)",
         )
     grammar = _read(Sources(LarkText(text)), start, specials, declare, define)
     if isinstance(text, PrintedLark) and (text.widened or text.narrowed):
@@ -113,10 +118,12 @@ def _read(
 
 def _checked(define: Mapping[str, Grammar] | None) -> Mapping[str, Grammar]:
     """Return the grammars of `define`, by names that a rule may have."""
-    if not isinstance(define, Mapping | None) or not all(isinstance(part, Grammar) for part in (define or {}).values()):
-        raise GrammarError(
-            "define is not a table of grammars", instead='define={"answer": Grammar.choice(["yes", "no"])}'
-        )
+    parts = (define or {}).values() if isinstance(define, Mapping | None) else [define]
+    other = next((part for part in parts if not isinstance(part, Grammar)), None)
+    if other is not None:
+        because = f"{shown(other)} is none"
+        instead = 'define={"answer": Grammar.choice(["yes", "no"])}; Grammar.from_json_schema(…) for types and schemas'
+        raise GrammarError("define is not a table of grammars", because=because, instead=instead)
     for name in define or {}:
         if not isinstance(name, str) or not _RULE.fullmatch(name):
             raise GrammarError(

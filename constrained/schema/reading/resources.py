@@ -134,7 +134,10 @@ class Library:
         root: Any = document if own else private_copy(document, where)
         if not isinstance(root, (dict, bool)):
             raise SchemaError(
-                "not a schema", where=pointer(where), because=f"a schema is an object, true or false, not {_kind(root)}"
+                "not a schema",
+                where=pointer(where),
+                because=f"a schema is an object, true or false, not {_kind(root)}",
+                instead="json.loads(text)" if isinstance(root, str) else None,
             )
         dialect = self.dialect or UNDECLARED
         if isinstance(root, dict) and "$schema" in root:
