@@ -80,17 +80,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'constrained' has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{home}")
-    except AttributeError as error:  # `from constrained import …` would say "cannot import name", and not why
-        raise ImportError(f"cannot import {__name__}.{home}: {error}") from error
-    value = getattr(module, name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers would take any misspelt name for an object
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'constrained' has no attribute {name!r}")
+        try:
+            module = import_module(f"{__name__}.{home}")
+        except AttributeError as error:  # `from constrained import …` would say "cannot import name", and not why
+            raise ImportError(f"cannot import {__name__}.{home}: {error}") from error
+        value = getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

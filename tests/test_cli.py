@@ -327,9 +327,49 @@ def test_results_are_utf8_in_any_locale_and_a_pipe_may_close():
         command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, check=True
     )
     assert "Zürich" in said.stdout.decode()
-    shell = f"{sys.executable} -m constrained formats --json | head -c 1"
+    shell = f"{sys.executable} -m constrained formats --json | head -c 1; exit ${{PIPESTATUS[0]}}"
     said = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
     assert (said.stdout, said.stderr) == (b"[", b"")
+
+
+@pytest.mark.parametrize("words", [["show", "--regex", "a"], ["mask", "--regex", "a", "--json"]])
+def test_a_pipe_that_is_closed_at_once_is_fine(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    said = subprocess.run([sys.executable, "-m", "constrained", *words], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (said.returncode, said.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("words", [["--choice", "é日"], ["--regex", "é日"]])
+def test_arguments_are_utf8_in_any_locale(words):
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    said = subprocess.run([sys.executable, "-m", "constrained", "mask", *words, "--prefix", "é", "--json"],
+                          capture_output=True, env={**os.environ, **locale}, check=True)
+    assert json.loads(said.stdout)["forced"] == "日"
+
+
+@pytest.mark.parametrize("command", [["generate", "--choice", "yes"], ["validate", "--json"]])
+def test_only_results_go_to_standard_output(capsys, tmp_path, monkeypatch, command):
+    """Ray tells there of actors that died."""
+    def chatty(rows, *_, **__):
+        print("(raylet) a worker died")
+        return ({"valid": True} for _ in rows)
+
+    monkeypatch.setattr(sys.modules[f"constrained.cli.commands.{'generate' if 'generate' in command else 'transcripts'}"], "results", chatty)
+    rows = _written(tmp_path / "rows.jsonl", '{"prompt": "a", "text": "a", "format": "hermes"}')
+    assert run([*command, "--jsonl", rows]) == 0
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["valid"] for line in out.splitlines()] == [True]
+    assert "raylet" in err
+
+
+def test_what_is_not_enforced_is_warned_of():
+    said = subprocess.run(
+        [sys.executable, "-m", "constrained", "mask", "--json", "--unsupported", "widen", "--schema", '{"pattern": "(a)\\\\1"}'],
+        capture_output=True, text=True, check=True,
+    )
+    assert said.stderr.startswith("warning: #/pattern is not enforced: ")
 
 
 def test_generate_reports_calls(capsys, tools):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import tomllib
 from pathlib import Path
 
@@ -317,6 +318,13 @@ def test_a_format_may_lie_anywhere(tmp_path):
         (tmp_path / name).write_text((source / name).read_text())
     for path in (tmp_path / "hermes.toml", str(tmp_path / "hermes.lark")):
         assert ChatFormat.load(path).parse("Hello.<|im_end|>").content == "Hello."
+
+
+def test_a_format_that_was_used_can_be_sent():
+    chat = ChatFormat.load("openchatml").respell({"[EOS]": "</s>"})
+    chat.parse("Hello.<|im_end|>")
+    twin = pickle.loads(pickle.dumps(chat))
+    assert twin.stop == chat.stop and twin.parse("Hello.<|im_end|>") == chat.parse("Hello.<|im_end|>")
 
 
 def test_respelled_tokens():

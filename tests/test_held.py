@@ -100,6 +100,21 @@ def test_what_nobody_knows(held):
         grammar_of(held)
 
 
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda: grammar_of('{"type": "integer",}'), "is not JSON: .*line 1 column 20"),
+        (lambda: grammar_of("[" * 100_000), "is not JSON: maximum recursion depth"),
+        (lambda: grammar_of("[1]"), r"this is the JSON value \[1\]"),
+        (lambda: c.Grammar.from_json_schema('{"type": "integer"}'), r"instead: json.loads\(text\)"),
+        (lambda: c.Grammar.from_lark("start: x", define={"x": list[int]}), r"because: list\[int\] is none"),
+    ],
+)
+def test_what_is_nearly_a_grammar_is_told_what_it_lacks(read, message):
+    with pytest.raises(c.ConstrainedError, match=message):
+        read()
+
+
 def test_vocabularies(tiny_tokenizer, tiny_model, tmp_path):
     vocabulary = vocabulary_of(tiny_tokenizer)
     assert vocabulary_of(tiny_tokenizer) is vocabulary

@@ -44,6 +44,11 @@ def _hub(monkeypatch, folder, *, answers=True):
             server.shutdown()
 
 
+def test_what_begins_with_a_point_is_a_folder():
+    with pytest.raises(c.ConstrainedError, match=r"because: there is no such folder"):
+        ask_hub("./missing")
+
+
 def test_the_hub_is_asked_whether_there_is_a_model(monkeypatch, tmp_path):
     with _hub(monkeypatch, tmp_path):
         ask_hub("is/there")

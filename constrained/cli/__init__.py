@@ -40,6 +40,8 @@ def run(arguments: list[str]) -> int:
     try:
         app(arguments, prog_name="constrained")
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # click's answer to a closed pipe is code 1
+            return OK
         return stop.code if isinstance(stop.code, int) else WRONG_USE
     except ConstrainedError as error:
         return _complain(str(error), REJECTED if isinstance(error, Rejected) else WRONG_USE)

@@ -20,7 +20,7 @@ from urllib.request import urlopen
 from constrained.errors import ConstrainedError
 
 HUB_SECONDS = 1.0  # for the hub to say whether it knows a model
-_ID = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?", re.ASCII)  # what begins with a point is a path
 
 
 def ask_hub(name: str) -> None:

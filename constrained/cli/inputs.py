@@ -19,10 +19,26 @@ from constrained.integrations.servers.ray_data import unread
 if TYPE_CHECKING:
     from constrained.engine.tokens.vocabulary import Vocabulary
 
+
+def as_utf8(given: Any) -> Any:
+    """Return an argument, or arguments, as UTF-8 reads the bytes, which Python reads otherwise in some locales; for
+    texts, not for paths.
+
+    >>> as_utf8(["\\udcc3\\udca9", "a"])
+    ['é', 'a']
+    """
+    if isinstance(given, list):
+        return [as_utf8(one) for one in given]
+    try:
+        return fsencode(given).decode() if isinstance(given, str) else given
+    except UnicodeError:
+        return given
+
+
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help="Local folder or hub id; default: the embedded model.")
 ]
-PromptOption = Annotated[str, typer.Option("--prompt", "-p", help="What the user says.")]
+PromptOption = Annotated[str, typer.Option("--prompt", "-p", callback=as_utf8, help="What the user says.")]
 TemperatureOption = Annotated[float, typer.Option(min=0.0, help="0 is greedy.")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", "-f", help="Chat format: a name (see `formats`) or a .lark/.toml pair.")
@@ -33,7 +49,9 @@ ToolsOption = Annotated[
 SchemaOption = Annotated[
     str | None, typer.Option("--schema", "-s", help="JSON Schema: a file, JSON itself, or -: standard input.")
 ]
-ChoiceOption = Annotated[str, typer.Option("--tool-choice", help="auto, required, none, or the name of a tool.")]
+ChoiceOption = Annotated[
+    str, typer.Option("--tool-choice", callback=as_utf8, help="auto, required, none, or the name of a tool.")
+]
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", help="File (a saved vocabulary too), folder or hub id; default: embedded.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from constrained.cli.inputs import read_json, read_tools
+from constrained.cli.inputs import as_utf8, read_json, read_tools
 from constrained.errors import ConstrainedError
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
@@ -45,9 +46,13 @@ class Unsupported(StrEnum):
     WIDEN = "widen"
 
 
-RegexOption = Annotated[str | None, typer.Option("--regex", help="Python regular expression of the whole text.")]
+RegexOption = Annotated[
+    str | None, typer.Option("--regex", callback=as_utf8, help="Python regular expression of the whole text.")
+]
 LarkOption = Annotated[str | None, typer.Option("--lark", help="Lark file.")]
-TextsOption = Annotated[list[str] | None, typer.Option("--choice", help="A text to choose from; repeatable.")]
+TextsOption = Annotated[
+    list[str] | None, typer.Option("--choice", callback=as_utf8, help="A text to choose from; repeatable.")
+]
 ProfileOption = Annotated[
     Profile, typer.Option("--profile", help="Of a schema: what its readers load, or its whole language.")
 ]
@@ -91,6 +96,13 @@ class LanguageOptions:
         'a+'
         """
         return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
+
+    def told(self) -> Grammar:
+        """Return the grammar, and warn of what it leaves to be checked afterwards; see `grammar`."""
+        grammar = self.grammar()
+        for widened in grammar.widened:
+            warnings.warn(f"{widened.pointer} is not enforced: {widened.because}", stacklevel=2)
+        return grammar
 
     def grammar(self) -> Grammar:
         """Return the grammar.

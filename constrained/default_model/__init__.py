@@ -19,7 +19,7 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
-from constrained.errors import ConstrainedError
+from constrained.errors import needing
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
@@ -77,10 +77,8 @@ def load_trained() -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
 
 def load_tokenizer(*, chat: bool = False) -> PreTrainedTokenizerFast:
     """Return the tokenizer alone; needs transformers, not torch.  chat: with the template of the trained model."""
-    try:
+    with needing("load the embedded model", "transformers"):
         from transformers import PreTrainedTokenizerFast
-    except ImportError as error:
-        raise _missing(error) from error
     with as_file(files(__package__) / "tokenizer.json") as path:
         tokenizer = PreTrainedTokenizerFast(
             tokenizer_file=str(path), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>", pad_token="<|pad|>"
@@ -108,10 +106,8 @@ def prompt_of(tokenizer: Any, question: str, tools: list[Any], format: str) -> s
 
 def shaped(tokenizer: PreTrainedTokenizerFast, *, trained: bool) -> LlamaForCausalLM:
     """Return a model of one of the two shapes, with weights from torch's random numbers."""
-    try:
+    with needing("load the embedded model", "transformers"):
         from transformers import LlamaConfig, LlamaForCausalLM
-    except ImportError as error:
-        raise _missing(error) from error
     size = {
         "hidden_size": 128,
         "intermediate_size": 384,
@@ -134,10 +130,8 @@ def shaped(tokenizer: PreTrainedTokenizerFast, *, trained: bool) -> LlamaForCaus
 
 
 def _model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    try:
+    with needing("load the embedded model", "transformers"):
         import torch
-    except ImportError as error:
-        raise _missing(error) from error
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = shaped(tokenizer, trained=False)
@@ -165,11 +159,3 @@ def _prefer_endings(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
         model.lm_head.weight[:, 0] = 0.0
         model.lm_head.weight[closers, 0] = CLOSER / hidden
         model.lm_head.weight[markers, 0] = MARKER / hidden
-
-
-def _missing(error: ImportError) -> ConstrainedError:
-    return ConstrainedError(
-        "cannot load the embedded model",
-        because=f"{error.name or 'a package'} is not installed",
-        instead="pip install 'constrained-generation[transformers]'",
-    )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from constrained.engine.kernels import Kernel, kernel_class
 from constrained.engine.options import CACHE_BYTES, CompileOptions
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, shown
+from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, needing, shown
 from constrained.tables import table
 from constrained.work import MAX_WORK, Preempted, begin, thread
 
@@ -371,11 +371,10 @@ def logits_processor(
 
     See `constrained.integrations.transformers`, which loads with the first call.
     """
-    integration = importlib.import_module("constrained.integrations.transformers")
-    processor: GrammarProcessor = integration.logits_processor(
-        constraints, prompt_length=prompt_length, max_new_tokens=max_new_tokens
-    )
-    return processor
+    with needing("make a logits processor", "transformers"):
+        integration = importlib.import_module("constrained.integrations.transformers")
+    made = integration.logits_processor(constraints, prompt_length=prompt_length, max_new_tokens=max_new_tokens)
+    return cast("GrammarProcessor", made)
 
 
 def _research(module: str) -> Any:

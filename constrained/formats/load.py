@@ -50,6 +50,9 @@ class ChatFormat:
     def __repr__(self) -> str:
         return f"<ChatFormat {self.name!r}: {self.definition.title}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ChatFormat, (self.name, self.definition, self.generic)  # without what it remembers
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the formats that come with the package."""
@@ -300,10 +303,7 @@ class ChatFormat:
         return {"assistant_turn": self}
 
     def render(
-        self,
-        messages: Iterable[Message | Mapping[str, Any]],
-        vocabulary: Vocabulary,
-        tools: object = None,
+        self, messages: Iterable[Message | Mapping[str, Any]], vocabulary: Vocabulary, tools: object = None,
         **options: Any,
     ) -> list[int]:
         """Return the ids of a conversation; special tokens come from its structure alone, whatever its texts spell.

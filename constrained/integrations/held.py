@@ -51,7 +51,7 @@ def grammar_of(wanted: Any, *, profile: str | None = None) -> Grammar:
         "Grammar.from_lark, from_json_schema, from_regex, ChatFormat.grammar, a type such as list[int], a schema, "
         "a pattern or a list of texts"
     )
-    because = "a text stands for a JSON Schema, and this is none" if isinstance(wanted, str) else None
+    because = f"a text stands for a JSON Schema, and {_no_schema(wanted)}" if isinstance(wanted, str) else None
     raise GrammarError(f"not a grammar: {type(wanted).__name__}", because=because, instead=instead)
 
 
@@ -59,9 +59,17 @@ def _schema_in(text: str) -> Any:
     """Return the schema that a JSON text spells, None where it is none."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, Mapping | bool) else None
+
+
+def _no_schema(text: str) -> str:
+    """Return why a text spells no schema."""
+    try:
+        return f"this is the JSON value {shown(json.loads(text))}"
+    except (ValueError, RecursionError) as error:  # or nests deeper than the library reads
+        return f"{shown(text)} is not JSON: {error}"
 
 
 def _of_pattern(pattern: re.Pattern[Any]) -> Grammar:

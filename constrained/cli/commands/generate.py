@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from constrained.cli.console import results_only
 from constrained.cli.generation import Sampling, prompt_text
 from constrained.cli.generation import generate as run_model
 from constrained.cli.inputs import (
@@ -81,14 +82,15 @@ def generate(
     object each, in its order; what is wrong with a row is its "error", and exit code 1.
     """
     asked = LanguageOptions.among(locals())
-    grammar = asked.grammar()
+    grammar = asked.told()
     if jsonl is not None:
         settings = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
         arguments = model, asdict(asked), settings
         wrong = 0
-        for result in results(_prompts(jsonl, seed), f"{__name__}:writer", arguments, actors=ray, out=out):
-            typer.echo(json.dumps(result, ensure_ascii=False))
-            wrong += "error" in result
+        with results_only() as file:
+            for result in results(_prompts(jsonl, seed), f"{__name__}:writer", arguments, actors=ray, out=out):
+                typer.echo(json.dumps(result, ensure_ascii=False), file=file)
+                wrong += "error" in result
         if wrong:
             raise typer.Exit(1)
         return

@@ -18,6 +18,7 @@ from constrained.cli.inputs import (
     SchemaOption,
     TokenizerOption,
     ToolsOption,
+    as_utf8,
     read_vocabulary,
 )
 from constrained.cli.languages import (
@@ -58,16 +59,24 @@ def mask(
     unsupported: UnsupportedOption = Unsupported.RAISE,
     tokenizer: TokenizerOption = None,
     prefix: Annotated[
-        str, typer.Option("--prefix", "-p", help="What was generated so far; names of special tokens count as these.")
+        str,
+        typer.Option(
+            "--prefix",
+            "-p",
+            callback=as_utf8,
+            help="What was generated so far; names of special tokens count as these.",
+        ),
     ] = "",
-    why: Annotated[list[str] | None, typer.Option("--why", help="Explain this token (id or text); repeatable.")] = None,
+    why: Annotated[
+        list[str] | None, typer.Option("--why", callback=as_utf8, help="Explain this token (id or text); repeatable.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Allowed tokens to list.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """Say what may come after a prefix, and why not others."""
     vocabulary = read_vocabulary(tokenizer)
     asked = LanguageOptions.among(locals())
-    matcher = compile(asked.grammar(), vocabulary).matcher()
+    matcher = compile(asked.told(), vocabulary).matcher()
     try:
         for token in encode(vocabulary, prefix):
             matcher.advance(token)

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from constrained.cli.console import results_only
 from constrained.cli.inputs import (
     ChoiceOption,
     FormatOption,
@@ -184,15 +185,16 @@ def judge(strict: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
 def _all_valid(path: str, *, strict: bool, as_json: bool, actors: int, out: str | None) -> bool:
     rows = _rows(path)
     valid = 0
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+    shown = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
+    with results_only() as file, shown as progress:
         found = results(rows, f"{__name__}:judge", (strict,), actors=actors, out=out)
         for row, said in progress.track(zip(rows, found, strict=True), description="texts", total=len(rows)):
             said = {"id": row.get("id", str(row.get("line"))), "valid": None, "calls": None, **said}
             valid += said["valid"] is True
             if as_json:
-                typer.echo(compact(said))
+                typer.echo(compact(said), file=file)
             elif not said["valid"]:
-                typer.echo(f"{said['id']}: {said['error']['message']}")
+                typer.echo(f"{said['id']}: {said['error']['message']}", file=file)
     if not as_json:
         typer.echo(f"{valid} of {len(rows)} texts are valid")
     return valid == len(rows)
