@@ -27,7 +27,7 @@ def fill_masks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """
     listed = list(matchers) if isinstance(matchers, Iterable) else [matchers, None]
     kinds = set(map(type, listed))
-    if not all(issubclass(kind, Matcher) for kind in kinds):
+    if kinds != {Matcher} and not all(issubclass(kind, Matcher) for kind in kinds):
         raise ConstrainedError(
             f"not a list of matchers: {shown(matchers)}",
             instead="[matcher, …], one for each row",

@@ -35,11 +35,17 @@ import numpy.typing as npt
 import torch
 from transformers import Cache, GenerationMixin, LogitsProcessor, LogitsProcessorList, StoppingCriteriaList
 
-from constrained.engine.batch import fill_masks
 from constrained.engine.constraint import Constraint
 from constrained.engine.matcher import Matcher
 from constrained.errors import ConstrainedError, VocabularyError
-from constrained.integrations.sequences.calls import appends, callers, generation_config, stopping_criteria, streamer
+from constrained.integrations.sequences.calls import (
+    appends,
+    calling,
+    depth,
+    generation_config,
+    stopping_criteria,
+    streamer,
+)
 from constrained.integrations.sequences.drafts import ModelThatReadsAhead
 from constrained.integrations.sequences.generation import Emptiness, Generation, WordEnd, filled
 from constrained.integrations.sequences.rows import Ids, Row, budgets_of
@@ -96,6 +102,8 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         self.constraints, self.prompt_length, self.max_new_tokens = _listed(constraints), prompt_length, max_new_tokens
         self._budgets = budgets_of(self.constraints, None if max_new_tokens == "generate" else max_new_tokens)
         self.vocabulary = next(constraint.vocabulary for constraint in self.constraints if constraint is not None)
+        size = self.vocabulary.size
+        self._widths = range(self.vocabulary.used, size + max(_PADDED, size // 8) + 1)  # of logits that fit
         self._thread = threading.local()  # .latest: the generation that this thread last worked on
         self._warned = False
 
@@ -111,12 +119,12 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
         """
         self._check(input_ids, scores)
         generation, rows = self._step(input_ids, sys._getframe(1))
-        found, best = masked(scores, self._allowed(rows, generation.behind))
+        found, some = masked(scores, self._allowed(rows, generation.behind))
         free = [at for at, row in enumerate(rows) if row.matcher is None or row.left]
         if free:
             chosen = torch.tensor(free, device=scores.device)
-            found[chosen], best[chosen] = scores[chosen], 0.0
-        emptiness = Emptiness(best, rows)
+            found[chosen] = scores[chosen]
+        emptiness = Emptiness(some, rows)
         if scores.device.type == "cpu":
             emptiness.check()
         else:
@@ -150,6 +158,12 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
     def __reduce__(self) -> tuple[Any, ...]:
         return GrammarProcessor, (self.constraints, self.prompt_length, self.max_new_tokens)
 
+    def __repr__(self) -> str:
+        of = repr(self.constraints[0]) if len(self.constraints) == 1 else f"{len(self.constraints)} constraints"
+        options = {"prompt_length": self.prompt_length, "max_new_tokens": self.max_new_tokens}
+        given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
+        return f"<GrammarProcessor of {of}{given}>"
+
     # -- which generation ----------------------------------------------------------------------------------------------
 
     def _step(self, input_ids: torch.Tensor, frame: FrameType | None) -> tuple[Generation, list[Row]]:
@@ -157,7 +171,7 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
         Raises: NothingAllowed: of the step before.
         """
-        processors, depth = callers(frame)
+        processors = calling(frame)
         appender = processors if appends(frame) else None
         known: Generation | None = None if processors is None else processors.__dict__.get(_SLOT, {}).get(id(self))
         if known is not None:
@@ -166,16 +180,14 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
             if rows is not None:
                 return known, rows
         ids: Ids = input_ids.detach().cpu().numpy()
-        generation = self._joined(ids, processors, depth, frame) if known is None else known
+        generation = self._joined(ids, processors, frame) if known is None else known
         generation.check()
         return generation, generation.rows(ids, appender)
 
-    def _joined(
-        self, ids: Ids, processors: LogitsProcessorList | None, depth: int, frame: FrameType | None
-    ) -> Generation:
+    def _joined(self, ids: Ids, processors: LogitsProcessorList | None, frame: FrameType | None) -> Generation:
         """Return the generation that a call of an unknown list, or of none, belongs to: this thread's or a new one."""
         latest: Generation | None = getattr(self._thread, "latest", None)
-        nested = processors is not None and depth > 1 and latest is not None and latest.is_running()
+        nested = processors is not None and latest is not None and latest.is_running() and depth(frame) > 1
         joins = latest is not None and (nested or processors is None) and latest.continues(ids)
         generation = latest if joins and latest is not None else self._started(ids, processors, frame)
         self._look_at_ends(generation, frame)
@@ -222,41 +234,42 @@ class GrammarProcessor(LogitsProcessor):  # type: ignore[misc]  # a host's class
 
     def _check(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
         """Raise where the shapes are not those of `generate` with a model of this vocabulary."""
-        if input_ids.dim() != 2 or scores.dim() != 2 or len(input_ids) != len(scores):
+        ids, shape = input_ids.shape, scores.shape
+        if len(ids) != 2 or len(shape) != 2 or ids[0] != shape[0]:
             raise ConstrainedError(
-                f"ids of shape {tuple(input_ids.shape)}, scores of shape {tuple(scores.shape)}",
+                f"ids of shape {tuple(ids)}, scores of shape {tuple(shape)}",
                 because="a processor takes ids (rows, length) and scores (rows, width)",
                 instead="model.generate; continuous batching passes no history, so it cannot be constrained this way",
             )
-        if scores.shape[1] < self.vocabulary.used:
+        width = shape[1]
+        if width < self._widths.start:
             raise VocabularyError(
-                f"logits of width {scores.shape[1]} are too narrow",
+                f"logits of width {width} are too narrow",
                 because=f"the vocabulary has ids up to {self.vocabulary.used - 1}",
                 instead="the vocabulary of this model's own tokenizer",
             )
-        if scores.shape[1] > self.vocabulary.size + max(_PADDED, self.vocabulary.size // 8):
+        if width >= self._widths.stop:
             raise VocabularyError(
-                f"logits of width {scores.shape[1]:,} are too wide",
+                f"logits of width {width:,} are too wide",
                 because=f"the vocabulary has {self.vocabulary.size:,} ids, far fewer than the model",
                 instead="the vocabulary of this model's own tokenizer, or Vocabulary(…, size=the model's)",
             )
 
     # -- masks ---------------------------------------------------------------------------------------------------------
 
-    def _allowed(self, rows: Sequence[Row], behind: Collection[int]) -> torch.Tensor:
-        """Return the packed masks of the rows, (rows, words) int32 on the host: 16 KB a row for 128,000 tokens."""
+    def _allowed(self, rows: Sequence[Row], behind: Collection[int]) -> npt.NDArray[np.int32]:
+        """Return the packed masks of the rows, (rows, words): 16 KB a row for 128,000 tokens."""
         vocabulary = self.vocabulary
-        bitmask = np.zeros((len(rows), vocabulary.words), np.int32)
-        active = [at for at, row in enumerate(rows) if row.matcher is not None and not row.left and not row.ended]
-        matchers = [matcher for at in active if (matcher := rows[at].matcher) is not None]
+        active = [at for at, row in enumerate(rows) if row.reading]
+        masks = filled([matcher for at in active if (matcher := rows[at].matcher) is not None], vocabulary.words)
         if len(active) == len(rows):
-            fill_masks(matchers, bitmask)
-        else:
-            bitmask[active] = filled(matchers, vocabulary.words)
-            for row, bits in zip(rows, bitmask):
-                if row.ended:
-                    _allow(bits, {token for token in behind if token < vocabulary.size})
-        return torch.from_numpy(bitmask)
+            return masks
+        bitmask = np.zeros((len(rows), vocabulary.words), np.int32)
+        bitmask[active] = masks
+        for row, bits in zip(rows, bitmask):
+            if row.ended:
+                _allow(bits, {token for token in behind if token < vocabulary.size})
+        return bitmask
 
 
 def _allow(bits: npt.NDArray[np.int32], tokens: Collection[int]) -> None:

@@ -124,6 +124,13 @@ def test_copies_and_pickles(run, constraint):
         assert run(twin, ["How many?"]) == expected
 
 
+def test_what_a_processor_shows(constraint):
+    assert repr(constraint.logits_processor()) == f"<GrammarProcessor of {constraint!r}>"
+    shown = repr(constraint.logits_processor(prompt_length=3, max_new_tokens=200))
+    assert shown == f"<GrammarProcessor of {constraint!r}, prompt_length=3, max_new_tokens=200>"
+    assert repr(GrammarProcessor([constraint, None])) == "<GrammarProcessor of 2 constraints>"
+
+
 # -- wrong uses --------------------------------------------------------------------------------------------------------
 
 
@@ -180,17 +187,32 @@ def test_scores_under_masks(rows, width, words, compiled, monkeypatch):
     wanted[:, : allowed.shape[1]][~allowed] = -np.inf
     wanted[:, allowed.shape[1] :] = -np.inf
     before = scores.clone()
-    found, best = masks.masked(scores, torch.from_numpy(packed.view(np.int32)))
+    found, some = masks.masked(scores, packed.view(np.int32))
     np.testing.assert_array_equal(found.numpy(), wanted)
-    np.testing.assert_array_equal(best.numpy(), wanted.max(axis=1))
+    assert some == (wanted.max(axis=1) != -np.inf).tolist()
     assert torch.equal(scores, before)
 
 
 def test_scores_that_are_no_numbers_or_lie_apart():
     scores = torch.tensor([[float("nan"), 1.0, float("nan"), float("inf")], [2.0, 3.0, 4.0, 5.0]])
-    packed = torch.tensor([[0b0011], [0b0110]], dtype=torch.int32)
-    found, best = masks.masked(scores.repeat(1, 2)[:, ::2], packed)  # every second column
+    packed = np.array([[0b0011], [0b0110]], np.int32)
+    found, some = masks.masked(scores.repeat(1, 2)[:, ::2], packed)  # every second column
     other = scores.repeat(1, 2)[:, ::2].clone()
-    assert torch.isnan(found[0, 0]) and torch.isnan(best[0])
+    assert torch.isnan(found[0, 0]) and some == [True, True]
     assert found[1].tolist() == [float("-inf"), other[1, 1], other[1, 2], float("-inf")]
     assert found[0, 2:].tolist() == [float("-inf")] * 2
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("width", [3, 32, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_what_is_left_of_scores_that_are_minus_infinity(compiled, width, dtype, monkeypatch):
+    """Rows: a token is allowed and has a score, is allowed and has none, has a score and is forbidden."""
+    if not compiled:
+        monkeypatch.setattr(masks, "select", None)
+    scores = torch.full((3, width), float("-inf"), dtype=dtype)
+    scores[0, width - 1] = scores[2, width - 1] = -3e4
+    packed = np.zeros((3, 2), np.uint32)
+    packed[:2, (width - 1) // 32] = 1 << (width - 1) % 32
+    _, some = masks.masked(scores, packed.view(np.int32))
+    assert (some.tolist() if isinstance(some, torch.Tensor) else some) == [True, False, False]

@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers")
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
 import constrained as c
-from constrained.integrations.sequences.calls import callers
+from constrained.integrations.sequences.calls import calling, depth
 from constrained.integrations.transformers import grammar_candidates
 
 from .conftest import MODES, PATTERN
@@ -221,7 +221,7 @@ def test_what_is_private_to_transformers_is_as_expected():
         def __call__(self, input_ids, scores):
             import sys
 
-            lists.append(callers(sys._getframe(1)))
+            lists.append((calling(sys._getframe(1)), depth(sys._getframe(1))))
             return scores
 
     own = LogitsProcessorList([Probe()])
@@ -236,8 +236,7 @@ def test_generate_is_seen_around_a_call(run, tiny_model):
         def __call__(self, input_ids, scores):
             import sys
 
-            found, depth = callers(sys._getframe(1))
-            depths.append((type(found).__name__, depth))
+            depths.append((type(calling(sys._getframe(1))).__name__, depth(sys._getframe(1))))
             return scores
 
     run(Probe(), ["a"], max_new_tokens=1)

@@ -19,16 +19,23 @@ _CALL = LogitsProcessorList.__call__.__code__
 _SAMPLE = getattr(getattr(GenerationMixin, "_sample", None), "__code__", None)  # private
 
 
-def callers(frame: FrameType | None) -> tuple[LogitsProcessorList | None, int]:
-    """Return the list of processors that is calling, and how many `generate` calls are running around it."""
-    processors, depth = None, 0
-    while frame is not None:
-        if frame.f_code is _CALL and processors is None and depth == 0:
+def calling(frame: FrameType | None) -> LogitsProcessorList | None:
+    """Return the list of processors that is calling, inside the innermost `generate` that is running if one is."""
+    while frame is not None and frame.f_code is not _GENERATE:
+        if frame.f_code is _CALL:
             caller = frame.f_locals.get("self")
-            processors = caller if isinstance(caller, LogitsProcessorList) else None
-        depth += frame.f_code is _GENERATE
+            return caller if isinstance(caller, LogitsProcessorList) else None
         frame = frame.f_back
-    return processors, depth
+    return None
+
+
+def depth(frame: FrameType | None) -> int:
+    """Return how many `generate` calls are running."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code is _GENERATE
+        frame = frame.f_back
+    return count
 
 
 def appends(frame: FrameType | None) -> bool:

@@ -81,7 +81,8 @@ class Generation:
         known = self._appender is not None and self._appender() is appender
         if not known or self._rows.seen() != (count, length - self.length - 1):
             return None
-        return self._rows.append(input_ids[:, -1].detach().cpu().numpy())
+        last = input_ids.numpy()[:, -1] if input_ids.device.type == "cpu" else input_ids[:, -1].cpu().numpy()
+        return self._rows.append(last)
 
 
 class WordEnd(StoppingCriteria):  # type: ignore[misc]  # a host's class
@@ -101,15 +102,15 @@ class WordEnd(StoppingCriteria):  # type: ignore[misc]  # a host's class
 class Emptiness:
     """Which rows have no token left, looked at when it costs nothing."""
 
-    def __init__(self, best: torch.Tensor, rows: list[Row]) -> None:
-        self._best = best  # (rows,) the highest score left
-        self._seen = [(row.matcher, row.read) for row in rows]
+    def __init__(self, some: Sequence[bool] | torch.Tensor, rows: list[Row]) -> None:
+        self._some = some  # for each row whether a token is left
+        self._seen = [(None if row.left else row.matcher, row.read) for row in rows]
 
     def check(self) -> None:
         """Raise NothingAllowed for the first row that has none, unless it is one that the grammar does not rule."""
-        for at, best in enumerate(self._best.tolist()):
-            matcher, read = self._seen[at]
-            if best == float("-inf") and matcher is not None and not matcher.is_finished():
+        some = self._some.tolist() if isinstance(self._some, torch.Tensor) else self._some
+        for at, (matcher, read) in enumerate(self._seen):
+            if not some[at] and matcher is not None and not matcher.is_finished():
                 raise _nothing_allowed(at, matcher, read)
 
 

@@ -16,7 +16,7 @@ Tested by every mode of `generate` in tests/hosts, and against fresh matchers on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,11 @@ class Row:
         self.matcher, self.read, self.length = matcher, read, length
 
     @property
+    def reading(self) -> bool:
+        """Whether the matcher says what comes next: it has read all ids, and they have not ended."""
+        return self.matcher is not None and self.read == self.length and not self.matcher.is_finished()
+
+    @property
     def ended(self) -> bool:
         """Whether a stop token has ended the row; what comes behind it is padding."""
         return self.matcher is not None and self.matcher.is_finished()
@@ -49,6 +54,29 @@ class Row:
     def left(self) -> bool:
         """Whether the row's ids are not in the language: a rejected draft, a beam of score -inf."""
         return self.matcher is not None and self.read < self.length and not self.matcher.is_finished()
+
+    def append(self, token: int) -> None:
+        """Go on by one id."""
+        reading = self.reading
+        self.length += 1
+        if self.matcher is None:
+            self.read = self.length
+        elif reading:
+            self.read += _read(self.matcher, (token,))
+
+
+def _read(matcher: Matcher, tokens: Iterable[int]) -> int:
+    """Advance by tokens until one ends the sequence or is not in the language; return by how many."""
+    count = 0
+    for token in tokens:
+        if matcher.is_finished():
+            break
+        try:
+            matcher.advance(token)
+        except Rejected:
+            break
+        count += 1
+    return count
 
 
 def budgets_of(
@@ -104,10 +132,14 @@ class Rows:
         Cost: an advance a row, however long the rows are.
         Raises: LimitExceeded: as `see`.
         """
-        length = self._length
+        length, rows = self._length, self._rows
         self._reserve(len(ids), length + 1, length, self._room.dtype)
         self._room[:, length] = ids
-        return self._read(self._room[:, : length + 1], [(at, length) for at in range(len(ids))])
+        self._rows, self._length = [], -1
+        for row, token in zip(rows, ids.tolist()):
+            row.append(token)
+        self._rows, self._length = rows, length + 1
+        return rows
 
     def seen(self) -> tuple[int, int]:
         """Return how many rows of which length were seen last; (0, -1): none, or they have to be seen again."""
@@ -167,14 +199,7 @@ class Rows:
                 matcher.rollback(read - common)
                 read = common
         if read == common:
-            for token in ids[at, common:].tolist():
-                if matcher.is_finished():
-                    break
-                try:
-                    matcher.advance(token)
-                except Rejected:
-                    break
-                read += 1
+            read += _read(matcher, ids[at, common:].tolist())
         return Row(matcher, read, length)
 
     def _sources(self, ids: Ids) -> list[tuple[int, int]]:
