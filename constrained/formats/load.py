@@ -280,7 +280,7 @@ class ChatFormat:
     ) -> Asked:
         from constrained.formats.read.asked import Asked  # it needs the engine; grammars do not
 
-        return Asked(self, kind, tools, vocabulary, prompt or "", options)
+        return Asked(self, kind, tools, vocabulary, "" if prompt is None else prompt, options)
 
     def recent_question(self, key: bytes | None, make: Callable[[], Question]) -> Question:
         """Return the question of these options: the one that was made for them lately, else a new one."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from constrained.errors import ConstrainedError, Rejected
+from constrained.errors import ConstrainedError, Rejected, shown
 from constrained.formats.load import ChatFormat
 from constrained.formats.pairs import shipped_folder
 
@@ -58,7 +58,7 @@ def examples(name: str | None = None) -> list[Example]:
     found = [_example(json.loads(line)) for line in text.splitlines()]
     if wanted is not None and all(example.format != wanted for example in found):
         listed = ", ".join(dict.fromkeys(example.format for example in found))
-        raise ConstrainedError(f"no specification of {wanted!r} prints examples", instead=f"one of: {listed}")
+        raise ConstrainedError(f"no specification of {shown(wanted)} prints examples", instead=f"one of: {listed}")
     return [example for example in found if wanted in (None, example.format)]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
 from constrained.machine import Quoting, State, Text
@@ -52,7 +52,7 @@ def repeated(grammar: Grammar, least: int, most: int | None) -> Grammar:
     for number in (least, *(() if most is None else (most,))):
         if type(number) is not int or not 0 <= number <= MOST_REPEATS:
             raise GrammarError(
-                f"cannot repeat {number!r:.50} times",
+                f"cannot repeat {shown(number, 50)} times",
                 because=f"the limit is {MOST_REPEATS:,}",
                 instead="a number from 0",
             )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,13 +27,16 @@ import numpy as np
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
 
-from constrained.engine.constraint import Constraint
+from constrained.engine.constraint import Constraint, compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, VocabularyError
-from constrained.integrations.servers.cursor import Cursor
+from constrained.grammar import Grammar
+from constrained.integrations.servers.cursor import Cursor, log_end
 from constrained.integrations.servers.masks import forbid
 
 _VERSIONS = "transformers 5.23"
+_KNOWN = 4_096  # requests
+_log = logging.getLogger("constrained.servers")
 
 
 class _Marker(LogitsProcessor):  # type: ignore[misc]  # a host's class
@@ -59,18 +63,31 @@ def _masked(scores: torch.Tensor, masks: Any, places: Sequence[int]) -> torch.Te
 
 
 class _Requests:
-    """The requests under way, by their ids: where each is in its text, and how many of its tokens have been read."""
+    """The requests under way, by their ids: where each is in its text, and how many of its tokens have been read.
+
+    Bound: `_KNOWN` of them; what was cancelled is never heard of again, and what comes back is read again.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._fingerprint = vocabulary.fingerprint
+        self._vocabulary = vocabulary
         self._known: dict[str, tuple[Cursor, int]] = {}
 
     def cursor(self, state: Any) -> Cursor | None:
-        """Return the cursor of a request that has read all of its tokens; None where there is no grammar any more."""
+        """Return the cursor of a request that has read all of its tokens; None where there is no grammar any more.
+
+        What goes wrong in a request ends that one; the others go on.
+        """
+        try:
+            return self._cursor(state)
+        except Exception as error:
+            log_end(error)
+            return Cursor(compile(Grammar.choice([""]), self._vocabulary).matcher())
+
+    def _cursor(self, state: Any) -> Cursor | None:
         constraint = state.logit_processor_kwargs.get("grammar")
         if constraint is None:
             return None
-        if constraint.vocabulary.fingerprint != self._fingerprint:
+        if constraint.vocabulary.fingerprint != self._vocabulary.fingerprint:
             raise VocabularyError(
                 "a request's grammar is for another vocabulary",
                 instead="the one that continuous_batching was given",
@@ -80,9 +97,12 @@ class _Requests:
             cursor, read = Cursor(constraint.matcher()), 0
         new = state.generated_tokens[read:]
         if not cursor.accept(new):
+            _log.error("a request has left its grammar, so it goes on without: something else overrules the masks")
             return None
         if not cursor.finished:
             self._known[state.request_id] = cursor, read + len(new)
+            if len(self._known) > _KNOWN:
+                del self._known[next(iter(self._known))]
         return cursor
 
 

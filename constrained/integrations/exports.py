@@ -8,7 +8,7 @@ XGrammar there, llama.cpp itself is not.
 
 from __future__ import annotations
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, shown
 from constrained.grammar import Grammar
 from constrained.integrations.exporting.characters import Exported, in_characters
 from constrained.integrations.exporting.structural_tags import structural_tag
@@ -27,5 +27,5 @@ def export(grammar: Grammar, to: str) -> Exported:
     start ::= "a" start "b" | ""
     """
     if to not in TARGETS:
-        raise GrammarError(f"unknown target {to!r:.50}", instead="one of: " + ", ".join(map(repr, TARGETS)))
+        raise GrammarError(f"unknown target {shown(to, 50)}", instead="one of: " + ", ".join(map(repr, TARGETS)))
     return structural_tag(grammar) if to == STRUCTURAL_TAGS else in_characters(grammar, to)

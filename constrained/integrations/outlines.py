@@ -13,6 +13,7 @@ Tested in tests/hosts/test_outlines.py.
 
 from __future__ import annotations
 
+import json
 from functools import reduce
 from typing import Any
 
@@ -21,17 +22,23 @@ from outlines.types import dsl
 
 from constrained.engine.constraint import Constraint, compile
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import ConstrainedError, GrammarError
+from constrained.errors import ConstrainedError, GrammarError, SchemaError
 from constrained.grammar import Grammar
 from constrained.integrations.held import vocabulary_of
+from constrained.work import metered
 
 
 def grammar_of(output_type: Any) -> Grammar:
     """Return the grammar of what Outlines would generate for a type or term.
 
-    Raises: GrammarError, SchemaError: it cannot be read.  TypeError: Outlines does not know it.
+    Raises: GrammarError, SchemaError: it cannot be read.  TypeError: Outlines does not know it.  LimitExceeded: it is
+    too large.
     """
-    return _of_term(dsl.python_types_to_terms(output_type))
+    with metered():  # its parts have one budget
+        try:
+            return _of_term(dsl.python_types_to_terms(output_type))
+        except RecursionError as error:
+            raise GrammarError("no grammar for a type", because="it is nested too deeply") from error
 
 
 def _of_term(term: Any) -> Grammar:
@@ -44,7 +51,7 @@ def _of_term(term: Any) -> Grammar:
     if isinstance(term, dsl.String):
         return Grammar.choice([term.value])
     if isinstance(term, dsl.Choice):
-        return _any_of([grammar_of(item) for item in term.items])
+        return _any_of([_of_term(dsl.python_types_to_terms(item)) for item in term.items])
     if isinstance(term, dsl.Alternatives):
         return _any_of([_of_term(part) for part in term.terms])
     if isinstance(term, dsl.Sequence):
@@ -60,6 +67,8 @@ def _of_term(term: Any) -> Grammar:
 
 
 def _any_of(grammars: list[Grammar]) -> Grammar:
+    if not grammars:
+        raise GrammarError("a choice of nothing", instead="one thing at least to choose from")
     return reduce(lambda one, two: one | two, grammars)
 
 
@@ -78,9 +87,10 @@ def _bounds(term: Any) -> tuple[int, int | None] | None:
 
 
 def _schema(term: Any) -> Any:
-    import json
-
-    return json.loads(term.schema)
+    try:
+        return json.loads(term.schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SchemaError("a JsonSchema of Outlines is no JSON", because=str(error)[:200]) from error
 
 
 def processor(constraint: Constraint, model: Any, *, max_new_tokens: int | None = None) -> Any:

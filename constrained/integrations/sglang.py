@@ -25,7 +25,7 @@ from sglang.srt.constrained.base_grammar_backend import (
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
-from constrained.integrations.servers.cursor import Cursor
+from constrained.integrations.servers.cursor import Cursor, log_end
 from constrained.integrations.servers.masks import forbid
 from constrained.integrations.servers.requests import Requests
 
@@ -124,7 +124,9 @@ class GrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # a host's clas
         try:
             constraint = self._requests.constraint({kind: text, **beside})
             return RequestGrammar(Cursor(constraint.matcher(), self._stop), self._requests.vocabulary.words)
-        except ConstrainedError as error:
+        except Exception as error:  # whatever it is, the server goes on
+            if not isinstance(error, ConstrainedError):
+                log_end(error)
             return InvalidGrammarObject(str(error))
 
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:

@@ -3,7 +3,8 @@
 **The processor**, named when the engine starts: ``--logits-processors constrained.integrations.vllm:GrammarProcessor``,
 or the class in ``LLM(…, logits_processors=[…])``.  Requests then say what they want in
 ``SamplingParams(extra_args={"constrained_json": schema})``, over HTTP in ``vllm_xargs``; see `servers.requests`.
-``constrained_budget: true`` ends every answer as a whole one within its ``max_tokens``. No entry point registers it:
+``constrained_budget: true`` ends every answer as a whole one within its ``max_tokens``; over HTTP it is the text
+``"true"``, as the server makes numbers of other values. No entry point registers it:
 the engine's present runner refuses to start where an installed package registers one of the older interface.
 
 vLLM has two runners.  The older one tells a processor which requests come, go and change places, and lends it the lists
@@ -36,9 +37,9 @@ from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SlotIn
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError
-from constrained.integrations.servers.cursor import Cursor
+from constrained.integrations.servers.cursor import Cursor, log_end
 from constrained.integrations.servers.masks import constrain
-from constrained.integrations.servers.requests import Requests, grammar_of, read_arguments
+from constrained.integrations.servers.requests import Requests, budget_of, grammar_of, read_arguments
 
 _log = logging.getLogger("constrained.servers")
 
@@ -63,20 +64,28 @@ class _Request:
         self.output, self.read = output, 0
 
     def catch_up(self, output: list[int]) -> Cursor | None:
-        """Read what has come since; fewer tokens than before: some were taken back."""
-        if self.cursor is None:
-            return None
+        """Read what has come since; fewer tokens than before: some were taken back.  What goes wrong ends this request
+        alone.
+        """
+        if self.cursor is not None:
+            try:
+                self._read(self.cursor, output)
+            except Exception as error:
+                log_end(error)
+                self.cursor.end()
+        return self.cursor
+
+    def _read(self, cursor: Cursor, output: list[int]) -> None:
         known = next((at for at, token in enumerate(output[self.read :], self.read) if token < 0), len(output))
         if known < self.read:
-            self.cursor.rollback(self.read - known)
-        elif not self.cursor.accept(output[self.read : known]):
+            cursor.rollback(self.read - known)
+        elif not cursor.accept(output[self.read : known]):
             _log.error(
                 "a request has left its grammar, so it goes on without: another processor or a setting overrules the "
                 "masks"
             )
             self.cursor = None
         self.read = known
-        return self.cursor
 
 
 class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a host's classes
@@ -108,15 +117,15 @@ class GrammarProcessor(StepInterface, SlotInterface):  # type: ignore[misc]  # a
         return False
 
     def _cursor(self, sampling_params: Any) -> Cursor | None:
-        asked = read_arguments(sampling_params.extra_args)
-        if not asked:
-            return None
-        budget = sampling_params.max_tokens if asked.get("budget") is True else asked.get("budget") or None
         try:
+            asked = read_arguments(sampling_params.extra_args)
+            if not asked:
+                return None
+            budget = budget_of(asked, sampling_params.max_tokens)
             matcher = self._requests.constraint(asked).matcher(budget=budget)
         # it was read when it was admitted; what is missing now is a token, or room: others are served on
-        except ConstrainedError as error:
-            _log.error("a request is ended at once: %s", error)
+        except Exception as error:
+            log_end(error)
             matcher = self._requests.constraint({"choice": '[""]'}).matcher()
         return Cursor(matcher, _stops(sampling_params))
 
@@ -240,7 +249,7 @@ class GrammarBackend(StructuredOutputBackend):  # type: ignore[misc]  # a host's
         """
         try:
             constraint = self._requests.constraint(self._asked(request_type, grammar_spec))
-        except ConstrainedError as error:
+        except (ConstrainedError, TypeError, RecursionError) as error:  # the last two: no JSON
             raise ValueError(str(error)) from error
         return RequestGrammar(Cursor(constraint.matcher(), stop_token_ids or ()))
 

@@ -100,10 +100,10 @@ class SchemaOptions:
 
     def __post_init__(self) -> None:
         for name, values in _ALLOWED.items():
-            if getattr(self, name) not in values and not (name == "whitespace" and _is_layout(self.whitespace)):
-                raise SchemaError(
-                    f"unknown {name} {shown(getattr(self, name))}", instead="one of: " + ", ".join(map(repr, values))
-                )
+            value = getattr(self, name)
+            if name == "whitespace" and _is_layout(value) or isinstance(value, (str, int)) and value in values:
+                continue
+            raise SchemaError(f"unknown {name} {shown(value)}", instead="one of: " + ", ".join(map(repr, values)))
         if type(self.max_whitespace) is not int or not 0 <= self.max_whitespace <= LONGEST_GAP:
             raise SchemaError(
                 f"max_whitespace is {shown(self.max_whitespace)}",
@@ -112,11 +112,12 @@ class SchemaOptions:
             )
         if (self.surface == "tagged") != (self.tags is not None):
             raise SchemaError(
-                f"surface {self.surface!r} with tags {self.tags!r}", instead="surface 'tagged' and its tags, or neither"
+                f"surface {self.surface!r} with tags {shown(self.tags)}",
+                instead="surface 'tagged' and its tags, or neither",
             )
         if (self.surface == "quoted") != (self.quote is not None):
             raise SchemaError(
-                f"surface {self.surface!r} with quote {self.quote!r}",
+                f"surface {self.surface!r} with quote {shown(self.quote)}",
                 instead="surface 'quoted' and its quote, or neither",
             )
 

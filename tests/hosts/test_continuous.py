@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import types
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -11,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("transformers.generation.continuous_batching")
 
 import constrained as c
-from constrained.integrations.continuous import continuous_batching
+from constrained.integrations.continuous import _Requests, continuous_batching
 
 WORDS = {"[0-9]{3}": 40, "(red|green)!": 40, "[xyz]{2,5}": 40, None: 6}
 
@@ -51,6 +53,40 @@ def test_each_request_keeps_to_its_grammar(tiny_tokenizer, tiny_vocabulary):
             text = tiny_vocabulary.decode(ids[:-1] if ids[-1] in stop else ids).decode()
             assert re.fullmatch(pattern, text)
             assert ids[-1] in stop
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_request_that_fails_is_ended_and_the_others_go_on(tiny_vocabulary, caplog):
+    """A grammar for another vocabulary, and one that cannot be begun; a token outside of a grammar is told of."""
+    other = c.Vocabulary([bytes([byte]) for byte in range(256)], {"</s>": 256}, [256])
+    requests = _Requests(tiny_vocabulary)
+
+    def state(name, grammar, tokens=()):
+        kwargs = {} if grammar is None else {"grammar": grammar}
+        return types.SimpleNamespace(request_id=name, logit_processor_kwargs=kwargs, generated_tokens=[*tokens])
+
+    def allowed(cursor):
+        row = np.zeros((1, tiny_vocabulary.words), np.int32)
+        cursor.fill(row, 0)
+        return set(np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")).tolist())
+
+    good = c.compile(c.Grammar.from_regex("[0-9]"), tiny_vocabulary)
+    for bad in (c.compile(c.Grammar.from_regex("a"), other), "no constraint"):
+        assert allowed(requests.cursor(state("bad", bad))) == set(tiny_vocabulary.stop)
+        assert len(allowed(requests.cursor(state("good", good)))) == 10
+    assert "for another vocabulary" in caplog.text
+    assert requests.cursor(state("left", good, tiny_vocabulary.tokenize(b"x"))) is None
+    assert "has left its grammar" in caplog.text
+
+
+def test_requests_that_are_never_heard_of_again_are_forgotten(tiny_vocabulary, monkeypatch):
+    monkeypatch.setattr("constrained.integrations.continuous._KNOWN", 3)
+    requests, grammar = _Requests(tiny_vocabulary), c.compile(c.Grammar.from_regex("[0-9]{9}"), tiny_vocabulary)
+    for name in "abcde":
+        requests.cursor(types.SimpleNamespace(
+            request_id=name, logit_processor_kwargs={"grammar": grammar}, generated_tokens=[]
+        ))
+    assert list(requests._known) == ["c", "d", "e"]
 
 
 def test_another_version_is_refused_by_name(tiny_vocabulary):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from functools import reduce
 from typing import Literal
 
 import pytest
@@ -96,6 +98,17 @@ def test_several_samples_of_a_prompt(model, constraint):
     )
     assert all(re.fullmatch(PATTERN, text) for text in texts)
     assert len(texts) == 3
+
+
+@pytest.mark.parametrize(("term", "error", "says"), [
+    (Choice([]), c.GrammarError, "a choice of nothing"),
+    (JsonSchema('{"type": "object"}'), None, ""),
+    (Choice(["x" * number for number in range(1, 3_000)]), c.LimitExceeded, "too much work"),
+    (reduce(lambda inner, _: exactly(1, inner), range(3_000), Regex("a")), c.GrammarError, "nested too deeply"),
+])
+def test_types_that_are_no_grammar_are_errors_of_the_tree(term, error, says):
+    with pytest.raises(error, match=says) if error else contextlib.nullcontext():
+        grammar_of(term)
 
 
 def test_models_that_take_no_processor_are_refused(constraint):

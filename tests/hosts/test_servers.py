@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import types
 
 import numpy as np
 import pytest
@@ -70,6 +72,15 @@ def test_a_request_says_what_it_wants_as_text(asked, word, other, tiny_vocabular
     ({"constrained_regex": "(a"}, "a"),
     ({"constrained_format": "/etc/passwd"}, "unknown format"),
     ({"constrained_format": "hermes", "constrained_tools": "["}, "tools of a request is no JSON"),
+    ({"constrained_format": "hermes", "constrained_prompt": 10**5000}, "the prompt is an int of 16610 bits"),
+    ({"constrained_json": "9" * 5000}, "json of a request is no JSON"),
+    ([("constrained_json", "{}")], "the arguments of a request are"),
+    ("constrained_json", "the arguments of a request are 'constrained_json'"),
+    *(
+        ({"constrained_regex": "a", "constrained_budget": budget}, "budget of a request is")
+        for budget in (0, -1, "0", "many", 1.5, [1], 10**5000, 1 << 31, "9" * 5000, np.arange(3))
+    ),
+    ({1: 2, None: 3}, "a request without a grammar"),
 ])
 def test_what_cannot_be_read_is_refused_by_name(given, message):
     with pytest.raises(c.ConstrainedError, match=message):
@@ -80,6 +91,36 @@ def test_what_is_asked_for_again_is_found_again(tiny_vocabulary):
     requests = Requests(tiny_vocabulary)
     assert requests.constraint({"regex": "a"}) is requests.constraint({"regex": "a", "budget": 7})
     assert requests.constraint({"regex": "a"}) is not requests.constraint({"regex": "b"})
+
+
+def test_the_order_of_properties_tells_requests_apart(tiny_vocabulary):
+    requests = Requests(tiny_vocabulary)
+    one, other = (
+        {"type": "object", "properties": {name: {"type": "null"} for name in names}, "required": ["a", "b"]}
+        for names in ("ab", "ba")
+    )
+    found = [
+        requests.constraint({"format": "hermes", "tools": [{"name": "f", "parameters": schema}]})
+        for schema in (one, other, one)
+    ]
+    assert found[0] is found[2] is not found[1]
+
+
+def test_what_is_kept_is_bounded_in_bytes_and_what_has_no_name_is_not_kept(tiny_vocabulary, monkeypatch):
+    monkeypatch.setattr("constrained.integrations.servers.requests._KEPT_BYTES", 1_000)
+    requests = Requests(tiny_vocabulary)
+    for number in range(20):
+        requests.constraint({"regex": f"{number}a{{1,2}}" + "b" * 150})
+    assert requests._bytes == sum(map(len, requests._known)) <= 1_000
+    assert len(requests._known) >= 3
+    known = dict(requests._known)
+    requests.constraint({"regex": "b" * 300})  # more than a quarter
+    nest = [[]]
+    nest[0].append(nest)
+    for asked in ({"json": nest}, {"regex": "a", "tools": nest}, {1: 2}, None, []):
+        with contextlib.suppress(c.ConstrainedError):
+            requests.constraint(asked)
+    assert dict(requests._known) == known
 
 
 def _row(cursor, words):
@@ -146,6 +187,34 @@ def test_too_much_work_in_a_mask_ends_the_request_and_not_the_engine(tiny_vocabu
     allowed = set(np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")))
     assert allowed == set(fresh.stop)
     assert "a request is ended: too much work" in caplog.text
+
+
+@pytest.mark.parametrize("error", [c.LimitExceeded("too much work"), MemoryError("no room"), RuntimeError("a defect")])
+def test_a_step_or_mask_that_fails_ends_the_request_and_is_taken_back(error, tiny_vocabulary, monkeypatch, caplog):
+    """The request goes on neither without its grammar nor at the cost of others."""
+    constraint, (one, two) = c.compile(c.Grammar.from_regex("[0-9]{3}"), tiny_vocabulary), tiny_vocabulary.tokenize(b"1a")
+    cursor = Cursor(constraint.matcher())
+    words = np.zeros((1, tiny_vocabulary.words), np.int32)
+
+    def failing(*_):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cursor, "_matcher", types.SimpleNamespace(
+            advance=failing, fill_mask=failing, is_finished=bool, rollback=cursor._matcher.rollback, constraint=constraint
+        ))
+        cursor.fill(words, 0)
+        ended = words.copy()
+        assert cursor.validate([one]) == []
+        assert cursor.accept([one, two])
+        assert cursor.finished
+        cursor.fill(words, 0)
+        assert (words == ended).all()
+        cursor.rollback(2)
+        assert not cursor.finished
+    assert set(np.flatnonzero(np.unpackbits(ended[0].view(np.uint8), bitorder="little"))) == set(constraint.stop)
+    assert cursor.validate([one, one, two]) == [one, one]
+    assert f"a request is ended: {error}" in caplog.text
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2], [0, 2], []])

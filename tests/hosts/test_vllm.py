@@ -83,8 +83,14 @@ def test_one_class_is_both_interfaces(hosted):
 def test_a_wrong_request_is_refused_before_it_runs(hosted):
     hosted.GrammarProcessor.validate_params(_params("json"))
     hosted.GrammarProcessor.validate_params(_params("free"))
-    with pytest.raises(ValueError, match="json of a request is no JSON"):
-        hosted.GrammarProcessor.validate_params(_params({"constrained_json": "{"}))
+    for asked, says in (
+        ({"constrained_json": "{"}, "json of a request is no JSON"),
+        ({"constrained_regex": "a", "constrained_budget": "soon"}, "budget of a request is 'soon'"),
+        ({"constrained_regex": "a", "constrained_budget": 0}, "budget of a request is 0"),
+        ([1], "the arguments of a request are"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            hosted.GrammarProcessor.validate_params(_params(asked))
 
 
 def test_the_older_runner_through_a_day_of_requests(hosted, config, tiny_vocabulary):
@@ -149,11 +155,12 @@ def test_the_older_runner_through_a_day_of_requests(hosted, config, tiny_vocabul
             assert name == "free" or _is_right(name, tiny_vocabulary.decode(output[:-1]).decode())
 
 
-def test_a_budget_ends_every_answer_as_a_whole_one(hosted, config, tiny_vocabulary):
+@pytest.mark.parametrize("budget", [True, "true", 40, "40"])
+def test_a_budget_ends_every_answer_as_a_whole_one(budget, hosted, config, tiny_vocabulary):
     processor = hosted.GrammarProcessor(config, torch.device("cpu"), False)
     output = []
     params = _params(
-        {"constrained_json": json.dumps({"type": "array", "items": {"type": "string"}}), "constrained_budget": True}
+        {"constrained_json": json.dumps({"type": "array", "items": {"type": "string"}}), "constrained_budget": budget}
     )
     processor.update_state(types.SimpleNamespace(removed=[], added=[(0, params, [], output)], moved=[]))
     torch.manual_seed(0)
@@ -183,7 +190,19 @@ def test_what_cannot_be_begun_is_ended_and_the_others_go_on(hosted, config, tiny
     finite = torch.isfinite(processor.apply(torch.zeros(2, tiny_vocabulary.size)))
     assert set(finite[0].nonzero().flatten().tolist()) == set(tiny_vocabulary.stop)
     assert finite[1].any()
-    assert "a request is ended at once" in caplog.text
+    assert "a request is ended: " in caplog.text
+
+
+@pytest.mark.parametrize("bad", [[1.5], ["x"], [None], [[1]], [True], [10**30]], ids=str)
+def test_tokens_that_are_none_concern_their_row_alone(bad, hosted, config, tiny_vocabulary):
+    processor, outputs = hosted.GrammarProcessor(config, torch.device("cpu"), False), ([], [])
+    added = [(row, _params("regex"), [], output) for row, output in enumerate(outputs)]
+    processor.update_state(types.SimpleNamespace(removed=[], added=added, moved=[]))
+    for digit in "123":
+        outputs[0].extend(bad)
+        outputs[1].append(tiny_vocabulary.by_text[digit.encode()])
+        finite = torch.isfinite(processor.apply(torch.zeros(2, tiny_vocabulary.size))[1])
+        assert 0 < finite.sum() < tiny_vocabulary.size
 
 
 class _Slots:

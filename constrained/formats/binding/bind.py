@@ -14,11 +14,11 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from json.encoder import encode_basestring
 from typing import Any
 
-from constrained.errors import GrammarError, SchemaError, UnsupportedSchema
+from constrained.errors import GrammarError, SchemaError, UnsupportedSchema, shown
 from constrained.formats.binding.arguments import Arguments
 from constrained.formats.binding.markers import avoided, marker_safe, misread, overlapping
 from constrained.formats.binding.prompted import after_prompt
@@ -53,6 +53,10 @@ class Writing:
     closed: bool
     unsupported: str
     formats: str = "assert"
+
+    def options(self) -> dict[str, Any]:
+        """Return them by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def shape(generic: Grammar, definition: Definition, request: TurnRequest) -> Alternatives:
@@ -121,7 +125,7 @@ def _response(request: TurnRequest, definition: Definition, writing: Writing) ->
     no reader takes for a call.
     """
     avoid = avoided(definition, marker_safe=request.marker_safe)
-    options = {**asdict(writing), "spelling": "canonical", "closed": False, "avoid": avoid}
+    options = {**writing.options(), "spelling": "canonical", "closed": False, "avoid": avoid}
     schema = {} if request.response is True else request.response
     calls = definition.not_responses if request.marker_safe else ()
     if not calls or not isinstance(schema, Mapping):
@@ -169,7 +173,7 @@ def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Ch
             found.append(option.values[value])
         else:
             raise GrammarError(
-                f"option {name!r} is {value!r}", instead="one of: " + ", ".join(map(repr, option.values))
+                f"option {name!r} is {shown(value)}", instead="one of: " + ", ".join(map(repr, option.values))
             )
     return found
 
@@ -179,7 +183,8 @@ def _member_changes(name: str, value: object, members: Mapping[str, tuple[Change
         return []
     listed = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
     if unknown := [entry for entry in listed if entry not in members]:
-        raise GrammarError(f"option {name!r} has {unknown[0]!r}", instead="a list of some of: " + ", ".join(members))
+        what = f"option {name!r} has {shown(unknown[0])}"
+        raise GrammarError(what, instead="a list of some of: " + ", ".join(members))
     return [present if member in listed else absent for member, (present, absent) in members.items()]
 
 
@@ -230,7 +235,7 @@ def _bind_tools(
     options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
-        **asdict(writing),
+        **writing.options(),
         "tags": tags,
         "quote": None if payload.quote is None else definition.tokens[payload.quote],
         "avoid": avoided(definition, tags, marker_safe=request.marker_safe),

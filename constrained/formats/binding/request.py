@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from constrained.errors import GrammarError, SchemaError
+from constrained.errors import GrammarError, SchemaError, shown
 from constrained.formats.binding.choices import read_choice
 from constrained.formats.defining.definition import Definition
 from constrained.formats.tools import Tool, read_tools
@@ -69,13 +69,13 @@ def make_request(
         )
     reasoning, prompt = _thinking(definition, reasoning, prompt)
     if preface is not None and not isinstance(preface, bool):
-        raise GrammarError(f"preface is {preface!r}", instead="True, False or None")
+        raise GrammarError(f"preface is {shown(preface)}", instead="True, False or None")
     if not isinstance(marker_safe, bool):
-        raise GrammarError(f"marker_safe is {marker_safe!r}", instead="True or False")
+        raise GrammarError(f"marker_safe is {shown(marker_safe)}", instead="True or False")
     if calls_before is not None and (
         isinstance(calls_before, bool) or not isinstance(calls_before, int) or calls_before < 0
     ):
-        raise GrammarError(f"calls_before is {calls_before!r}", instead="a number from 0, or None")
+        raise GrammarError(f"calls_before is {shown(calls_before)}", instead="a number from 0, or None")
     return TurnRequest(
         read, word, only, _calls(definition, False if single else parallel, max_calls), options, reasoning, prompt,
         calls_before, marker_safe, preface, response)
@@ -160,9 +160,9 @@ def _type(tool: object) -> object:
 def _thinking(definition: Definition, reasoning: object, prompt: object) -> tuple[str, str]:
     """Return whether a turn thinks, and how its prompt ends."""
     if reasoning is not None and (not isinstance(reasoning, str) or reasoning not in REASONING):
-        raise GrammarError(f"unknown reasoning {reasoning!r}", instead="one of: " + ", ".join(REASONING))
+        raise GrammarError(f"unknown reasoning {shown(reasoning)}", instead="one of: " + ", ".join(REASONING))
     if not isinstance(prompt, str):
-        raise GrammarError(f"the prompt is {prompt!r}", instead="the text behind the assistant's header")
+        raise GrammarError(f"the prompt is {shown(prompt)}", instead="the text behind the assistant's header")
     if definition.reasoning is None or not definition.generates_thoughts:
         if reasoning in ("required", "prefilled"):
             raise GrammarError(
@@ -193,8 +193,11 @@ def _own_tools(tools: object, definition: Definition) -> tuple[Tool, ...]:
 
 def _calls(definition: Definition, parallel: bool | None, max_calls: int | None) -> int | None:
     """Return the most calls of a turn, None for no bound."""
-    if max_calls is not None and (isinstance(max_calls, bool) or not isinstance(max_calls, int) or max_calls < 1):
-        raise GrammarError(f"max_calls is {max_calls!r}", instead="a number from 1, or None")
+    is_number = isinstance(max_calls, int) and not isinstance(max_calls, bool)
+    if max_calls is not None and not (is_number and 0 < max_calls < 1 << 63):
+        raise GrammarError(f"max_calls is {shown(max_calls)}", instead="a number from 1, or None")
+    if parallel is not None and not isinstance(parallel, bool):
+        raise GrammarError(f"parallel_tool_calls is {shown(parallel)}", instead="True, False or None")
     repeat = definition.repeat
     if repeat is None:
         if parallel or (max_calls or 1) > 1:

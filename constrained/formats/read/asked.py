@@ -113,6 +113,9 @@ class Asked:
 
     def read(self, text_or_ids: str | Iterable[int], *, strict: bool, partial: bool, all_errors: bool) -> list[Message]:
         """Return the messages of a text.  Raises: Rejected."""
+        for name, value in (("strict", strict), ("partial", partial), ("all_errors", all_errors)):
+            if not isinstance(value, bool):
+                raise GrammarError(f"{name} is {shown(value)}", instead="True or False")
         turn = self.turn(text_or_ids)
         if partial and isinstance(text_or_ids, str):
             turn = certain(turn, self.chat.definition)

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from constrained.errors import SchemaError
+from constrained.errors import SchemaError, shown
 from constrained.formats.tools.parameters import PARAMETERS, Schema, malformed, mapping, read_parameters
 from constrained.formats.tools.relaxed import parse_relaxed
 from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
@@ -96,7 +96,7 @@ def enveloped(definitions: object) -> list[Any]:
 def _listed(definitions: object, depth: int) -> list[object]:
     """Return single definitions, lists of them in whatever wraps them taken apart."""
     if isinstance(definitions, str) or depth > _MOST_DEEP:
-        what = "lists in lists in lists" if depth else f"{definitions[:40]!r} is a text"  # type: ignore[index]
+        what = "lists in lists in lists" if depth else f"{shown(definitions)} is a text"
         raise malformed("tools", what)
     if (
         isinstance(definitions, Tool)
@@ -110,7 +110,7 @@ def _listed(definitions: object, depth: int) -> list[object]:
                 return [tool for entry in definitions[key] for tool in _listed(entry, depth + 1)]
         if _is_definition(definitions):
             return [definitions]
-        return [_named(name, mapping(value, f"tool {name!r:.100}")) for name, value in definitions.items()]
+        return [_named(name, mapping(value, f"tool {shown(name, 100)}")) for name, value in definitions.items()]
     if isinstance(definitions, Iterable):
         # PERF: most lists hold plain definitions; 500 of them are looked at once.
         return [
@@ -123,7 +123,7 @@ def _listed(definitions: object, depth: int) -> list[object]:
 def _named(name: object, definition: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the definition that stands under a name."""
     if definition.get("name", name) != name:
-        raise malformed(f"tool {name!r:.100}", f"its definition names it {definition['name']!r:.100}")
+        raise malformed(f"tool {shown(name, 100)}", f"its definition names it {shown(definition['name'], 100)}")
     return {"name": name, **definition}
 
 
@@ -161,9 +161,9 @@ def _read_tool(definition: object, index: int) -> Tool:
         return _from_titled(function)
     name, kind = function.get("name"), function.get("type")
     if isinstance(kind, str) and kind not in _CALLED and not PARAMETERS & function.keys():
-        raise malformed(where, f"a tool of the type {kind!r:.100} is not called by arguments")
+        raise malformed(where, f"a tool of the type {shown(kind, 100)} is not called by arguments")
     if not isinstance(name, str) or not name:
-        raise malformed(where, "its name is missing" if name is None else f"{name!r:.100} is not a name")
+        raise malformed(where, "its name is missing" if name is None else f"{shown(name, 100)} is not a name")
     try:
         name.encode()
     except UnicodeEncodeError as error:

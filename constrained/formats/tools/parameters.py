@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from constrained.errors import SchemaError
+from constrained.errors import SchemaError, shown
 from constrained.formats.tools.type_names import from_python, standard_types
 from constrained.schema.reading.keywords import named
 
@@ -37,7 +37,7 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     if given == ["params"]:
         return _from_parameter_list(function["params"], where)
     schema = function[given[0]] if given else None
-    if schema is None or schema == {}:
+    if schema is None or isinstance(schema, Mapping) and not schema:
         return {"type": "object", "properties": {}}
     schema = dict(mapping(schema, f"{where} #"))
     if schema.keys() == {"json"}:
@@ -47,18 +47,18 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     if schema and not _SCHEMA_KEYWORDS & schema.keys():
         raise malformed(
             f"{where} #",
-            f"{', '.join(f'{key!r:.60}' for key in list(schema)[:3])}: no keyword that describes an object",
+            f"{', '.join(shown(key) for key in list(schema)[:3])}: no keyword that describes an object",
         )
     if lost := _unread(schema):
-        raise malformed(f"{where} #", f"nothing is known of the key {lost!r:.60}, which may describe arguments")
+        raise malformed(f"{where} #", f"nothing is known of the key {shown(lost)}, which may describe arguments")
     if isinstance(schema.get("properties"), list):
         schema["properties"] = _from_singletons(schema["properties"], where)
     try:
         schema = standard_types(schema, f"{where} #")
     except RecursionError as error:
         raise malformed(f"{where} #", "the schema nests more deeply than Python's stack allows") from error
-    if schema.setdefault("type", "object") != "object":
-        raise malformed(f"{where} #/type", f"arguments are an object, not {schema['type']!r:.100}")
+    if not isinstance(schema.setdefault("type", "object"), str) or schema["type"] != "object":
+        raise malformed(f"{where} #/type", f"arguments are an object, not {shown(schema['type'], 100)}")
     return schema
 
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from constrained.errors import SchemaError
+from constrained.errors import SchemaError, shown
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.notes import Note, report
 from constrained.work import spend
@@ -55,7 +55,7 @@ def from_python(annotation: object, where: str) -> Schema:
         except (SyntaxError, ValueError, KeyError, IndexError, TypeError, RecursionError, MemoryError):
             pass  # ast.parse raises the last two for texts that nest too deeply
     raise SchemaError(
-        f"unknown type {annotation!r:.200}", where=where, because="it is no Python annotation of JSON values",
+        f"unknown type {shown(annotation, 200)}", where=where, because="it is no Python annotation of JSON values",
         instead="int, float, str, bool, list[…], dict, tuple[…], Optional[…], Literal[…], Any",
     )
 
@@ -168,7 +168,8 @@ def _with_null(schema: Schema, where: str) -> Schema:
     nullable = schema["nullable"]
     if not isinstance(nullable, bool):
         raise SchemaError(
-            f"'nullable' is {nullable!r:.100}", where=f"{where}/nullable", because="it is true or false", instead="true"
+            f"'nullable' is {shown(nullable, 100)}", where=f"{where}/nullable", because="it is true or false",
+            instead="true",
         )
     plain = {key: value for key, value in schema.items() if key != "nullable"}
     if not nullable or not plain.keys() - _NOTED:
@@ -205,7 +206,7 @@ _WHOLE = named(lambda keyword: keyword.demanding and not keyword.about)  # apply
 def _translated(schema: Schema, kind: str, where: str) -> Schema:
     if kind not in _FOREIGN:
         raise SchemaError(
-            f"unknown type {kind!r}",
+            f"unknown type {shown(kind, 200)}",
             where=f"{where}/type",
             because="neither JSON Schema nor a known tool dialect has it",
             instead="one of: " + ", ".join(sorted(_STANDARD)),

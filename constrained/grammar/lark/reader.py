@@ -68,7 +68,7 @@ def read(
         )
     if text.endswith(".lark") and ":" not in text and len(text.split()) == 1:
         raise GrammarError(
-            f"a path, not a Lark text: {text!r:.80}", because="a text opens no files",
+            f"a path, not a Lark text: {shown(text, 80)}", because="a text opens no files",
             instead="Grammar.from_lark_file(path)",
         )
     grammar = _read(Sources(LarkText(text)), start, specials, declare, define)
@@ -127,6 +127,7 @@ def _checked(define: Mapping[str, Grammar] | None) -> Mapping[str, Grammar]:
     for name in define or {}:
         if not isinstance(name, str) or not _RULE.fullmatch(name):
             raise GrammarError(
-                f"{name!r:.100} is not a name of a rule", where="define", because="names of rules are in small letters"
+                f"{shown(name, 100)} is not a name of a rule", where="define",
+                because="names of rules are in small letters",
             )
     return define or {}

@@ -35,7 +35,7 @@ class Given:
     def __init__(self, specials: Specials, declare: Mapping[str, str] | None) -> None:
         if isinstance(specials, str) or not isinstance(specials, (Mapping, Collection)):
             raise GrammarError(
-                f"specials are not a list of names: {specials!r:.80}",
+                f"specials are not a list of names: {shown(specials, 80)}",
                 instead='specials=["<|eot|>"], or {"_EOT": "<|eot|>"}',
             )
         if declare is not None and not isinstance(declare, Mapping):
@@ -44,7 +44,7 @@ class Given:
         texts = dict(declare or {})
         for name in (*tokens, *specials, *texts, *texts.values()):
             if not isinstance(name, str) or not name and name in tokens:
-                raise GrammarError(f"not a name or text: {name!r:.80}", instead="texts in specials= and declare=")
+                raise GrammarError(f"not a name or text: {shown(name, 80)}", instead="texts in specials= and declare=")
         self.tokens = frozenset(tokens)
         self._specials = dict(specials) if isinstance(specials, Mapping) else {name: name for name in tokens}
         self._texts = texts

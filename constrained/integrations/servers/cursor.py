@@ -1,7 +1,7 @@
 """A matcher for serving engines: answers instead of raising, reads many tokens at once, takes back the end as well.
 
-Whatever goes wrong in one request may not end the engine that serves the others: where a mask takes too much work the
-request is told to stop, and the log says why.
+Whatever goes wrong in one request may not end the engine that serves the others: where a mask or a step takes too much
+work, or fails, the request is told to stop, and the log says why; it never goes on without its grammar.
 
 Tested in tests/hosts/test_servers.py, against fresh matchers.
 """
@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 
 from constrained.engine.matcher import Matcher
-from constrained.errors import LimitExceeded, Rejected
+from constrained.errors import BitmaskError, ConstrainedError, LimitExceeded, Rejected
 
 _log = logging.getLogger("constrained.servers")
+
+
+def log_end(error: Exception) -> None:
+    """Say why a request is ended; with the way there, where it is no error of the package."""
+    _log.error("a request is ended: %s", error, exc_info=None if isinstance(error, ConstrainedError) else error)
 
 
 class Cursor:
@@ -42,23 +47,29 @@ class Cursor:
         nothing.
         """
         for read, token in enumerate(tokens):
-            if self.finished:
-                self._behind += 1
-            elif not self._advance(token):
+            may_come = None if self.finished else self._advance(token)
+            if may_come is False:
                 self.rollback(read)
                 return False
+            if may_come is None:  # behind the end; what cannot be worked out is one too
+                self._behind += 1
         return True
 
-    def _advance(self, token: int) -> bool:
+    def _advance(self, token: int) -> bool | None:
+        """Read a token; say whether it may come, None: it cannot be worked out."""
+        try:
+            return self._stepped(token)
+        except Exception as error:
+            log_end(error)
+            return None
+
+    def _stepped(self, token: int) -> bool:
         try:
             self._matcher.advance(token)
         except Rejected:
             if token not in self._stop or not self._matcher.is_accepting():
                 return False
             self._behind = 1
-        except LimitExceeded as error:
-            _log.error("a request is ended: %s", error)
-            return False
         return True
 
     def validate(self, tokens: Sequence[int]) -> list[int]:
@@ -84,12 +95,13 @@ class Cursor:
             return
         try:
             self._matcher.fill_mask(bitmask, row)
-        except LimitExceeded as error:
-            _log.error("a request is ended: %s", error)
+            if self._stop:
+                self._stop_here(bitmask, row)
+        except BitmaskError:  # the engine's fault, in all rows
+            raise
+        except Exception as error:
+            log_end(error)
             _only(bitmask, row, (*self._matcher.constraint.stop, *self._stop))
-            return
-        if self._stop:
-            self._stop_here(bitmask, row)
 
     def _stop_here(self, bitmask: Any, row: int) -> None:
         """Allow the engine's own stop tokens where the text may end, and only there, unless nothing else could come."""
@@ -104,8 +116,15 @@ class Cursor:
             words[:] = before
 
     def forced(self) -> list[int]:
-        """Return tokens that have to come."""
-        return [] if self.finished else self._matcher.forced_tokens()
+        """Return tokens that have to come, as far as they can be worked out."""
+        try:
+            return [] if self.finished else self._matcher.forced_tokens()
+        except LimitExceeded:
+            return []
+
+    def end(self) -> None:
+        """Let nothing come but what ends the request."""
+        self._behind += 1
 
     def copy(self) -> Cursor:
         """Return an independent cursor at the same place."""

@@ -7,7 +7,7 @@ Requests come as text, from strangers: a kind and what it is about.
     format    the name of a chat format; `tools`, `tool_choice` and `prompt` beside it
 
 Schemas are read practically (see `schema.profiles`) unless the request says ``profile="exact"``: an endless run of
-blanks loses a request.
+blanks loses a request.  `budget` beside any of them is for the engine: see `budget_of`.
 
 Tested in tests/hosts/test_servers.py.
 """
@@ -26,23 +26,30 @@ from constrained.errors import ConstrainedError, shown
 from constrained.formats import ChatFormat
 from constrained.grammar import Grammar
 from constrained.integrations.servers.warming import Warmer
+from constrained.schema.by_content import content
 
 KINDS = ("json", "regex", "choice", "lark", "format")
 BESIDE = ("profile", "tools", "tool_choice", "prompt", "budget")
 PREFIX = "constrained_"
 _KEPT = 256  # constraints
+_KEPT_BYTES = 1 << 24  # of what was asked for; a request that is longer than a quarter of it is not kept
 
 
 def read_arguments(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what a request's further arguments say: those named ``constrained_…``, without that; empty where there are
     none.
 
-    Raises: ConstrainedError: an unknown name, several kinds, or none.
+    Raises: ConstrainedError: an unknown name, several kinds, or none; a budget that is none.
 
     >>> read_arguments({"constrained_choice": '["yes", "no"]', "other": 1})
     {'choice': '["yes", "no"]'}
     """
-    found = {name.removeprefix(PREFIX): value for name, value in (given or {}).items() if name.startswith(PREFIX)}
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ConstrainedError(f"the arguments of a request are {shown(given)}", instead="a mapping by name")
+    ours = [name for name in given if isinstance(name, str) and name.startswith(PREFIX)]
+    found = {name.removeprefix(PREFIX): given[name] for name in ours}
     unknown = sorted(found.keys() - {*KINDS, *BESIDE})
     names = ", ".join(PREFIX + name for name in (*KINDS, *BESIDE))
     if unknown:
@@ -53,7 +60,29 @@ def read_arguments(given: Mapping[str, Any] | None) -> dict[str, Any]:
             because="it has exactly one",
             instead=f"one of: {names}",
         )
+    budget_of(found, None)
     return found
+
+
+def budget_of(asked: Mapping[str, Any], most: int | None) -> int | None:
+    """Return the tokens within which an answer is to end as a whole one; None: it may be cut.
+
+    A number of tokens, or true: as many as the engine gives it, `most`; either as text too, as some servers make
+    numbers of what is true in JSON.
+    Raises: ConstrainedError: it is neither.
+
+    >>> budget_of({"budget": "true"}, 40), budget_of({"budget": 7}, 40), budget_of({}, 40)
+    (40, 7, None)
+    """
+    given = asked.get("budget")
+    if given is None or given is False or isinstance(given, str) and given == "false":
+        return None
+    if given is True or isinstance(given, str) and given == "true":
+        return most
+    tokens = int(given) if isinstance(given, str) and given.isdecimal() and len(given) < 10 else given
+    if type(tokens) is not int or not 0 < tokens < 1 << 31:
+        raise ConstrainedError(f"budget of a request is {shown(given)}", instead="a number of tokens, or true")
+    return tokens
 
 
 def grammar_of(asked: Mapping[str, Any]) -> Grammar:
@@ -61,7 +90,7 @@ def grammar_of(asked: Mapping[str, Any]) -> Grammar:
 
     Raises: ConstrainedError: it cannot be read.
     """
-    kind = next((kind for kind in KINDS if kind in asked), None)
+    kind = next((kind for kind in KINDS if kind in asked), None) if isinstance(asked, Mapping) else None
     if kind is None:
         raise ConstrainedError("a request without a grammar", instead="one of: " + ", ".join(KINDS))
     spec = asked[kind]
@@ -96,11 +125,13 @@ class Requests:
     """The constraints of an engine, by what was asked for; those that were asked for last are kept.
 
     warmer: works ahead for those that are new.
+    Bounds: `_KEPT` constraints, and `_KEPT_BYTES` of what asked for them.
     """
 
     def __init__(self, vocabulary: Vocabulary, warmer: Warmer | None = None) -> None:
         self.vocabulary, self._warmer = vocabulary, warmer
-        self._known: OrderedDict[str, Constraint] = OrderedDict()
+        self._known: OrderedDict[bytes, Constraint] = OrderedDict()
+        self._bytes = 0  # of all keys
         self._lock = Lock()
 
     def constraint(self, asked: Mapping[str, Any]) -> Constraint:
@@ -108,19 +139,29 @@ class Requests:
 
         Raises: what `grammar_of` and `compile` raise.
         """
-        key = json.dumps(
-            {name: value for name, value in asked.items() if name != "budget"}, sort_keys=True, default=repr
-        )
+        key = _name(asked)
         with self._lock:
-            found = self._known.get(key)
-            if found is not None:
+            found = self._known.get(key) if key is not None else None
+            if found is not None and key is not None:
                 self._known.move_to_end(key)
                 return found
         made = compile(grammar_of(asked), self.vocabulary)
         if self._warmer is not None:
             self._warmer.add(made)
-        with self._lock:
-            self._known[key] = made
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+        if key is not None and len(key) <= _KEPT_BYTES >> 2:
+            self._keep(key, made)
         return made
+
+    def _keep(self, key: bytes, made: Constraint) -> None:
+        with self._lock:
+            self._bytes += 0 if key in self._known else len(key)
+            self._known[key] = made
+            while len(self._known) > _KEPT or self._bytes > _KEPT_BYTES:
+                self._bytes -= len(self._known.popitem(last=False)[0])
+
+
+def _name(asked: Mapping[str, Any]) -> bytes | None:
+    """Return what tells one request from others, None where it is no plain values; the order of properties counts."""
+    if not isinstance(asked, Mapping):
+        return None
+    return content(*[(name, asked[name]) for name in (*KINDS, *BESIDE) if name in asked and name != "budget"])
