@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy
 from setuptools import Extension, setup
 
-ENGINE = Path("constrained/engine")
-SHARED = [str(path) for path in sorted(ENGINE.rglob("*.pxd"))]
+PACKAGE = Path("constrained")
+SHARED = [str(path) for path in sorted(PACKAGE.rglob("*.pxd"))]
 
 setup(
     ext_modules=[
@@ -23,6 +23,6 @@ setup(
             include_dirs=[numpy.get_include()],
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")], extra_compile_args=["-O3"], optional=True
         )
-        for source in sorted(ENGINE.rglob("*.pyx"))
+        for source in sorted(PACKAGE.rglob("*.pyx"))
     ]
 )

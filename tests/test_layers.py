@@ -150,7 +150,7 @@ def test_functions_stay_readable():
     assert max(bodies) <= 40
 
 
-COMPILED = sorted(path for kind in ("pyx", "pxd") for path in (ROOT / "engine").rglob(f"*.{kind}"))
+COMPILED = sorted(path for kind in ("pyx", "pxd") for path in ROOT.rglob(f"*.{kind}"))
 
 
 def test_compiled_functions_stay_readable():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import weakref
+from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from itertools import combinations
@@ -16,14 +17,15 @@ from threading import Barrier
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from constrained import caches
 from constrained.errors import ConstrainedError, SchemaError
 from constrained.formats import ChatFormat
 from constrained.machine import Quoting, State
-from constrained.schema import embed
-from constrained.schema.by_content import LARGEST, Recent, content
+from constrained.schema import by_content, embed
+from constrained.schema.by_content import LARGEST, Recent, content, content_of
 from constrained.schema.machines import value as machine_value
 from constrained.schema.machines.value import Values, common_values
 from constrained.schema.reading import interning as leaves
@@ -221,6 +223,73 @@ def test_what_is_kept_does_not_alias() -> None:
     schema["$ref"] = "urn:b"
     assert one.source == ({"$ref": "urn:a"}, {"urn:a": {"enum": ["a"]}})
     assert embed({"$ref": "urn:a"}, documents={"urn:a": {"enum": ["a"]}}) is one
+
+
+_CYCLE: list[Any] = []
+_CYCLE.append(_CYCLE)
+_SHARED = {"a": [1, {"b": []}]}
+_WIDE = ["x"] * (LARGEST // 2)
+COPIES: list[tuple[Any, bool]] = [
+    (True, True),
+    ({}, True),
+    ([], True),
+    (_SHARED, True),
+    ({"x": _SHARED, "y": [_SHARED, _SHARED]}, True),
+    ({"x": [1.5, -0.0, 10**30, None, "\ud800", False]}, True),
+    ([[[[{"a": [[{}]]}]]]], True),
+    ([_WIDE], True),
+    ([_WIDE, _WIDE, _WIDE], False),
+    ([_WIDE] * 1000, False),
+    (_CYCLE, False),
+    ({"x": (1, 2)}, False),
+    ({1: "x"}, False),
+    ({"x": {None: 1}}, False),
+    ([float("nan")], False),
+    ({"x": float("inf")}, False),
+    ([b"x"], False),
+    ([{1}], False),
+    (Counter("ab"), False),
+    ([OrderedDict(a=1)], False),
+    ([np.float64(1.0)], False),
+    ([type("Text", (str,), {})("x")], False),
+    ({type("Text", (str,), {})("x"): 1}, False),
+]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("value", "plain"), COPIES, ids=range(len(COPIES)))
+def test_a_copy_is_of_equal_values_of_its_own(value: Any, plain: bool, compiled: bool, monkeypatch: Any) -> None:
+    if compiled and by_content.plain_copy is None:
+        pytest.skip("no compiler")
+    if not compiled:
+        monkeypatch.setattr(by_content, "plain_copy", None)
+    _, found = content_of(value, None)
+    assert (found is not None) == plain
+    if plain:
+        assert found == value
+        assert content(found) == content(value)
+        assert not _containers(found) & _containers(value)
+        assert len(_containers(found)) == len(_containers(json.loads(json.dumps(value))))  # none occurs twice
+
+
+def _containers(value: Any) -> set[int]:
+    """Return the ids of the containers in a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return set() if inner is None else {id(value)}.union(*map(_containers, inner))
+
+
+def test_a_name_is_that_of_the_copy(monkeypatch: Any) -> None:
+    """A schema that changes while it is named: what is read has the name that it is found by."""
+    schema = {"type": "string"}
+
+    def changed(value: Any, most: int) -> Any:
+        found = copy.deepcopy(value)
+        schema["type"] = "integer"
+        return found
+
+    monkeypatch.setattr(by_content, "plain_copy", changed)
+    key, found = content_of(schema, None)
+    assert key == content({"type": "string"}, None) and found == {"type": "string"}
 
 
 def test_contents_differ_by_type_and_order() -> None:

@@ -173,11 +173,12 @@ def embed(
         raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
     written = surface, _laid_out(whitespace, separators, indent), spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
-    key, is_json = content_of(schema, documents, *written, None if tags is None else tuple(tags), *further)
-    own = is_json and unsupported == "raise"  # what is widened is read several times
+    key, copy = content_of(schema, documents, *written, None if tags is None else tuple(tags), *further)
+    own = copy is not None and unsupported == "raise"  # what is widened is read several times
+    read = copy if own else schema
     try:
         found = _recent.found(
-            key, lambda: EmbeddedSchema(schema, SchemaOptions(*written, tags, *further), documents, key, own=own)
+            key, lambda: EmbeddedSchema(read, SchemaOptions(*written, tags, *further), documents, key, own=own)
         )
     except RecursionError as error:
         too_deep = "the schema nests too deeply"
@@ -244,7 +245,7 @@ class EmbeddedSchema:
         before = budget.left
         try:
             begin(budget)  # PERF: `metered` takes 4 µs more
-            self._read(values_of(key)[0] if own and key is not None else schema, documents, own=own)
+            self._read(schema, documents, own=own)
         except LimitExceeded as error:
             raise located(error, "#") from None
         finally:
