@@ -5,9 +5,9 @@
                       └──── asked for ──┴─────────────────┴───────────┘
 
 `recent` and `old` hold nodes, so that what is built again and again is found; what nobody asked for between two calls
-of `forget` leaves them.  Every node is in one of the four places at any moment, and whoever looks for it looks in the
-order in which nodes move: threads may look while another one forgets, and never make a second node of a key that has
-one.
+of `forget` leaves them, a few nodes at a time.  Every node is in one of the four places at any moment, and whoever
+looks for it looks in the order in which nodes move: threads may look while another one forgets, and never make a second
+node of a key that has one.
 
 Refused: one weak table, which costs 0.5 µs per node built instead of 0.1; forgetting all, by which a node that lives on
 as the key of a mask would get a double, and loops of an automaton would not close.
@@ -15,7 +15,9 @@ as the key of a mask would get a double, and loops of an automaton would not clo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
 from sys import getrefcount
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -38,7 +40,7 @@ _ALONE = _references()
 class Table(Generic[Interned]):
     """Nodes by key.  `recent` is read by whoever builds nodes; `setdefault` of it is atomic."""
 
-    __slots__ = ("_constant", "_forgetting", "_held", "_leaving", "_old", "recent")
+    __slots__ = ("_constant", "_forgetting", "_held", "_leaving", "_old", "_steps", "recent")
 
     def __init__(self) -> None:
         self.recent: dict[Key, Interned] = {}
@@ -47,6 +49,7 @@ class Table(Generic[Interned]):
         self._held: WeakValueDictionary[Key, Interned] = WeakValueDictionary()
         self._constant: dict[Key, Interned] = {}
         self._forgetting = Lock()
+        self._steps: Iterator[None] = iter(())  # what is left of letting go, a node a step
 
     def keep(self) -> None:
         """Never forget the nodes that there are now."""
@@ -57,35 +60,50 @@ class Table(Generic[Interned]):
         return self._old.get(key) or self._leaving.get(key) or self._held.get(key)
 
     def forget(self, strip: Callable[[Interned], None]) -> None:
-        """Let go of what nobody asked for since the last time; `strip` frees a node of what can be computed again.
+        """Begin to let go of what nobody asked for since the last time; `strip` frees a node of what can be computed
+        again.
 
         While another thread is at it, nothing is done.
         """
         if self._forgetting.acquire(blocking=False):
             try:
-                self._let_go(strip)  # what a turn left that was interrupted, or a thread that slept through one
+                for _ in self._steps, self._letting_go(strip):  # what is left of a turn, also if that was interrupted
+                    deque(_, maxlen=0)
                 self._leaving = self._old
                 self._old = self.recent
                 self.recent = dict(self._constant)
-                self._let_go(strip)
+                self._steps = self._letting_go(strip)
             finally:
                 self._forgetting.release()
 
-    def _let_go(self, strip: Callable[[Interned], None]) -> None:
+    def let_go(self, count: int) -> bool:
+        """Go on for so many steps of 0.3 µs; say whether something is left.  While another thread is at it, nothing is
+        done.
+        """
+        if not self._forgetting.acquire(blocking=False):
+            return True
+        try:
+            return sum(1 for _ in islice(self._steps, count)) == count
+        finally:
+            self._forgetting.release()
+
+    def _letting_go(self, strip: Callable[[Interned], None]) -> Iterator[None]:
         """PERF: a node that nobody else holds needs no place among those that are still found: half the time.  Parents
         are younger than their parts, so they go first, and their parts are held by nobody then.
         """
         leaving, old = self._leaving, self._old
         keys = []
         for key in list(leaving):
-            if key in old:
+            if key in old or key in self.recent:
                 del leaving[key]
             else:
                 strip(leaving[key])
                 keys.append(key)
+            yield
         while keys:
             key = keys.pop()
             node = leaving[key]
             if getrefcount(node) > _ALONE:
                 self._held[key] = node
-            del leaving[key]
+            del leaving[key], node
+            yield

@@ -169,6 +169,19 @@ def test_who_waits_for_a_mask_leaves_it_to_a_compile_to_forget(monkeypatch):
     assert caches.held() == 0
 
 
+def test_what_is_forgotten_goes_as_operations_begin(monkeypatch):
+    monkeypatch.setattr(caches, "_PARTS", 100)
+    caches.clear()
+    gone = [weakref.ref(parse_python(f"[0-9]gone{number}x*")) for number in range(200)]
+    for _ in range(2):
+        caches._forget()
+    left = []
+    for _ in range(100):
+        left.append(sum(node() is not None for node in gone))
+        caches.begin()
+    assert left[0] == 200 and left[-1] == 0 and len(set(left)) > 3
+
+
 def test_equal_expressions_are_one_object_across_one_turn():
     language = parse_python("(ab|cd)*e")
     caches._forget()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -33,13 +34,20 @@ def interned(table: Table[Node], *key: object) -> Node:
     return found
 
 
+def turn(table: Table[Node], strip: Callable[[Node], None] = strip) -> None:
+    """Let go of all that nobody asked for since the last turn."""
+    table.forget(strip)
+    while table.let_go(7):
+        pass
+
+
 @pytest.mark.parametrize("turns", [1, 2, 3, 9])
 def test_what_somebody_holds_is_found_however_often_the_table_forgets(turns):
     table = Table[Node]()
     part = interned(table, "part")
     whole = interned(table, part, 1)
     for _ in range(turns):
-        table.forget(strip)
+        turn(table)
     assert interned(table, "part") is part
     assert interned(table, part, 1) is whole
 
@@ -48,16 +56,16 @@ def test_what_is_asked_for_between_two_turns_keeps_what_it_computed():
     table = Table[Node]()
     for _ in range(5):
         assert not interned(table, "asked").stripped
-        table.forget(strip)
+        turn(table)
 
 
 def test_what_nobody_holds_is_gone_after_two_turns_with_its_parts():
     table = Table[Node]()
     gone = weakref.ref(interned(table, interned(table, interned(table, "part"), 1), 2))
     part = weakref.ref(gone().parts[0].parts[0])
-    table.forget(strip)
+    turn(table)
     assert gone() is not None
-    table.forget(strip)
+    turn(table)
     assert gone() is None
     assert part() is None
     assert not table._held
@@ -68,7 +76,7 @@ def test_what_is_kept_for_good_is_never_stripped():
     constant = interned(table, "constant")
     table.keep()
     for _ in range(4):
-        table.forget(strip)
+        turn(table)
         assert table.recent == {("constant",): constant}
     assert not constant.stripped
 
@@ -76,17 +84,41 @@ def test_what_is_kept_for_good_is_never_stripped():
 def test_a_turn_that_is_interrupted_loses_nothing():
     table = Table[Node]()
     held = [interned(table, number) for number in range(9)]
-    table.forget(strip)
+    turn(table)
 
     def interrupt(node: Node) -> None:
         if node is held[4]:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        table.forget(interrupt)
+        turn(table, interrupt)
     for _ in range(3):
         assert [interned(table, number) for number in range(9)] == held
+        turn(table)
+
+
+def test_a_table_lets_go_a_part_at_a_time():
+    """What is asked for meanwhile is found, and has kept what it computed."""
+    table = Table[Node]()
+    gone = [weakref.ref(interned(table, number)) for number in range(100)]
+    table.forget(strip)
+    table.forget(strip)
+    asked = interned(table, 99)
+    left = []
+    while table.let_go(30):
+        left.append(sum(node() is not None for node in gone))
+    assert left[0] == 100 and left == sorted(left, reverse=True) and 1 < left[-1] < 60
+    assert [number for number, node in enumerate(gone) if node() is not None] == [99]
+    assert interned(table, 99) is asked is gone[99]() and not asked.stripped
+    assert not table.let_go(30)
+
+
+def test_a_turn_ends_the_one_before():
+    table = Table[Node]()
+    gone = weakref.ref(interned(table, "gone"))
+    for _ in range(3):
         table.forget(strip)
+    assert gone() is None
 
 
 def test_threads_that_look_while_others_forget_find_one_node_per_key():
@@ -98,7 +130,7 @@ def test_threads_that_look_while_others_forget_find_one_node_per_key():
 
     def forget(turns: int) -> int:
         for _ in range(turns):
-            table.forget(strip)
+            turn(table)
             for number in range(50):
                 interned(table, "other", number)
         return 0

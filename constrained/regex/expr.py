@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Any
 
-from constrained.caches import charge, forgets
+from constrained.caches import charge, forgets, leaves
 from constrained.errors import LimitExceeded
 from constrained.interning import Table
 from constrained.machine import LiteralSet, Outline
@@ -364,6 +364,11 @@ def _forget() -> None:
     is still found, but gives up its automaton.
     """
     _expressions.forget(_strip)
+
+
+@leaves
+def _let_go(count: int) -> bool:
+    return _expressions.let_go(count)
 
 
 def _strip(expr: Expr) -> None:
