@@ -6,6 +6,7 @@
     │   └── UnsupportedSchema   it is right, but cannot be compiled exactly
     ├── VocabularyError       a tokenizer cannot be read exactly, or lacks what a grammar names
     ├── BitmaskError          an array is no bitmask of this vocabulary
+    ├── UnknownRule           no rule of a grammar has this name, where its captures are asked for
     ├── NothingAllowed        every token that the grammar allows was forbidden by something else, or there is none
     ├── LimitExceeded         a bound on work or memory was reached
     └── Rejected              a text or token is not in the language                       (the text's fault)
@@ -118,6 +119,12 @@ class VocabularyError(ConstrainedError, ValueError):
 
 class BitmaskError(ConstrainedError, ValueError):
     """An array has the wrong type, shape or layout for a bitmask, or lacks the row."""
+
+
+class UnknownRule(ConstrainedError, KeyError):
+    """No rule has the name by which the captures of a text were asked for."""
+
+    __str__ = Exception.__str__  # that of KeyError shows a name alone
 
 
 class NothingAllowed(ConstrainedError, RuntimeError):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import re
 
 import pytest
 from laws import hard_vocabulary
 
 import constrained as c
+from constrained.errors import UnknownRule
 from constrained.formats.captures import captures
 
 THINK = """start: "<think>" thought "</think>" answer
@@ -127,6 +129,34 @@ def test_what_is_no_word_yet(hard):
     for text in ("", "<think>", "<think></think>no", "<think></think>yes!"):
         with pytest.raises(c.Rejected, match="not a word of the grammar"):
             captures(constraint, text)
+
+
+@pytest.mark.parametrize(("text", "error", "says"), [
+    (None, c.ConstrainedError, "no text and no token ids: None"), (7, c.ConstrainedError, "no text and no token ids: 7"),
+    (b"1", c.ConstrainedError, "no text and no token ids"), ([None], c.Rejected, "no token None"),
+    ([-1], c.Rejected, "no token -1"), ([-5, 49], c.Rejected, "no token -5"), ([10**5000], c.Rejected, "no token an int"),
+    ([1.5], c.Rejected, "no token 1.5"), ([True], c.Rejected, "no token True"), ([[49]], c.Rejected, "no token"),
+    ([10**9], c.Rejected, "no token 1000000000"), ([257], c.Rejected, "token 257 <x> is not in the grammar"),
+    ([258], c.Rejected, r"token 258 \(unused\) is not in the grammar"), (itertools.repeat(49), c.LimitExceeded, "too much work"),
+    ("[" * 60_000, c.LimitExceeded, "too much work"),
+], ids=lambda part: str(part)[:20] if not isinstance(part, list) else None)  # fmt: skip
+def test_what_is_no_text(text, error, says):
+    vocabulary = c.Vocabulary([bytes([byte]) for byte in range(256)], {"</s>": 256, "<x>": 257}, [256], 260)
+    grammar = c.Grammar.from_lark("start: /1/* v", define={"v": c.Grammar.from_json_schema({})})
+    with pytest.raises(error, match=says):
+        captures(c.compile(grammar, vocabulary), text)
+    with pytest.raises(c.ConstrainedError, match="not a constraint"):
+        captures(grammar, text)
+
+
+def test_a_name_that_no_rule_has(hard):
+    found = captures(c.compile(c.Grammar.from_lark(THINK), hard), "<think></think>yes")
+    for name, near in (("anwser", "one of: answer, start"), (None, "one of: start"), ("x" * 10**6, "start, "), ([], "")):
+        with pytest.raises(KeyError, match="no rule ") as caught:
+            found[name]
+        assert isinstance(caught.value, UnknownRule) and near in str(caught.value) and len(str(caught.value)) < 2_048
+        assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
+    assert found.get("anwser") is None and "anwser" not in found and "answer" in found
 
 
 def test_long_texts(hard):

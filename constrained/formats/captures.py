@@ -19,20 +19,25 @@ Tests: tests/test_captures.py.  Source: J. Earley, An efficient context-free par
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from html import escape
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from constrained.engine.rejection import checked_token, token_name
 from constrained.engine.twin.automaton import DEAD, PlainKernel
 from constrained.engine.twin.text import successor
-from constrained.errors import Rejected
+from constrained.errors import ConstrainedError, Rejected, UnknownRule, shown
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
 from constrained.work import metered, spend
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
+
+_MACHINE, _STATE = 10, 40  # units of work: to begin a machine, and to make a state of it
 
 Letter = str | int  # a character, or a special token
 Span = tuple[str, int, int]  # rule, where it begins and ends, in letters
@@ -59,7 +64,21 @@ class Captures(Mapping[str, "tuple[Capture, ...]"]):
         self._listed = {rule: tuple(captures) for rule, captures in listed.items()}
 
     def __getitem__(self, rule: str) -> tuple[Capture, ...]:
-        return self._listed[rule]
+        """Return the captures of a rule.
+
+        Raises: UnknownRule: the grammar has no such rule, or its name begins with "_".
+        """
+        found = self._listed.get(rule) if isinstance(rule, str) else None
+        if found is None:
+            because = "nothing is captured by that name"
+            raise UnknownRule(f"no rule {shown(rule)}", because=because, instead=self._near(rule))
+        return found
+
+    def _near(self, rule: object) -> str:
+        """Return names that there are, the most alike first."""
+        near = get_close_matches(rule[:100], self._listed, 3) if isinstance(rule, str) else []
+        known = list(dict.fromkeys([*near, *islice(self._listed, 12)]))
+        return "one of: " + ", ".join(known) + (", …" if len(known) < len(self._listed) else "")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)
@@ -81,8 +100,17 @@ def captures(constraint: Constraint, text: str | Iterable[int]) -> Captures:
     """Return what the named rules of a constraint's grammar derived in a word.
 
     text: the word, or its token ids; ids of stop tokens that the grammar does not name are left out.
-    Raises: Rejected: it is not a word of the grammar.  LimitExceeded: too much work.
+    Raises: Rejected: it is not a word of the grammar, or an id is none.  LimitExceeded: too much work.
     """
+    if not hasattr(constraint, "bound_grammar"):
+        raise ConstrainedError(f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary)")
+    if not isinstance(text, (str, Iterable)) or isinstance(text, (bytes, Mapping)):
+        raise ConstrainedError(f"no text and no token ids: {shown(text)}", instead="a text, or the ids of its tokens")
+    with metered():
+        return _captured(constraint, text)
+
+
+def _captured(constraint: Constraint, text: str | Iterable[int]) -> Captures:
     vocabulary, grammar = constraint.vocabulary, constraint.bound_grammar
     special = {name: token for name, token in vocabulary.special.items() if name in grammar.specials}
     letters = _letters_of(text, special) if isinstance(text, str) else _letters(constraint, text, special)
@@ -92,17 +120,16 @@ def captures(constraint: Constraint, text: str | Iterable[int]) -> Captures:
     for part in spelled:
         places.append(places[-1] + len(part))
     whole = "".join(spelled)
-    with metered():
-        chart = _Chart(constraint, letters, special)
-        chart.read(grammar.start)
-        if len(letters) not in chart.ends.get((grammar.start, 0), ()):
-            raise Rejected(
-                "the text is not a word of the grammar",
-                because=f"rule '{grammar.start}' does not derive it",
-                instead="the tokens of a matcher that is_accepting()",
-                position=places[chart.farthest],
-            )
-        spans = chart.derivation((grammar.start, 0, len(letters)))
+    chart = _Chart(constraint, letters, special)
+    chart.read(grammar.start)
+    if len(letters) not in chart.ends.get((grammar.start, 0), ()):
+        raise Rejected(
+            "the text is not a word of the grammar",
+            because=f"rule '{grammar.start}' does not derive it",
+            instead="the tokens of a matcher that is_accepting()",
+            position=places[chart.farthest],
+        )
+    spans = chart.derivation((grammar.start, 0, len(letters)))
     rules = [rule for rule in grammar.rules if not rule.startswith("_")]
     found = [
         Capture(rule, whole[places[start] : places[end]], places[start], places[end])
@@ -113,29 +140,39 @@ def captures(constraint: Constraint, text: str | Iterable[int]) -> Captures:
 
 
 def _letters(constraint: Constraint, tokens: Iterable[int], special: Mapping[str, int]) -> list[Letter]:
-    """Return what token ids spell."""
+    """Return what token ids spell.
+
+    Raises: Rejected: one is no id, or stands for a special token that the grammar does not name.
+    """
     found: list[Letter] = []
-    data, known = bytearray(), set(special.values())
-    for token in [*tokens, -1]:
-        if token >= 0 and token not in known:
-            data += constraint.vocabulary.tokens[token] or b""
-            continue
-        found += data.decode("utf-8", "surrogateescape")
-        data.clear()
-        if token >= 0:
+    data, known, vocabulary = bytearray(), set(special.values()), constraint.vocabulary
+    for given in tokens:
+        spend(1)
+        token = checked_token(vocabulary, given)
+        if token in known:
+            found += data.decode("utf-8", "surrogateescape")
+            data.clear()
             found.append(token)
-    return found
+        elif (text := vocabulary.tokens[token]) is not None:
+            data += text
+        elif token not in constraint.stop:
+            name = token_name(vocabulary, token)
+            raise Rejected(f"token {token} {name} is not in the grammar", because="it is no text, and no rule names it")
+    return [*found, *data.decode("utf-8", "surrogateescape")]
 
 
 def _letters_of(text: str, special: Mapping[str, int]) -> list[Letter]:
     """Return a text's characters, with the names of special tokens as these tokens, longer names first."""
+    spend(len(text) >> 4)
+    if not special:
+        return [*text]
     found: list[Letter] = []
-    longest, at = sorted(special, key=len, reverse=True), 0
-    while at < len(text):
-        name = next((name for name in longest if text.startswith(name, at)), None)
-        found.append(text[at] if name is None else special[name])
-        at += 1 if name is None else len(name)
-    return found
+    names = re.compile("|".join(map(re.escape, sorted(special, key=len, reverse=True))))
+    at = 0
+    for name in names.finditer(text):
+        found += [*text[at : name.start()], special[name[0]]]
+        at = name.end()
+    return [*found, *text[at:]]
 
 
 class _Item(NamedTuple):
@@ -160,6 +197,7 @@ class _Chart:
         self._rules = {name: rule.alternatives for name, rule in grammar.rules.items()}
         self._letters, self._special = letters, special
         self._kernel = PlainKernel(constraint.vocabulary, specials=constraint.vocabulary.special)
+        self._met: set[int] = set()  # states of the kernel
         self._scanned: dict[tuple[Symbol, int], list[int]] = {}
         self.ends: dict[tuple[str, int], dict[int, int]] = {}
         self._waiting: dict[tuple[str, int], list[_Item]] = {}
@@ -177,9 +215,10 @@ class _Chart:
             if item in seen:
                 continue
             seen.add(item)
-            spend(10)
+            after = self._after(item)
+            spend(10 + len(after))
             self.farthest = max(self.farthest, item.at)
-            todo += self._after(item)
+            todo += after
 
     def _begun(self, rule: str, at: int) -> list[_Item]:
         self.ends[rule, at], self._waiting[rule, at] = {}, []
@@ -239,14 +278,19 @@ class _Chart:
 
     def _ends_of_machine(self, part: Embedded, at: int) -> Iterator[int]:
         kernel = self._kernel
+        spend(_MACHINE)
         state = kernel.start_at(part.machine.state(), nullable=False)
-        for letter in self._letters[at:]:
+        letters = self._letters
+        while at < len(letters):
+            letter = letters[at]
             if isinstance(letter, str):
                 state = kernel.step_bytes(state, letter.encode("utf-8", "surrogateescape"))
             else:
                 state = kernel.step_token(state, letter)
             if state == DEAD:
                 return
+            spend(2 if state in self._met else _STATE)
+            self._met.add(state)
             at += 1
             if kernel.is_final(state):
                 yield at
@@ -258,6 +302,7 @@ class _Chart:
         found, todo = [], [whole]
         while todo:
             span = todo.pop()
+            spend(5)
             found.append(span)
             todo += reversed(self._parts(span))
         return found
@@ -303,4 +348,5 @@ class _Chart:
             ends = sorted(place for place, entry in made.items() if entry < number)
         else:
             ends = self._scan(part, at)
+        spend(len(ends) >> 3)
         return iter([place for place in reversed(ends) if place <= end])
