@@ -17,10 +17,10 @@ them a process fills depends on its inputs.
 Tables that no input changes (Unicode, formats, calendars) are not counted and stay.
 
 What was forgotten lies in pieces all over the heap, and the C library of Linux keeps free pages for itself; so those
-who compile ask it to return them after every half of the bound (`malloc_trim`, 1 to 6 ms, and a microsecond for each
-page that is wanted again).  Without that a process that compiled 60,000 schemas grew from 215 to 289 MB, though what it
-held stayed the same.  It is not asked where caches are emptied, as they fill again at once: asked there too, an hour
-over 22,000 schemas took 161 to 183 MB, else 172 to 184.
+who compile ask it to return them after every two bounds (`malloc_trim`, 1 to 6 ms, and a microsecond for each page that
+is wanted again). Without that a process that compiled 60,000 schemas grew from 215 to 289 MB, though what it held
+stayed the same. It is not asked where caches are emptied, as they fill again at once: asked there too, an hour over
+22,000 schemas took 161 to 183 MB, else 172 to 184.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _leavers: list[Callable[[int], bool]] = []
 _leaving = False  # whether something forgotten is still there
 _held = 0
 _most = MOST_BYTES  # that may be held until the operation has ended
-_returned = 0  # what was held when free memory was returned last
+_unreturned = 0  # what was charged since free memory was returned last, and forgotten
 
 
 def forgets(forget: Callable[[], None]) -> Callable[[], None]:
@@ -65,11 +65,11 @@ def begin(*, hurried: bool = False) -> None:
     hurried: somebody waits for a mask or a step.
     Cost: 0.1 µs.  Operations of other threads count as part of the ones that are under way.
     """
-    global _most, _returned
+    global _most, _unreturned
     if _held > MOST_BYTES << hurried:
         _forget()  # what becomes free is taken again at once
-    elif not hurried and _held > _returned + MOST_BYTES // 2:
-        _returned = _held
+    elif not hurried and _held + _unreturned > 2 * MOST_BYTES:
+        _unreturned = -_held
         _give_back()
     _most = MOST_BYTES + _held
     if _leaving:
@@ -87,8 +87,8 @@ def clear() -> None:
 
 
 def _forget() -> None:
-    global _held, _most, _returned, _leaving
-    _held = _returned = 0
+    global _held, _most, _unreturned, _leaving
+    _held, _unreturned = 0, _unreturned + _held
     _most = MOST_BYTES
     for forget in _forgetters:
         forget()
@@ -122,10 +122,11 @@ def _trim() -> Callable[[int], int] | None:
 
 def charge(size: int) -> None:
     """Note that some bytes more are kept in a cache; where an operation keeps too many, all caches are emptied."""
-    global _held
+    global _held, _unreturned
     _held += size
     if _held > _most:
         _forget()
+        _unreturned = 0
         _give_back()
 
 

@@ -160,7 +160,7 @@ def test_who_waits_for_a_mask_leaves_it_to_a_compile_to_forget(monkeypatch):
     assert (caches.held() >= held, returned) == (True, [])
     c.compile({"enum": ["c"]}, VOCABULARY)
     assert (caches.held() < held, returned) == (True, [])
-    caches.charge(1 << 19)  # half of the bound: now free memory is returned
+    caches.charge(1 << 19)  # two bounds with what was forgotten: now free memory is returned
     c.compile({"enum": ["d"]}, VOCABULARY)
     assert len(returned) == 1 and 1 << 19 < returned[0] < held
     work(3)
