@@ -11,6 +11,7 @@ from constrained.schema.normal.normalise import is_never, normalise
 from constrained.schema.printing.contradictions import conflict
 from constrained.schema.reading.nodes import load
 from constrained.schema.satisfiability.quick import is_plainly_live
+from constrained.work import Budget, metered
 
 TREE = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
 NEVER = {
@@ -200,3 +201,28 @@ ITSELF_BY_EITHER = {
 ])
 def test_what_needs_itself_without_end_has_no_value(schema):
     assert is_never(load(schema))
+
+
+NEARLY_ALL_BARRED = [  # a pattern, constants that it is not, and whether a text is left
+    ("^[ab]$", ["a"], True),
+    ("^[ab]$", ["a", "b"], False),
+    ("^[ab]$", ["a", "b", "c"], False),
+    ("^[ab]c$", ["ac", "bc"], False),
+    ("^[ab]c?$", ["a", "ac", "b"], True),
+    ("^[abc]$", ["x", "y"], True),
+    ("^(a|\ud7ff)$", ["a", "\ud7ff"], False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "barred", "left"), NEARLY_ALL_BARRED, ids=str)
+def test_a_pattern_less_some_constants(pattern, barred, left):
+    schema = {"type": "string", "pattern": pattern, "not": {"enum": barred}}
+    assert is_never(load(schema)) is not left
+
+
+def test_a_pattern_less_a_few_constants_is_seen_to_be_live_without_its_automaton():
+    names = [f"{digit}" * 40 for digit in range(7)]
+    schema = {"type": "string", "pattern": "^[0-9a-f]{40}$", "not": {"enum": names}}
+    with metered(Budget()) as budget:
+        assert not is_never(load(schema))
+    assert budget.limit - budget.left < 400

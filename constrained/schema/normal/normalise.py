@@ -193,11 +193,9 @@ def _has_value(conj: Conj, ask: Ask, settle: Ask) -> bool:
     raw = _raw(conj)
     if raw.null or raw.booleans or raw.numbers or raw.strings is not NEVER:
         return True
-    if True in [is_live_object(shape, settle if shape.clauses else ask) for shape in raw.objects]:
-        return True
-    return True in [
+    return any(is_live_object(shape, settle if shape.clauses else ask) for shape in raw.objects) or any(
         is_live_array(shape, settle if shape.clauses or shape.counts else ask, _distinct) for shape in raw.arrays
-    ]
+    )
 
 
 def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
@@ -226,7 +224,7 @@ def _decide(conj: Conj, document: Document) -> bool:
 class _Decision:
     """A least fixpoint in the making: which conjunctions have a value.
 
-    Every question of a shape is asked, also where one answer decides, so that no child is missed.
+    Where the answer is no, every question of every shape was asked, so that no child is missed.
     Invariant: `waiting[c]` are the conjunctions whose last answer asked for c; an answer is revised when c turns out to
     be live. What is still open when nothing is left to do has no finite value.
     Searches (`settle`) look for an answer first that nobody has looked for yet: without it, they would try everything
