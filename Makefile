@@ -38,7 +38,8 @@ sanitize: $(VENV)/.tested
 	$(BIN)/python tests/sanitize.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info constrained/engine/*/*.c constrained/engine/*/*.so constrained/engine/*/*/*.c constrained/engine/*/*/*.so
+	rm -rf $(VENV) build dist *.egg-info
+	find constrained -name '*.c' -delete -o -name '*.so' -delete
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
