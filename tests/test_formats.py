@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -200,6 +202,31 @@ def test_lark_reads_the_bound_grammar(name):
     parser.parse(text)
     with pytest.raises(lark.exceptions.LarkError):
         parser.parse(text.replace("3", "33"))
+
+
+@pytest.mark.parametrize("name", WITH_TOOLS)
+def test_a_frame_that_requests_share_is_that_of_each(name):
+    shared = ChatFormat.load(name)
+    asked = [
+        (tools, {"tool_choice": choice, **sides})
+        for tools in ([TOOLS["weather"]], [TOOLS["ping"]], [TOOLS["weather"], TOOLS["ping"]], [])
+        for choice in ("auto", "required", "none", {"name": "ping"})
+        for sides in ({}, {"max_calls": 1}, {"marker_safe": False})
+    ]
+    for tools, sides in asked:
+        alone = replace(shared)  # keeps no frames of earlier requests
+        assert _grammar_of(shared, tools, sides) == _grammar_of(alone, tools, sides), (tools, sides)
+    made = shared._recent[1]
+    assert len(made._made) < len(asked) / 2
+
+
+def _grammar_of(chat, tools, sides):
+    """Return all that a grammar of a format says but the machines' addresses, or why it has none."""
+    try:
+        grammar = chat.grammar(tools, **sides)
+    except ConstrainedError as error:
+        return str(error)
+    return [(name, re.sub(" at 0x[0-9a-f]+", "", repr(rule.alternatives))) for name, rule in grammar.rules.items()]
 
 
 @pytest.mark.parametrize("name", NAMES)

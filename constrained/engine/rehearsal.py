@@ -51,11 +51,20 @@ Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
 def rehearse(constraint: Constraint) -> None:
     """Begin a few words of each part of a constraint that looks like much work, until its budget is spent once.
 
+    What was begun in the same kernel with no more work allowed is not begun again.
     Raises: LimitExceeded: one word of one part is too much work, or two that have little in common are.
     """
-    spent, limit = 0, _limit(constraint)
-    if not constraint.grammar.heavy and not _is_suspect(constraint, limit):
-        return
+    limit = _limit(constraint)
+    kernel, start = constraint.place()
+    rehearsed = constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {})
+    if start not in rehearsed or rehearsed[start] > limit:
+        if constraint.grammar.heavy or _is_suspect(constraint, limit):
+            _rehearse_parts(constraint, limit)
+        rehearsed[start] = limit
+
+
+def _rehearse_parts(constraint: Constraint, limit: int) -> None:
+    spent = 0
     for part in _heavy_parts(constraint):
         for number in range(WALKS):
             if ENOUGH * spent > limit and (number or part is not constraint):

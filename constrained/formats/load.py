@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.errors import GrammarError, shown
-from constrained.formats.binding.bind import Writing, bind, shape
+from constrained.formats.binding.bind import Writing, bind
+from constrained.formats.binding.frame import Frame, shape
 from constrained.formats.binding.request import generating, make_request, request_of
 from constrained.formats.defining.aliases import known, nearest
 from constrained.formats.defining.definition import Definition
@@ -175,8 +176,7 @@ class ChatFormat:
         marker_safe: the turn spells no special token and nothing that readers find calls by; strings escape it.
         options: those of the format, see `definition.options`.
 
-        Cost: some 20 µs a tool; schemas are lowered when a generation gets to them.  What was asked for lately is found
-        again by content.
+        Cost: some 20 µs a tool; schemas are lowered when they are generated.  What was asked for lately is found again.
         Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an
         option is wrong.
         """
@@ -190,19 +190,21 @@ class ChatFormat:
             tools, tool_choice, parallel_tool_calls, max_calls, options,
             whitespace, property_order, closed, unsupported, formats, thinking,
         )
-        return self._recent.found(
+        grammars, frames = self._recent
+        return grammars.found(
             key,
             lambda: bind(
                 self.generic,
                 self.definition,
                 make_request(self.definition, tools, tool_choice, parallel_tool_calls, max_calls, options, **thinking),
                 writing,
+                frames,
             ).made_by("format", self.name, key),
         )
 
     @cached_property
-    def _recent(self) -> Recent[Grammar]:
-        return Recent(most=32, most_bytes=1 << 20)
+    def _recent(self) -> tuple[Recent[Grammar], Recent[Frame]]:
+        return Recent(most=32, most_bytes=1 << 20), Recent(most=16, most_bytes=1 << 14)
 
     def parse(
         self,

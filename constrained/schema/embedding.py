@@ -168,9 +168,7 @@ def embed(
     content, with all its machines, see `by_content`.
     Raises: SchemaError: it is malformed, or allows no value.  UnsupportedSchema: it cannot be compiled exactly.
     """
-    if documents is not None and not isinstance(documents, Mapping):
-        example = 'documents={"https://…": {…}}'
-        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
+    _check_documents(documents)
     written = surface, _laid_out(whitespace, separators, indent), spelling, property_order, unsupported, closed, formats
     further = quote, numbers, max_whitespace, avoid
     key, copy = content_of(schema, documents, *written, None if tags is None else tuple(tags), *further)
@@ -186,6 +184,13 @@ def embed(
     if found.notes:
         report(found.notes, strict=strict)
     return found
+
+
+def _check_documents(documents: object) -> None:
+    """Refuse what holds no schemas by URI."""
+    if documents is not None and not isinstance(documents, Mapping):
+        example = 'documents={"https://…": {…}}'
+        raise SchemaError(f"documents is {shown(documents)}", because="it maps URIs to schemas", instead=example)
 
 
 def _is_layout(whitespace: Any) -> bool:

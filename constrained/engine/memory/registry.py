@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Any
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from constrained.engine.memory.mask_store import MaskStore
 
@@ -35,6 +35,8 @@ class Kernels:
         # of constraints that had to leave the others
         self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._live: WeakSet[Any] = WeakSet()
+        # by kernel: the starts of words that were rehearsed in it, and the units of work that were allowed for it
+        self.rehearsed: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
 
     def clear(self) -> None:
         """Let later constraints start afresh; those that are alive keep what they have."""

@@ -13,32 +13,25 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from json.encoder import encode_basestring
 from typing import Any
 
-from constrained.errors import GrammarError, SchemaError, UnsupportedSchema, shown
+from constrained.errors import GrammarError, SchemaError, UnsupportedSchema
 from constrained.formats.binding.arguments import Arguments
-from constrained.formats.binding.markers import avoided, marker_safe, misread, overlapping
+from constrained.formats.binding.frame import Frame, frame_key, id_slot, make_frame, terminal_of
+from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.prompted import after_prompt
 from constrained.formats.binding.request import TurnRequest
-from constrained.formats.binding.rules import (
-    Alternatives,
-    alternatives_of,
-    answering,
-    flatten,
-    join_literals,
-    prune,
-    repeat_at_most,
-)
+from constrained.formats.binding.rules import Alternatives, Sequence, flatten, join_literals, prune
 from constrained.formats.binding.sequence import Calls
-from constrained.formats.binding.tagged import tags_of
-from constrained.formats.defining.definition import ENTRY, Change, Definition, Payload
+from constrained.formats.defining.definition import ENTRY, Definition, Payload
 from constrained.formats.payload.quoted import sorted_properties
 from constrained.formats.tools import Tool
-from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Rule, Symbol
+from constrained.grammar import Embedded, Grammar, Literal, Ref, Rule, Symbol
 from constrained.machine import Language
+from constrained.schema.by_content import Recent
 from constrained.schema.embedding import EmbeddedSchema, SchemaOptions, embed
 
 ANY_OBJECT = {"type": "object"}
@@ -59,60 +52,29 @@ class Writing:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def shape(generic: Grammar, definition: Definition, request: TurnRequest) -> Alternatives:
-    """Return the rules of the turn that a request asks for, with the call still generic.
+def bind(
+    generic: Grammar, definition: Definition, request: TurnRequest, writing: Writing, frames: Recent[Frame]
+) -> Grammar:
+    """Return the grammar of the turns that a request asks for; `frames` are those of earlier requests.
 
-    Raises: GrammarError: the request contradicts the format or itself.
+    Cost: some 20 µs a tool, and half a millisecond for a frame that is new; schemas are lowered later, when their tool
+    is called.
     """
-    rules = alternatives_of(generic.rules)
-    for change in changes_of(definition, request.options):
-        for target, source in change.replace:
-            rules[target] = rules[source]
-        for rule in change.drop:
-            rules[rule] = ()
-    _think(rules, definition, request)
-    if definition.repeat is not None and request.calls is not None:
-        repeat_at_most(rules, definition.repeat.rule, definition.repeat.next, request.calls - 1)
-    _choose(rules, definition, request)
-    rules = prune(rules, ENTRY)
-    if not rules:
-        if request.choice == "auto" and request.reasoning in ("none", "required"):
-            raise GrammarError(
-                f"no turn fits reasoning {request.reasoning!r}", because="the options ask for thoughts, or leave none"
-            )
-        asked = " or ".join(map(repr, request.only or (request.choice,)))
-        raise GrammarError(f"no turn fits tool_choice {asked}", because="no tool that it allows is on offer")
-    return rules
+    answer = None
+    if request.response is not None:
 
+        def answer() -> Symbol:
+            return Embedded("response", _response(request, definition, writing))
 
-def _think(rules: Alternatives, definition: Definition, request: TurnRequest) -> None:
-    """Make the thought of a turn what the request says."""
-    reasoning = definition.reasoning
-    if reasoning is not None and request.reasoning == "required":
-        rules[reasoning.rule] = ((Ref(reasoning.block),),)
-    elif reasoning is not None and request.reasoning == "none":
-        rules[reasoning.block] = ()
-
-
-def bind(generic: Grammar, definition: Definition, request: TurnRequest, writing: Writing) -> Grammar:
-    """Return the grammar of the turns that a request asks for.
-
-    Cost: some 20 µs a tool; schemas are lowered later, when their tool is called.
-    """
-    rules = shape(generic, definition, request)
-    calling = bool(_call_rules(rules, definition))
-    if calling and definition.payload is not None and request.tools is not None:
-        check_names(rules, definition, definition.payload, [tool.name for tool in request.tools])
-    if request.response is not None and "answer" in rules:
-        rules = prune(answering(rules, Embedded("response", _response(request, definition, writing))), ENTRY)
-    if request.marker_safe:
-        rules = marker_safe(rules, definition)
-    if calling:
+    frame = frames.found(frame_key(definition, request), lambda: make_frame(generic, definition, request, answer))
+    rules = frame.rules
+    if frame.shapes:
         assert definition.payload is not None
-        rules = _bind_tools(rules, definition, definition.payload, request, writing)
+        if request.tools is not None:
+            check_names(frame.names, definition, definition.payload, [tool.name for tool in request.tools])
+        rules = _bind_tools(frame, definition, definition.payload, request, writing)
     if request.prompt:
-        specials = frozenset((*definition.tokens.values(), *definition.markers))
-        rules = prune(after_prompt(rules, ENTRY, request.prompt, specials), ENTRY)
+        rules = prune(after_prompt(rules, ENTRY, request.prompt, frame.specials), ENTRY)
     stops = {definition.tokens[name] for names in definition.stops.values() for name in names}
     return _grammar(rules, generic, stops)
 
@@ -155,109 +117,29 @@ def _grammar(rules: Alternatives, generic: Grammar, stops: set[str]) -> Grammar:
     return Grammar(named, ENTRY, specials, source=generic.source, adopts=generic.adopts, stops=specials & stops)
 
 
-def changes_of(definition: Definition, options: Mapping[str, object]) -> list[Change]:
-    """Return what options change in a format's rules.  Raises: GrammarError: an option or its value is unknown."""
-    if unknown := options.keys() - definition.options.keys():
-        raise GrammarError(
-            f"unknown option {min(unknown)!r} for the format '{definition.title}'",
-            instead=f"one of: {', '.join(definition.options)}"
-            if definition.options
-            else "leave it out; the format has no options",
-        )
-    found: list[Change] = []
-    for name, option in definition.options.items():
-        value = options.get(name, option.default)
-        if option.members:
-            found += _member_changes(name, value, option.members)
-        elif isinstance(value, (str, bool)) and value in option.values:
-            found.append(option.values[value])
-        else:
-            raise GrammarError(
-                f"option {name!r} is {shown(value)}", instead="one of: " + ", ".join(map(repr, option.values))
-            )
-    return found
-
-
-def _member_changes(name: str, value: object, members: Mapping[str, tuple[Change, Change]]) -> list[Change]:
-    if value is None:
-        return []
-    listed = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
-    if unknown := [entry for entry in listed if entry not in members]:
-        what = f"option {name!r} has {shown(unknown[0])}"
-        raise GrammarError(what, instead="a list of some of: " + ", ".join(members))
-    return [present if member in listed else absent for member, (present, absent) in members.items()]
-
-
-def _choose(rules: Alternatives, definition: Definition, request: TurnRequest) -> None:
-    """Drop what the choice excludes."""
-    if request.choice == "none":
-        rules["calling"] = ()
-    elif request.choice == "required":
-        rules["answer"] = ()
-    free = request.choice != "required" and request.response is None
-    if not (free if request.preface is None else request.preface):
-        for name in rules:
-            if re.fullmatch(r"preface(_[0-9]+)?", name):  # with a number: what is left of it under a look-ahead
-                rules[name] = ()
-    allowed = request.only
-    for name, builtin in definition.builtins.items():
-        if allowed is not None and name not in allowed:
-            rules[builtin.rule] = ()
-    if definition.payload is None:
-        offered = None if request.tools is None else {tool.name for tool in request.tools}
-        for name, builtin in definition.builtins.items():
-            if offered is not None and name not in offered:
-                rules[builtin.rule] = ()
-    elif request.tools == () or allowed is not None and not any(tool.name in allowed for tool in request.tools or ()):
-        for rule in _call_rules(rules, definition):
-            rules[rule] = ()
-
-
-def _call_rules(rules: Alternatives, definition: Definition) -> list[str]:
-    """Return the rules that write a generic call: ``tool_call``, and those that stand for it."""
-    return [
-        name
-        for name in ("tool_call", *(name for name, slot in definition.slots.items() if slot == "tool_call"))
-        if name in rules
-    ]
-
-
 def _bind_tools(
-    rules: Alternatives, definition: Definition, payload: Payload, request: TurnRequest, writing: Writing
+    frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, writing: Writing
 ) -> Alternatives:
-    slots = {"name", "arguments", id_slot(rules)}
-    specials = frozenset((*definition.tokens.values(), *definition.markers))
-    templates = {
-        rule: [join_literals(sequence, specials) for sequence in flatten(rules, rule, slots)]
-        for rule in _call_rules(rules, definition)
-    }
-    tags = tags_of(rules, definition)
     options: dict[str, Any] = {
         "surface": "arguments" if payload.surface == "python" else payload.surface,
         "spelling": "canonical",
         **writing.options(),
-        "tags": tags,
+        "tags": frame.tags,
         "quote": None if payload.quote is None else definition.tokens[payload.quote],
-        "avoid": avoided(definition, tags, marker_safe=request.marker_safe),
+        "avoid": frame.avoid,
     }
-    if tags is not None and request.marker_safe:
-        mark = misread(definition, tags)  # raw strings do without, as nothing is escaped in them
-        options["tags"] = tags._replace(avoid=mark, ends=overlapping(rules, mark))
     SchemaOptions(**options)  # refuses unknown values now, also where no schema is compiled yet
     tools = request.tools
     if tools is not None and request.only is not None:
         tools = tuple(tool for tool in tools if tool.name in request.only)
     if definition.repeat is not None and definition.repeat.all is not None:
-        rules[definition.repeat.all] = (
-            (Embedded("calls", _calls(rules, templates["tool_call"], definition, payload, request, options)),),
-        )
-        return prune(rules, ENTRY)
+        calls = Embedded("calls", _calls(frame, definition, payload, request, options))
+        return prune({**frame.rules, definition.repeat.all: ((calls,),)}, ENTRY)
     if tools is None:
         machine = _arguments(ANY_OBJECT, options, "any tool")
-        rules["arguments"] = ((Embedded("arguments", machine),),)
-        return prune(rules, ENTRY)
+        return prune({**frame.rules, "arguments": ((Embedded("arguments", machine),),)}, ENTRY)
     name_slot, arguments_slot = Ref("name"), Ref("arguments")
-    bound: dict[str, list[tuple[Symbol, ...]]] = {rule: [] for rule in templates}
+    bound: dict[str, list[Sequence]] = {rule: [] for rule in frame.shapes}
     for tool in tools:
         filled: dict[Symbol, Symbol] = {
             name_slot: Literal(spell_name(tool.name, payload)),
@@ -265,11 +147,11 @@ def _bind_tools(
                 tool.name, _arguments(written_schema(tool, payload), options, f"tool {tool.name!r}")
             ),
         }
-        for rule, shapes in templates.items():
+        for rule, shapes in frame.shapes.items():
             bound[rule] += [
-                join_literals(tuple([filled.get(symbol, symbol) for symbol in shape]), specials) for shape in shapes
+                join_literals([filled.get(symbol, symbol) for symbol in shape], frame.specials) for shape in shapes
             ]
-    return prune({**rules, **{rule: tuple(sequences) for rule, sequences in bound.items()}}, ENTRY)
+    return {**frame.around, **{rule: tuple(bound[rule]) for rule in bound if rule in frame.around}}
 
 
 def written_schema(tool: Tool, payload: Payload) -> dict[str, Any]:
@@ -277,24 +159,14 @@ def written_schema(tool: Tool, payload: Payload) -> dict[str, Any]:
     return dict(sorted_properties(tool.parameters)) if payload.sorts else tool.parameters
 
 
-def id_slot(rules: Alternatives) -> str:
-    """Return the rule that differs between the ids of two calls of a tool: the id, or the number inside it."""
-    return "call_number" if "call_number" in rules else "call_id"
-
-
 def _calls(
-    rules: Alternatives,
-    templates: Sequence[tuple[Symbol, ...]],
-    definition: Definition,
-    payload: Payload,
-    request: TurnRequest,
-    options: dict[str, Any],
+    frame: Frame, definition: Definition, payload: Payload, request: TurnRequest, options: dict[str, Any]
 ) -> Calls:
     """Return the machine of all calls of a turn, which gives them ids."""
-    repeat, specials = definition.repeat, frozenset((*definition.tokens.values(), *definition.markers))
+    repeat, rules, specials = definition.repeat, frame.rules, frame.specials
     assert repeat is not None
     assert repeat.ids is not None
-    (template,), (following,) = templates, flatten(rules, repeat.next, {"tool_call"})
+    (template,), (following,) = frame.shapes["tool_call"], flatten(rules, repeat.next, {"tool_call"})
     between = join_literals(following[: following.index(Ref("tool_call"))], specials) if repeat.next in rules else ()
     names: tuple[str, ...] | Language
     if request.tools is None:
@@ -353,12 +225,13 @@ def spell_name(name: str, payload: Payload) -> str:
 _MADE = re.compile(r"^\(\?#\w+\)")  # what marks a pattern that was made of a terminal and what stands around it
 
 
-def check_names(rules: Alternatives, definition: Definition, payload: Payload, names: Iterable[str]) -> None:
-    """Refuse names of tools that the format cannot carry.
+def check_names(
+    pattern: re.Pattern[str] | None, definition: Definition, payload: Payload, names: Iterable[str]
+) -> None:
+    """Refuse names of tools that the format cannot carry: by `name_pattern` of its rules, its markers, its own tools.
 
     Raises: SchemaError: for the first of them.
     """
-    pattern = name_pattern(rules)
     markers = re.compile("|".join(map(re.escape, (*definition.tokens.values(), *definition.reserved))))
     for name in names:
         because = None
@@ -378,15 +251,3 @@ def check_names(rules: Alternatives, definition: Definition, payload: Payload, n
             )
 
 
-def name_pattern(rules: Alternatives) -> re.Pattern[str] | None:
-    """Return the regular expression of the names that a format's grammar derives."""
-    found = terminal_of(rules, "name")
-    return re.compile(found.source) if found is not None else None
-
-
-def terminal_of(rules: Alternatives, rule: str) -> Pattern | None:
-    """Return the pattern of a rule that is one terminal, None for any other rule."""
-    sequence: tuple[Symbol, ...] = (Ref(rule),)
-    while len(sequence) == 1 and isinstance(sequence[0], Ref) and len(rules.get(sequence[0].rule, ())) == 1:
-        sequence = rules[sequence[0].rule][0]
-    return sequence[0] if len(sequence) == 1 and isinstance(sequence[0], Pattern) else None

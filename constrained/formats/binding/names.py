@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from constrained.errors import GrammarError
-from constrained.formats.binding.bind import id_slot, terminal_of
+from constrained.formats.binding.frame import id_slot, terminal_of
 from constrained.formats.binding.rules import Alternatives, reached, texts_in
 from constrained.formats.binding.tagged import tags_of
 from constrained.formats.defining.definition import Change, Definition

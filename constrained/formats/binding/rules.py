@@ -148,7 +148,7 @@ def answering(rules: Alternatives, response: Symbol) -> Alternatives:
     return copied
 
 
-def join_literals(sequence: Sequence, specials: Collection[str]) -> Sequence:
+def join_literals(sequence: Iterable[Symbol], specials: Collection[str]) -> Sequence:
     """Return the sequence with neighbouring texts as one; special tokens stay apart."""
     joined: list[Symbol] = []
     for symbol in sequence:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from constrained.errors import GrammarError, shown
-from constrained.formats.binding.bind import changes_of
+from constrained.formats.binding.frame import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of, prune
 from constrained.formats.binding.tagged import beginning_of_members, tags_of
 from constrained.formats.defining.definition import Definition

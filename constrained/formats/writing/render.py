@@ -23,7 +23,7 @@ import numpy as np
 
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, VocabularyError, shown
-from constrained.formats.binding.bind import changes_of
+from constrained.formats.binding.frame import changes_of
 from constrained.formats.binding.rules import Alternatives, alternatives_of
 from constrained.formats.message import Message, Piece
 from constrained.formats.read.inputs import Turn, split_text

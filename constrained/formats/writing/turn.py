@@ -11,7 +11,8 @@ from functools import partial
 from typing import NamedTuple
 
 from constrained.errors import ConstrainedError, GrammarError, shown
-from constrained.formats.binding.bind import check_names, id_slot, spell_name, terminal_of
+from constrained.formats.binding.bind import check_names, spell_name
+from constrained.formats.binding.frame import id_slot, name_pattern, terminal_of
 from constrained.formats.binding.markers import avoided
 from constrained.formats.binding.rules import Alternatives
 from constrained.formats.binding.tagged import beginning_of_members, tags_of
@@ -169,7 +170,7 @@ def write_call(
         values = {rule: str(call.arguments[name]) for name, rule in builtin.arguments.items()}
         return builtin.rule, _filled(rules, builtin.rule, values, definition)
     assert payload is not None  # a grammar with tool_call has one
-    check_names(rules, definition, payload, [call.name])
+    check_names(name_pattern(rules), definition, payload, [call.name])
     arguments = call.arguments if payload.sorts else in_schema_order(call.arguments, schema)
     tags = tags_of(rules, definition)
     avoid = avoided(definition, tags, marker_safe=True)
