@@ -163,6 +163,34 @@ def test_a_walk_that_ends_soon_is_begun_anew():
     assert len(rehearsal._walk(constraint, 1)) < rehearsal.STEPS
 
 
+@pytest.mark.parametrize("kernel", ["compiled", "plain"])
+def test_what_was_rehearsed_is_rehearsed_again_with_less_work_only(monkeypatch, kernel):
+    walks = []
+    walk = rehearsal._walk
+    monkeypatch.setattr(rehearsal, "_walk", lambda part, *how: walks.append(part) or walk(part, *how))
+    heavy = "([a-z]{1,40}[0-9]{1,40}){1,40}"
+
+    def walked(grammar, **options):
+        walks.clear()
+        compile(grammar, words, kernel=kernel, **options)
+        return len(walks)
+
+    words = vocabularies.embedded()
+    words.kernels.clear()
+    glanced = Grammar.from_lark("start: /[a-z]+/ NUMBER\nNUMBER: /[0-9]+/")
+    asked = [{}, {}, {"max_work": 900_000}, {"max_work": 900_000}, {"max_work": None}]
+    assert [walked(glanced, **options) for options in asked] == [1, 0, 1, 0, 0]
+    alone = Grammar.from_regex(heavy)
+    assert alone.heavy
+    first = walked(alone)
+    assert first >= 1
+    assert walked(alone) == 0
+    assert walked(Grammar.from_lark(f'start: "x" /{heavy}/')) == 0, "a pattern that another grammar has brought"
+    assert walked(Grammar.from_lark(f'start: "y" /{heavy}/ /b{heavy}/')) >= 1
+    words.kernels.clear()
+    assert walked(alone) == first
+
+
 @pytest.mark.parametrize("name", ["idn-hostname", "regex"])
 def test_what_a_format_alone_costs(name):
     """Little enough that nobody need try it beforehand, see `schema.heavy`."""

@@ -218,6 +218,7 @@ def test_special_tokens_are_no_text():
     assert acceptor.accepts(b"ab<stop>")
     assert not acceptor.accepts(b"ab<end>")
     assert not acceptor.accepts([b"ab", "<stop>"])
+    assert grammar.without_specials(["<end>"]) is grammar.without_specials(["<end>", "<pad>"]) is not grammar
     assert Acceptor(grammar.without_specials(["<end>"]).start_state()).accepts(b"ab<end>")
     assert Acceptor(grammar.with_specials(["<stop>", "<pad>"]).start_state()).accepts(["<stop>"])
     assert grammar.with_specials(["<stop>", "<pad>"]).specials == {"<end>", "<stop>"}

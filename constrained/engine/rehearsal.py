@@ -15,7 +15,7 @@ Tested by tests/test_fuzz_schemas.py and the rows of the bomb table that meet a 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from constrained.engine.matcher import Matcher
 from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Embedded, Rule, Symbol, is_heavy
+from constrained.grammar.symbols import Embedded, Pattern, Rule, Symbol, is_heavy
 from constrained.work import NO_LIMIT, begin, thread
 
 if TYPE_CHECKING:
@@ -51,31 +51,41 @@ Row: TypeAlias = npt.NDArray[np.int32]  # (words,) a mask
 def rehearse(constraint: Constraint) -> None:
     """Begin a few words of each part of a constraint that looks like much work, until its budget is spent once.
 
-    What was begun in the same kernel with no more work allowed is not begun again.
+    What was begun in the same kernel with no more work allowed is not begun again, nor are patterns of other grammars.
     Raises: LimitExceeded: one word of one part is too much work, or two that have little in common are.
     """
     limit = _limit(constraint)
     kernel, start = constraint.place()
     rehearsed = constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {})
-    if start not in rehearsed or rehearsed[start] > limit:
+    if rehearsed.get(start, limit + 1) > limit:
         if constraint.grammar.heavy or _is_suspect(constraint, limit):
-            _rehearse_parts(constraint, limit)
+            _rehearse_parts(constraint, limit, rehearsed)
         rehearsed[start] = limit
 
 
-def _rehearse_parts(constraint: Constraint, limit: int) -> None:
+def _rehearse_parts(constraint: Constraint, limit: int, rehearsed: dict[Hashable, int]) -> None:
     spent = 0
-    for part in _heavy_parts(constraint):
-        for number in range(WALKS):
-            if ENOUGH * spent > limit and (number or part is not constraint):
-                break
-            costs = _walk(part, number)
-            spent += sum(costs)
-            if HALF * sum(costs) > limit:
-                _walk(part, OTHERWISE)
-            part.budget.refill(limit)
-            if costs and _is_even(costs, limit, numeric=True):
-                break
+    for symbol, part in _heavy_parts(constraint, {known for known, units in rehearsed.items() if units <= limit}):
+        if part is constraint or ENOUGH * spent <= limit:
+            spent += _rehearse_part(part, limit, limit - ENOUGH * spent)
+            if isinstance(symbol, Pattern):
+                rehearsed[symbol] = limit
+
+
+def _rehearse_part(part: Constraint, limit: int, left: int) -> int:
+    """Walk once, and on while `left` units are not spent so many times; return the units spent."""
+    spent = 0
+    for number in range(WALKS):
+        if number and ENOUGH * spent > left:
+            break
+        costs = _walk(part, number)
+        spent += sum(costs)
+        if HALF * sum(costs) > limit:
+            _walk(part, OTHERWISE)
+        part.budget.refill(limit)
+        if costs and _is_even(costs, limit, numeric=True):
+            break
+    return spent
 
 
 def _limit(constraint: Constraint) -> int:
@@ -92,16 +102,19 @@ def _is_suspect(constraint: Constraint, limit: int) -> bool:
     return False
 
 
-def _heavy_parts(constraint: Constraint) -> Iterator[Constraint]:
-    """Yield the parts of a grammar that look like much work, each as a constraint: what is inside of an embedded
-    machine before the machine itself, as errors name the smallest place; all of it where no part does.
+def _heavy_parts(constraint: Constraint, known: Set[Hashable]) -> Iterator[tuple[Symbol | None, Constraint]]:
+    """Yield the parts of a grammar that look like much work, but for known ones, each with its symbol and as a
+    constraint: what is inside of an embedded machine before the machine itself, as errors name the smallest place; all
+    of it where no part does.
     """
     grammar, place = constraint.grammar, constraint.budget.whole
     if not grammar.heavy:
-        yield constraint
+        yield None, constraint
         return
     found = list(dict.fromkeys(symbol for symbol in grammar.symbols() if is_heavy(symbol)))
     for symbol in found:
+        if symbol in known:
+            continue
         if isinstance(symbol, Embedded):
             outer = thread.budget
             try:
@@ -111,13 +124,13 @@ def _heavy_parts(constraint: Constraint) -> Iterator[Constraint]:
                 thread.budget = outer
             for part in parts:
                 if part is not None:
-                    yield _alone(constraint, Embedded(symbol.name, part), part.place)
+                    yield None, _alone(constraint, Embedded(symbol.name, part), part.place)
             if not parts:  # a closer look has shown little work
                 continue
         if len(grammar.rules) == 1 and len(found) == 1:
-            yield constraint
+            yield symbol, constraint
         else:
-            yield _alone(constraint, symbol, place)
+            yield symbol, _alone(constraint, symbol, place)
 
 
 def _unknown() -> tuple[None]:

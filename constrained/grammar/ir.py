@@ -241,14 +241,12 @@ class Grammar:
         if not adopted:
             return self
         found = self.specials | adopted
-        known = self._read_with.get(found)
-        return known if known is not None else self._read_with.setdefault(found, replace(self, specials=found))
+        known = self._variants.get(found)
+        return known if known is not None else self._variants.setdefault(found, replace(self, specials=found))
 
     @cached_property
-    def _read_with(self) -> dict[frozenset[str], Grammar]:
-        """Variants with more literals read as special tokens, by their set; a vocabulary always asks for the same
-        one.
-        """
+    def _variants(self) -> dict[frozenset[str], Grammar]:
+        """Grammars with other literals read as special tokens, by their set; a vocabulary always asks for the same."""
         return {}
 
     def without_specials(self, names: Collection[str]) -> Grammar:
@@ -256,13 +254,17 @@ class Grammar:
 
         Raises: GrammarError: for tokens that the grammar only declares, which have no spelling.
         """
+        left = self.specials.difference(names)
+        known = self._variants.get(left)
+        if known is not None:
+            return known
         for symbol in self.symbols():
             lost = ({symbol.name} if isinstance(symbol, Special) else named_within(symbol)) & set(names)
             if lost:
                 raise GrammarError(
                     f"special token {min(lost)!r} has no spelling", because="the grammar only declares it"
                 )
-        return replace(self, specials=self.specials - set(names), stops=self.stops - set(names))
+        return self._variants.setdefault(left, replace(self, specials=left, stops=self.stops.difference(names)))
 
     def __repr__(self) -> str:
         made = "" if self.recipe is None else f" by {self.recipe[0]}"

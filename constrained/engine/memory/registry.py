@@ -35,8 +35,8 @@ class Kernels:
         # of constraints that had to leave the others
         self._own: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._live: WeakSet[Any] = WeakSet()
-        # by kernel: the starts of words that were rehearsed in it, and the units of work that were allowed for it
-        self.rehearsed: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
+        # by kernel: the starts and patterns that were rehearsed in it, and the units of work that were allowed for it
+        self.rehearsed: WeakKeyDictionary[Any, dict[Hashable, int]] = WeakKeyDictionary()
 
     def clear(self) -> None:
         """Let later constraints start afresh; those that are alive keep what they have."""
