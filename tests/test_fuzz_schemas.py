@@ -11,7 +11,7 @@ import pytest
 from fuzz import logic, schemas
 
 from benchmarks import vocabularies
-from constrained import Grammar, LimitExceeded, UnsupportedSchema, caches, compile
+from constrained import ChatFormat, Grammar, LimitExceeded, UnsupportedSchema, caches, compile
 from constrained.engine import rehearsal
 from constrained.work import Budget, metered
 
@@ -189,6 +189,9 @@ def test_what_was_rehearsed_is_rehearsed_again_with_less_work_only(monkeypatch, 
     assert walked(Grammar.from_lark(f'start: "y" /{heavy}/ /b{heavy}/')) >= 1
     words.kernels.clear()
     assert walked(alone) == first
+    turn = ChatFormat.load("llama3.1-json").grammar()
+    assert walked(turn, spell_missing=True) == 0, "its author has tried its patterns"
+    assert walked(turn + Grammar.from_regex(f"c{heavy}"), spell_missing=True) >= 1
 
 
 @pytest.mark.parametrize("name", ["idn-hostname", "regex"])

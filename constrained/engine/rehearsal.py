@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from constrained.engine.matcher import Matcher
 from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Embedded, Pattern, Rule, Symbol, is_heavy
+from constrained.grammar.symbols import Embedded, Pattern, Rule, Symbol
 from constrained.work import NO_LIMIT, begin, thread
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def _heavy_parts(constraint: Constraint, known: Set[Hashable]) -> Iterator[tuple
     if not grammar.heavy:
         yield None, constraint
         return
-    found = list(dict.fromkeys(symbol for symbol in grammar.symbols() if is_heavy(symbol)))
-    for symbol in found:
+    for symbol in grammar.heavy:
         if symbol in known:
             continue
         if isinstance(symbol, Embedded):
@@ -127,7 +126,7 @@ def _heavy_parts(constraint: Constraint, known: Set[Hashable]) -> Iterator[tuple
                     yield None, _alone(constraint, Embedded(symbol.name, part), part.place)
             if not parts:  # a closer look has shown little work
                 continue
-        if len(grammar.rules) == 1 and len(found) == 1:
+        if len(grammar.rules) == 1 and len(grammar.heavy) == 1:
             yield symbol, constraint
         else:
             yield symbol, _alone(constraint, symbol, place)

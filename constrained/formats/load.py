@@ -22,7 +22,7 @@ from constrained.formats.binding.request import generating, make_request, reques
 from constrained.formats.defining.aliases import known, nearest
 from constrained.formats.defining.definition import Definition
 from constrained.formats.message import Message, ToolCall
-from constrained.formats.pairs import read_pair, respelled, shipped_folder
+from constrained.formats.pairs import read_pair, respelled, shipped_folder, shipped_names
 from constrained.grammar import Grammar
 from constrained.schema.by_content import Recent, content
 from constrained.schema.python_types import is_python_type, schema_of
@@ -57,9 +57,7 @@ class ChatFormat:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the formats that come with the package."""
-        return tuple(
-            sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem not in ("aliases", "recognise"))
-        )
+        return shipped_names()
 
     @classmethod
     def load(cls, name_or_path: str | PathLike[str]) -> ChatFormat:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from constrained.formats.binding.names import check_names_of, check_tokens_of
@@ -12,10 +13,19 @@ from constrained.formats.defining.definition import ENTRY, Change, Definition, r
 from constrained.grammar import Grammar, Literal, Rule, Symbol
 
 
+@lru_cache(maxsize=1)
 def shipped_folder() -> Path:
     """Return the folder of the formats: inside the package when installed, beside it in a checkout."""
     package = Path(__file__).parent.parent
     return package / "grammars" if (package / "grammars").is_dir() else package.parent / "grammars"
+
+
+@lru_cache(maxsize=1)
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of the formats there, sorted."""
+    return tuple(
+        sorted(path.stem for path in shipped_folder().glob("*.toml") if path.stem not in ("aliases", "recognise"))
+    )
 
 
 def read_pair(path: Path) -> tuple[Definition, Grammar]:

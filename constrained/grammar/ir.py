@@ -322,11 +322,14 @@ class Grammar:
         return tuple(dict.fromkeys(found))
 
     @cached_property
-    def heavy(self) -> bool:
-        """Whether some embedded machine or pattern looks like so much work that `compile` tries it, see
-        `engine.rehearsal`.
+    def heavy(self) -> tuple[Symbol, ...]:
+        """Embedded machines and patterns that look like so much work that `compile` tries them, see `engine.rehearsal`.
+
+        Patterns of a chat format do not count: nobody but its author writes them.
         """
-        return any(map(is_heavy, self.symbols()))
+        own = self.recipe is not None and self.recipe[0] == "format"
+        found = dict.fromkeys(filter(is_heavy, self.symbols()))
+        return tuple(symbol for symbol in found if not (own and isinstance(symbol, Pattern)))
 
     @cached_property
     def has_own_rules(self) -> bool:
