@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from constrained.formats.binding.request import read_options
 from constrained.formats.read.inputs import split_ids, split_text
 from constrained.formats.read.strict import deviation
 from constrained.formats.writing.derivation import derive
-from constrained.grammar import Embedded, Literal, Ref
+from constrained.grammar import Embedded, Literal, Pattern, Ref
 from constrained.schema import embed
 from constrained.schema.satisfiability.plain import is_plain
 
@@ -221,12 +220,16 @@ def test_a_frame_that_requests_share_is_that_of_each(name):
 
 
 def _grammar_of(chat, tools, sides):
-    """Return all that a grammar of a format says but the machines' addresses, or why it has none."""
+    """Return all that a grammar of a format says, of embedded machines their names only; or why it has none."""
     try:
         grammar = chat.grammar(tools, **sides)
     except ConstrainedError as error:
         return str(error)
-    return [(name, re.sub(" at 0x[0-9a-f]+", "", repr(rule.alternatives))) for name, rule in grammar.rules.items()]
+    symbols = {Embedded: lambda symbol: symbol.name, Pattern: lambda symbol: symbol.source}
+    return [
+        (name, [[symbols.get(type(symbol), repr)(symbol) for symbol in sequence] for sequence in rule.alternatives])
+        for name, rule in grammar.rules.items()
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -358,6 +358,23 @@ def test_what_comes_again_is_held() -> None:
     assert recent.get(b"b") is held() is not None
 
 
+def test_what_stays_is_held_at_once_and_not_forgotten_with_the_caches() -> None:
+    stays: Recent[Thing] = Recent(most=3, most_bytes=40, stays=True)
+    leaves: Recent[Thing] = Recent(most=3, most_bytes=40)
+    things = [stays.put(b"a", Thing()), leaves.put(b"a", Thing()), leaves.get(b"a")]
+    assert things[0] is not None is not things[2]
+    del things
+    before = caches.held()
+    stays.put(b"b", Thing())
+    assert caches.held() == before, "what stays is not counted"
+    caches.clear()
+    assert stays.get(b"a") is not None is not stays.get(b"b")
+    assert leaves.get(b"a") is None
+    for name in b"cdef":
+        stays.put(bytes([name]), Thing())
+    assert [stays.get(bytes([name])) is None for name in b"abcdef"] == [True, True, True, False, False, False]
+
+
 def test_recent_things_are_bounded() -> None:
     recent: Recent[Thing] = Recent(most=3, most_bytes=40)
     things = {name: Thing() for name in "abcdefghij"}

@@ -202,7 +202,7 @@ class ChatFormat:
 
     @cached_property
     def _recent(self) -> tuple[Recent[Grammar], Recent[Frame]]:
-        return Recent(most=32, most_bytes=1 << 20), Recent(most=16, most_bytes=1 << 14)
+        return Recent(most=32, most_bytes=1 << 20), Recent(most=8, most_bytes=1 << 13, stays=True)
 
     def parse(
         self,

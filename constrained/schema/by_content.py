@@ -112,11 +112,12 @@ class Recent(Generic[Made]):
     stream of schemas that never come back costs no memory, and leaves the collector nothing to walk.
     Bounds: `most` entries, and `most_bytes` of names altogether; the entries that have not been asked for longest go.
     A name that would push out a quarter of the others is not kept.
+    stays: what is asked for is held from the first time on, and not forgotten with what strangers bring.
     Threads: any; two that make the same thing at once both keep what the first one made.
     """
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most, self._left, self._longest = most, most_bytes, most_bytes >> 2
+    def __init__(self, most: int, most_bytes: int, *, stays: bool = False) -> None:
+        self._most, self._left, self._longest, self._stays = most, most_bytes, most_bytes >> 2, stays
         self._made: OrderedDict[bytes, ref[Made]] = OrderedDict()
         self._held: dict[bytes, Made] = {}
         self.unlock()
@@ -125,7 +126,8 @@ class Recent(Generic[Made]):
     def unlock(self) -> None:
         """Begin with a lock that nobody holds."""
         self._lock = Lock()
-        _all.add(self)
+        if not self._stays:
+            _all.add(self)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -156,7 +158,8 @@ class Recent(Generic[Made]):
     def _hold(self, key: bytes, made: Made) -> None:
         """Keep what is asked for again, until it is not asked for any more."""
         if key not in self._held:
-            charge(_PER_BYTE * len(key))  # first: this may empty all caches
+            if not self._stays:
+                charge(_PER_BYTE * len(key))  # first: this may empty all caches
             with self._lock:
                 if key in self._made:
                     self._held[key] = made
@@ -178,7 +181,7 @@ class Recent(Generic[Made]):
                     self._left += len(oldest)
             else:  # it was asked for before, and perhaps forgotten
                 self._made.move_to_end(key)
-        if known is not None:
+        if known is not None or self._stays:
             self._hold(key, found)
         return found
 
