@@ -26,7 +26,7 @@ from constrained.engine.kernel._tables cimport (
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
 from constrained.regex.algebra import repeat
-from constrained.regex.expr import Expr
+from constrained.regex.expr import REPEAT, Expr
 
 cdef enum:
     ASKED = 256         # ticks that it takes to ask an object for its edges, and to list one of them
@@ -386,8 +386,8 @@ cdef class Languages:
 
 
 cdef object countable(object language):
-    """Return (C, m, n) of an expression that is C{m,n} and no class itself, if its counts are small; else None."""
-    counted = language.counted if type(language) is Expr else None
-    if counted is None or counted[0] is language:
+    """Return (C, m, n) of an expression that is C{m,n}, and not C itself, if its counts are small; else None."""
+    counted = language.counted if type(language) is Expr and language.kind == REPEAT else None
+    if counted is None:
         return None
     return counted if (counted[1] if counted[2] is None else counted[2]) <= MOST_COUNTED else None
