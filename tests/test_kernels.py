@@ -69,6 +69,32 @@ def test_kernels_agree_on_characters_that_change_nothing(pattern, surface, spell
         )
 
 
+@pytest.mark.parametrize("characters", ["a", "[ab]", "[^a\\ud800-\\udfff]", "[\\u3000-\\u9fff]"])
+@pytest.mark.parametrize("counts", ["?", "{2}", "{1,2}", "{2,5}", "+", "{3,}", "{1,1000}", "{2,3000000000}"])
+def test_kernels_agree_on_counted_characters(characters, counts):
+    """Counted down by the kernel itself, but where the counts are too large for it."""
+    pytest.importorskip("constrained.engine.kernel._kernel")
+    grammar = c.Grammar.from_json_schema({"type": "string", "pattern": f"^{characters}{counts}$"})
+    for vocabulary in (VOCABULARY, vocabulary_of_characters()):
+        places = [c.compile(grammar, vocabulary, kernel=kind).place() for kind in ("plain", "compiled")]
+        assert_kernels_agree(vocabulary, places, 7, 3)
+
+
+def test_what_is_counted_down_to_is_what_a_schema_names():
+    """Two bounds on one text share the languages of all its rests, whichever is met first; a mask makes none."""
+    inspection = pytest.importorskip("constrained.engine.kernel._inspection")
+    vocabulary = c.Vocabulary([bytes((byte,)) for byte in range(256)], stop=[], size=256)
+    kernel, start = c.compile(c.Grammar.from_json_schema({"type": "string", "maxLength": 9}), vocabulary, kernel="compiled").place()
+    end = kernel.step_bytes(start, b'"12345')
+    known = kernel.sizes()["languages"]
+    kernel.mask(end)
+    again, start = c.compile(c.Grammar.from_json_schema({"type": "string", "maxLength": 4}), vocabulary, kernel="compiled").place()
+    (position, _), = inspection.configurations(kernel, again.step_bytes(start, b'"'))
+    assert again is kernel and kernel.sizes()["languages"] == known
+    assert [position] == [place for place, _ in inspection.configurations(kernel, end)]
+    assert inspection.edges(kernel, position)["language"].counted[1:] == (0, 4)
+
+
 @pytest.mark.parametrize("texts", [["été", "日本", "日", "🎉", "a", "\\u2028"], ["é"], ["\u3042", "\u3043x", "ab"]])
 @pytest.mark.parametrize("surface", ["json", "python"])
 @pytest.mark.parametrize("spelling", ["any", "canonical"])

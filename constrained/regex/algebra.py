@@ -271,7 +271,7 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
     """Merge r{a,b}·t with r{c,d}·t, with r·t and with t where the counts leave no gap; let C*·t absorb what it
     contains.
     """
-    if not any((expr.args[0] if expr.kind == CONCAT else expr).kind == REPEAT for expr in members):
+    if REPEAT not in [(expr.args[0] if expr.kind == CONCAT else expr).kind for expr in members]:
         return list(members)
     groups: dict[tuple[Expr, Expr], list[tuple[int, int, Expr]]] = {}
     spend(3 * len(members) - 6)
@@ -283,10 +283,13 @@ def _merge_counts(members: dict[Expr, None], *, empty: bool) -> list[Expr]:
     changed = False
     bases: set[Expr] = set()
     for (body, tail), counts in groups.items():
+        if len(counts) == 1 and not counts[0][0] <= 1 < counts[0][1]:  # PERF: nothing to merge it with
+            found.append(counts[0][2])
+            continue
         based = (empty if tail is EPSILON else tail in members or _has_member(tail, members)) and any(
             c[1] > 1 for c in counts
         )
-        if len(counts) == 1 and not (based and counts[0][0] <= 1):
+        if len(counts) == 1 and not based:
             found.append(counts[0][2])
             continue
         if based:

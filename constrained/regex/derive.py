@@ -44,10 +44,31 @@ _Combine = Callable[..., Expr]
 def raw_edges(expr: Expr) -> RawEdges:
     """Return the edges with surrogates glued to U+D7FF and empty intersections among the targets.
 
-    Iterative over the parts that the edges depend on, so that depth of nesting costs no stack.
+    PERF: what the edges depend on is known as a rule, and then nothing is put on a stack.
     """
     edges = expr._raw
-    stack, asked = [expr] if edges is None else [], set[Expr]()  # asked: whose parts were put on the stack, once
+    if edges is None:
+        for part in _needs(expr):
+            if part._raw is None:
+                return _with_parts(expr)
+        edges = _own_edges(expr)
+    return edges
+
+
+def _own_edges(expr: Expr) -> RawEdges:
+    """Find the edges of an expression whose parts' edges are known."""
+    expr._raw = edges = _RULES[expr.kind](expr)
+    spend(2 + (len(edges) if expr.kind != LAZY else 0))  # a state of its own kind says what it costs
+    return edges
+
+
+def _with_parts(expr: Expr) -> RawEdges:
+    """Find the edges of an expression and of all that they depend on.
+
+    Iterative, so that depth of nesting costs no stack.
+    """
+    edges: RawEdges | None = None
+    stack, asked = [expr], set[Expr]()  # asked: whose parts were put on the stack, once
     while stack:
         top = stack[-1]
         edges = top._raw
@@ -58,8 +79,7 @@ def raw_edges(expr: Expr) -> RawEdges:
         else:
             stack.pop()
             if edges is None:
-                top._raw = edges = _RULES[top.kind](top)
-                spend(2 + (len(edges) if top.kind != LAZY else 0))  # a state of its own kind says what it costs
+                edges = _own_edges(top)
     assert edges is not None
     return edges
 

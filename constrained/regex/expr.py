@@ -39,7 +39,10 @@ COMPLEMENT = 9  # (expr,)
 STEP = 10  # (look.Step,): a continuation that looks at its left context
 LAZY = 11  # (state,): edges that are written down only when somebody asks; see `algebra.lazy`
 
-OPEN, UNIVERSAL, AMPLE = 1, 2, 4  # bits of `Expr._room`, see `_room`
+# Bits of `Expr._room`, what is certain about how many texts lead into a language.  Open: it holds u·ANY* for some u.
+# Universal: see `Expr`.  Ample: every text goes on to such a u.  So a universal language meets ample ones in a
+# universal one: any text goes on into the first ample one for good, then into the next, and at last into the other.
+OPEN, UNIVERSAL, AMPLE = 1, 2, 4
 _EVERY_ROOM = OPEN | UNIVERSAL | AMPLE
 
 INFINITE = 1 << 60
@@ -48,6 +51,10 @@ LITERAL_CHUNK = 64
 DEPTH_LIMIT = 200
 
 RawEdges = tuple[tuple[int, int, "Expr"], ...]
+# plain, accepts, short, long, uses, room, depth, as `Expr` has them; uses: which of a few characters may occur in
+# texts, as bits, a superset (one that cannot shows that the complement is ample: any text goes on into it for good by
+# that character); depth: how deep recursion over an expression goes
+Facts = tuple[bool, bool, int, int, int, int, int]
 
 # What an expression does is spread over modules that build on this one; the package enters their functions here when it
 # is imported.
@@ -75,13 +82,13 @@ class Expr:
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
         self.kind, self.args, self.serial = kind, args, serial
-        self.plain = _is_plain(kind, args)
-        self.accepts: bool = _accepts(kind, args)
-        self.short, self.long = _lengths(kind, args, accepts=self.accepts)
+        # PERF: one function per kind; one per fact, which each tell kinds apart, take 1 µs more
+        facts = _FACTS[kind](args)
+        self.plain, self.accepts, self.short, self.long, self._uses, self._room, self._depth = facts
+        if self._depth > DEPTH_LIMIT:
+            raise _too_deep()
         self._raw: RawEdges | None = None  # edges before liveness, surrogates glued
         self._public: RawEdges | None = None
-        self._uses = _uses(kind, args)  # witnesses that may occur in texts; see `_uses`
-        self._room = _room(kind, args) if kind >= CONCAT else 0
         self.universal: bool = self._room & UNIVERSAL != 0
         self._live: bool | None = kind != NEVER_KIND
         self.looks = False
@@ -89,7 +96,6 @@ class Expr:
             self.looks = kind == STEP or True in [part.looks for part in (args[:1] if kind == REPEAT else args)]
             self._live = self.accepts or self.universal or _certainly_live(kind, args) or None
         self._key: tuple[int, Hashable] | None = None
-        self._depth = _depth(kind, args) if kind >= CONCAT else 0
         # see `algebra._shape`; () where there are no counts
         self.shape: tuple[tuple[Expr, ...], list[int]] | None = None
         self.witness: int | None = None  # the length of some text, where a search has found one; see `liveness`
@@ -200,71 +206,118 @@ def _restore_concat(factors: tuple[Expr, ...]) -> Expr:
     return found
 
 
-def _is_plain(kind: int, args: tuple[Any, ...]) -> bool:
-    if kind < CONCAT or kind == LAZY:
-        return True
-    if kind == CONCAT:
-        return bool(args[0].plain and args[1].plain)
-    if kind == REPEAT:
-        return bool(args[0].plain)
-    return kind == UNION and False not in [member.plain for member in args]
+def _of_nothing(args: tuple[Any, ...]) -> Facts:
+    return True, False, 0, 0, 0, 0, 0
 
 
-def _depth(kind: int, args: tuple[Any, ...]) -> int:
-    """Return how deep recursion over an expression goes.  A chain of factors is one level: whoever follows it does so
-    in a loop.
-    """
-    if kind == CONCAT:
-        depth = max(args[0]._depth + 1, args[1]._depth if args[1].kind == CONCAT else args[1]._depth + 1)
-    elif kind in (LAZY, STEP):
-        depth = 1 if kind == LAZY else args[0].depth
-    else:
-        depth = 1 + max([part._depth for part in (args[:1] if kind == REPEAT else args)])
-    if depth > DEPTH_LIMIT:
-        raise LimitExceeded(
-            f"a regular expression holds more than {DEPTH_LIMIT} others inside each other",
-            where=place(),
-            instead="fewer groups inside each other",
-        )
-    return int(depth)
+def _of_empty(args: tuple[Any, ...]) -> Facts:
+    return True, True, 0, 0, 0, 0, 0
+
+
+def _of_class(args: tuple[Any, ...]) -> Facts:
+    return True, False, 1, 1, witnesses_in(args[0]), 0, 0
+
+
+def _of_literal(args: tuple[Any, ...]) -> Facts:
+    size = len(args[0])
+    return True, False, size, size, witnesses_in_text(args[0]), 0, 0
+
+
+def _of_set(args: tuple[Any, ...]) -> Facts:
+    texts = args[0]
+    spend((texts.high - texts.low) >> 2)
+    rest = [len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1]
+    return True, texts.accepts, min(rest), max(rest), witnesses_of(texts.texts), 0, 0
+
+
+def _of_concat(args: tuple[Any, ...]) -> Facts:
+    """A chain of factors is one level deep: whoever follows it does so in a loop."""
+    head, tail = args
+    room = 0
+    if head._room | tail._room:
+        if tail.universal and (head.accepts or _is_any(head.args[0] if head.kind == REPEAT else head)):
+            room = tail._room
+        else:
+            room = tail._room & OPEN if head._live else 0
+            if head.universal and tail._live:
+                room |= UNIVERSAL | AMPLE if room else UNIVERSAL
+    inside, behind, long = head._depth + 1, tail._depth + (tail.kind != CONCAT), head.long + tail.long
+    return (
+        head.plain and tail.plain, head.accepts and tail.accepts, head.short + tail.short,
+        long if long < INFINITE else INFINITE, head._uses | tail._uses, room, inside if inside > behind else behind,
+    )  # fmt: skip
+
+
+def _of_repeat(args: tuple[Any, ...]) -> Facts:
+    body, least, most = args
+    room = body._room
+    if _is_any(body):
+        room = _EVERY_ROOM if most == INFINITE else 0
+    long = body.long * most if body.long else 0
+    accepts = least == 0 or body.accepts
+    return (
+        body.plain, accepts, body.short * least, long if long < INFINITE else INFINITE, body._uses, room,
+        body._depth + 1,
+    )  # fmt: skip
+
+
+def _of_union(args: tuple[Any, ...]) -> Facts:
+    uses = room = 0
+    for member in args:
+        uses |= member._uses
+        room |= member._room
+    return (
+        False not in [member.plain for member in args], True in [member.accepts for member in args],
+        min([member.short for member in args]), max([member.long for member in args]), uses, room,
+        1 + max([member._depth for member in args]),
+    )  # fmt: skip
+
+
+def _of_intersection(args: tuple[Any, ...]) -> Facts:
+    uses = ALL_WITNESSES
+    for member in args:
+        uses &= member._uses
+    narrow = [member for member in args if not member._room & AMPLE]
+    room = _EVERY_ROOM if not narrow else UNIVERSAL if len(narrow) == 1 and narrow[0].universal else 0
+    return (
+        False, False not in [member.accepts for member in args], max([member.short for member in args]),
+        min([member.long for member in args]), uses, room, 1 + max([member._depth for member in args]),
+    )  # fmt: skip
+
+
+def _of_complement(args: tuple[Any, ...]) -> Facts:
+    accepts, room = not args[0].accepts, _EVERY_ROOM if _leaves_out(args[0]) else 0
+    return False, accepts, 0 if accepts else 1, INFINITE, ALL_WITNESSES, room, args[0]._depth + 1
+
+
+def _of_step(args: tuple[Any, ...]) -> Facts:
+    return False, False, 1, INFINITE, ALL_WITNESSES, 0, args[0].depth
+
+
+def _of_lazy(args: tuple[Any, ...]) -> Facts:
+    state = args[0]
+    uses = 0 if getattr(state, "uses_no_witness", False) else ALL_WITNESSES
+    return True, state.accepts, state.short, state.long, uses, 0, 1
+
+
+_FACTS: tuple[Callable[[tuple[Any, ...]], Facts], ...] = (
+    _of_nothing, _of_empty, _of_class, _of_literal, _of_set, _of_concat, _of_repeat, _of_union, _of_intersection,
+    _of_complement, _of_step, _of_lazy,
+)  # fmt: skip
+
+
+def _too_deep() -> LimitExceeded:
+    return LimitExceeded(
+        f"a regular expression holds more than {DEPTH_LIMIT} others inside each other",
+        where=place(),
+        instead="fewer groups inside each other",
+    )
 
 
 def _certainly_live(kind: int, args: tuple[Any, ...]) -> bool:
     if kind == UNION:
         return True in [member._live for member in args]
     return bool(kind == CONCAT and args[0]._live and args[1]._live)
-
-
-def _room(kind: int, args: tuple[Any, ...]) -> int:
-    """Return what is certain about how many texts lead into a language, a bit each: `OPEN`, prefix-`UNIVERSAL`,
-    `AMPLE`.
-
-    Open: it holds u·ANY* for some u.  Ample: every text goes on to such a u.  So a universal language meets ample ones
-    in a universal one: any text goes on into the first ample one for good, then into the next, and at last into the
-    other.
-    """
-    if kind == CONCAT:
-        head, tail = args
-        if not head._room | tail._room:
-            return 0
-        if tail.universal and (head.accepts or _is_any(head.args[0] if head.kind == REPEAT else head)):
-            return int(tail._room)
-        inside = tail._room & OPEN if head._live else 0
-        if head.universal and tail._live:
-            inside |= UNIVERSAL | AMPLE if inside else UNIVERSAL
-        return inside
-    if kind == REPEAT:
-        body, _, most = args
-        return (_EVERY_ROOM if most == INFINITE else 0) if _is_any(body) else int(body._room)
-    if kind == UNION:
-        found = 0
-        for member in args:
-            found |= member._room
-        return found
-    if kind == INTERSECT:
-        narrow = [member for member in args if not member._room & AMPLE]
-        return _EVERY_ROOM if not narrow else UNIVERSAL if len(narrow) == 1 and narrow[0].universal else 0
-    return _EVERY_ROOM if kind == COMPLEMENT and _leaves_out(args[0]) else 0
 
 
 def _leaves_out(expr: Expr) -> bool:
@@ -278,77 +331,8 @@ def _leaves_out(expr: Expr) -> bool:
     return expr.kind == REPEAT and expr.args[0].kind == CLASS and not _is_any(expr.args[0])
 
 
-def _uses(kind: int, args: tuple[Any, ...]) -> int:
-    """Return which of a few characters may occur in texts of a language, as bits; a superset.
-
-    One that cannot occur shows that the complement is ample: any text goes on into it for good by that character.
-    """
-    if kind == CLASS:
-        return witnesses_in(args[0])
-    if kind == LITERAL:
-        return witnesses_in_text(args[0])
-    if kind == SET:
-        return witnesses_of(args[0].texts)
-    if kind in (CONCAT, UNION):
-        found = 0
-        for part in args:
-            found |= part._uses
-        return found
-    if kind == REPEAT:
-        return int(args[0]._uses)
-    if kind == INTERSECT:
-        found = ALL_WITNESSES
-        for part in args:
-            found &= part._uses
-        return found
-    return 0 if kind <= EPSILON_KIND or kind == LAZY and getattr(args[0], "uses_no_witness", False) else ALL_WITNESSES
-
-
 def _is_any(expr: Expr) -> bool:
     return expr.kind == CLASS and expr.args[0] == EVERYTHING
-
-
-def _accepts(kind: int, args: tuple[Any, ...]) -> bool:
-    if kind == CONCAT:
-        return bool(args[0].accepts and args[1].accepts)
-    if kind == REPEAT:
-        return bool(args[1] == 0 or args[0].accepts)
-    if kind == UNION:
-        return True in [member.accepts for member in args]
-    if kind == INTERSECT:
-        return False not in [member.accepts for member in args]
-    if kind == COMPLEMENT:
-        return not args[0].accepts
-    return bool(kind == EPSILON_KIND or (kind in (SET, LAZY) and args[0].accepts))
-
-
-def _lengths(kind: int, args: tuple[Any, ...], *, accepts: bool) -> tuple[int, int]:
-    """Return bounds of the length of the texts."""
-    if kind == CLASS:
-        return 1, 1
-    if kind == LITERAL:
-        return len(args[0]), len(args[0])
-    if kind == CONCAT:
-        return args[0].short + args[1].short, min(INFINITE, args[0].long + args[1].long)
-    if kind == REPEAT:
-        body, least, most = args
-        return body.short * least, 0 if body.long == 0 else min(INFINITE, body.long * most)
-    if kind == UNION:
-        return min([member.short for member in args]), max([member.long for member in args])
-    if kind == INTERSECT:
-        return max([member.short for member in args]), min([member.long for member in args])
-    if kind == SET:
-        texts = args[0]
-        spend((texts.high - texts.low) >> 2)
-        rest = [
-            len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1
-        ]
-        return min(rest), max(rest)
-    if kind == LAZY:
-        return args[0].short, args[0].long
-    if kind in (COMPLEMENT, STEP):
-        return (0 if accepts else 1), INFINITE
-    return 0, 0
 
 
 NEVER = interned(NEVER_KIND)

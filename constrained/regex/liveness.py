@@ -68,7 +68,7 @@ def public_edges(expr: Expr) -> RawEdges:
     Raises: LimitExceeded, naming the expression.
     """
     try:
-        edges = live_edges(expr)
+        edges = raw_edges(expr) if expr.plain else live_edges(expr)
     except RecursionError:
         raise LimitExceeded(
             "a regular expression nests too deep",
@@ -77,8 +77,13 @@ def public_edges(expr: Expr) -> RawEdges:
         ) from None
     except LimitExceeded as error:
         raise _placed(error, expr) from None
-    if not any(low <= 0xDFFF <= high for low, high, _ in edges):
-        return edges
+    for low, high, _ in edges:
+        if low <= 0xDFFF <= high:
+            return _without_surrogates(edges)
+    return edges
+
+
+def _without_surrogates(edges: RawEdges) -> RawEdges:
     found: list[tuple[int, int, Expr]] = []
     for low, high, target in edges:
         if low <= 0xDFFF <= high:

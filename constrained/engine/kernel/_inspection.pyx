@@ -60,7 +60,7 @@ def edges(Kernel kernel, int q):
     _number(q >> 1, kernel.positions.count if q & 1 else kernel.machines.count, "position" if q & 1 else "machine")
     if q & 1:
         p = kernel.positions.at[q >> 1]
-        return {"place": PLACES[p.place], "language": kernel.languages.objects[p.language]}
+        return {"place": PLACES[p.place], "language": _within(kernel, lambda: _language(kernel, q >> 1))}
     if not kernel.machines.at[q >> 1].flags & EXPANDED:
         _within(kernel, lambda: _expand(kernel, q >> 1))
     m = kernel.machines.at[q >> 1]
@@ -92,6 +92,10 @@ def behind(Kernel kernel, int stack):
 
 def _expand(Kernel kernel, int machine):
     kernel.expansion.expand(machine)
+
+
+def _language(Kernel kernel, int position):
+    return kernel.languages.object_of(kernel.positions.at[position].language)
 
 
 def _split(Kernel kernel, int state):

@@ -179,7 +179,7 @@ cdef class Preparation:
         if not self.has_mask(q):
             return 0
         kernel.masks.whole(q)
-        if getattr(kernel.languages.objects[language], "counted", None) is not None:
+        if kernel.languages.counted(language) is not None:
             return 0
         if kernel.languages.at[language].first < 0:
             kernel.languages.expand(language)

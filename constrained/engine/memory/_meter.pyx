@@ -16,6 +16,15 @@ cdef extern from *:
     """
     int sched_yield() noexcept nogil
 
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    ctypedef struct PyInterpreterState:
+        pass
+    PyInterpreterState* PyInterpreterState_Get() noexcept
+    PyThreadState* PyInterpreterState_ThreadHead(PyInterpreterState* interpreter) noexcept
+    PyThreadState* PyThreadState_Next(PyThreadState* thread) noexcept
+
 from constrained.work import begin, current, thread
 
 cdef enum:
@@ -45,9 +54,11 @@ cdef class Meter:
             self.budget.spend_nearby(units)
         elif (outer := current()) is not None:
             outer.spend_nearby(units)
-        # PERF: threads that want the interpreter wait for a slice, not for the end of the operation
-        with nogil:
-            sched_yield()
+        # PERF: threads that want the interpreter wait for a slice, not for the end of the operation; where there are
+        # none, other processes on a busy machine would take the core for some milliseconds
+        if PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
+            with nogil:
+                sched_yield()
         return 0
 
     cdef int close(self) except -1:

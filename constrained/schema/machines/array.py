@@ -93,6 +93,13 @@ class ArrayPosition(NamedTuple):
         """Say that a word of `wider` writes none of the numbers that were written; False also where it may."""
         return not may_repeat(self.written, word)
 
+    def _tight(self, phase: int) -> ArrayPosition:
+        """Return the position in a phase where no whitespace may come.
+
+        PERF: `_replace` takes 1 µs more, a fifth of all edges.
+        """
+        return ArrayPosition(self.machine, phase, False, self.brackets, self.progress, self.written)
+
     def _edges(self, *, hurried: bool) -> Edges:
         machine, phase = self.machine, self.phase
         spend(6, machine)
@@ -103,14 +110,14 @@ class ArrayPosition(NamedTuple):
         if phase == AFTER or (brackets.leading and phase == FIRST):
             closes = closing and not (brackets.lonely and self.progress.length == 1)
             if not (hurried and closes) and (hurried or (closing and brackets.trailing) or machine.continues(self)):
-                calls.append((marks.comma, self._replace(phase=NEXT, padded=False)))
+                calls.append((marks.comma, self._tight(NEXT)))
         else:
             closes = closing and (phase == FIRST or brackets.trailing)
             if not (hurried and closes):
                 calls += machine.items(self, hurried=hurried)
         if self.padded and not hurried:
             assert marks.gap is not None
-            calls.append((marks.gap, self._replace(padded=False)))
+            calls.append((marks.gap, self._tight(phase)))
         end, byte = brackets.bare if phase == FIRST and brackets.bare else brackets.end, brackets.closing
         if closes and end is not None:
             calls.append((end, END))

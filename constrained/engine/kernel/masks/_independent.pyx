@@ -67,7 +67,7 @@ cdef class IndependentMasks:
         return mask
 
     cdef object language(self, int q):
-        return self.languages.objects[self.positions.at[q >> 1].language]
+        return self.languages.object_of(self.positions.at[q >> 1].language)
 
     cdef object spelling(self, int q):
         return self.positions.spelling_objects[self.positions.at[q >> 1].spelling]
@@ -89,10 +89,10 @@ cdef class IndependentMasks:
         """Return that of the vocabulary, or make it."""
         spelling, place = self.spelling(q), self.positions.at[q >> 1].place
         cdef bint simple = place == BODY and spelling.closing >= 0 and not spelling.octal
-        language = self.language(q)
-        counted = getattr(language, "counted", None) if simple else None
+        counted = self.languages.counted(self.positions.at[q >> 1].language) if simple else None
         if counted is not None:
             return self.counted(q, spelling, counted)
+        language = self.language(q)
         key = (spelling, place, language.mask_key(self.trie.longest))
         found = self.store.get(key)
         if found is not None:

@@ -15,8 +15,9 @@ cdef struct LiteralTexts:
 
 cdef struct LanguageAt:
     int32_t first, last         # ranges of its edges, or -1: not asked yet
-    int32_t targets             # where its ways lead
+    int32_t targets             # where its ways lead; of C{m,n} the number of C{m-1,n-1}
     int32_t texts, excluded, low, high, depth   # literal set; texts = -1 otherwise
+    int32_t of                  # C of a counted language C{low,high}, high = -1: without end; -1: it is none
     int32_t spelling, body      # the first spelling it was met in, and the position at its start there; -1: none yet
     # byte classes that do not lead back to that position, see `masks._building`; 0: not asked yet
     uint64_t leaving
@@ -30,7 +31,7 @@ cdef class Languages:
     cdef long bytes
     cdef LanguageAt* at
     cdef int count, room, most  # most: languages that there may be
-    cdef list objects           # Language of each language id, None for literal sets reached by a step
+    cdef list objects           # Language of each language id; None for literal sets and counted ones reached by a step
     cdef dict ids
     cdef Ints edge_low, edge_high, edge_way     # ranges of code points, and the way that each is
     cdef Ints targets           # language of each way, or NONE
@@ -49,6 +50,10 @@ cdef class Languages:
     cdef int number(self, object language) except -1
     cdef int texts_of(self, tuple texts) except -1
     cdef int literals_of(self, int texts, int32_t* offers) except -1
+    cdef int repeated(self, int of, int least, int most) except -1
+    cdef int count_down(self, int language) except -1
+    cdef object counted(self, int language)
+    cdef object object_of(self, int language)
     cdef int expand(self, int language) except -1
     cdef tuple shared(self, tuple ranges)
     cdef int add_ranges(self, tuple ranges, bint own) except -1
