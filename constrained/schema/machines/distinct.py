@@ -23,7 +23,7 @@ from constrained.caches import cached
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, Quoting, State, Text
 from constrained.regex import NEVER
-from constrained.schema.machines.items import OpenItem, is_live
+from constrained.schema.machines.items import OpenItem, is_live, leads_on
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
 from constrained.schema.numeric.keys import MOST_DIGITS, number_key
@@ -157,7 +157,9 @@ class Distinct:
             )
         self._values, self._shape = values, shape
         self._kinds = Kinds(shape, values.never, values.value) if shape.counts else None
-        self.inlined: dict[Any, Any] = {}  # of `items`
+        # of `items`, by places: their edges, and whether they lead on
+        self.inlined: dict[Any, Any] = {}
+        self.endless: dict[Any, bool] = {}
         self._starts: dict[Conj, list[tuple[bytes, str, State]]] = {}
         # the values of positions with composite values: a few, each with its machine
         self._listed: dict[Conj, dict[Item, State]] = {}
@@ -358,6 +360,8 @@ class Distinct:
         conj = self._conj(index)
         value = self._values.value(conj)
         if conj not in self._listed and (value.arrays or value.objects):
+            if any(leads_on(self, state, None) for _, _, state in self._opened(conj)):
+                return True
             return bool(self.items(written, index, after))
         few: frozenset[Any] | None = values_below(
             conj, len(written.scalars) + written.composites.count + 1, self._values.value

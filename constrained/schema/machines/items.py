@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
-from constrained.machine import END, Bytes, Dispatch, Edges, State, Text
+from constrained.machine import END, Bytes, Dispatch, Edges, LiteralSet, State, Text
 from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole
-from constrained.schema.machines.texts import Recorded
+from constrained.schema.machines.texts import Recorded, is_endless
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import constant
 from constrained.work import spend
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.distinct import Distinct
 
-MOST_PLACES = 10_000  # of the machines of items whose edges are kept
+MOST_PLACES = 10_000  # of the machines of items that are kept with what is known about them
 _UNITS = 20  # of work, to look at one state
+_FEW_PLACES = 16  # that are looked at for a text that leads on
 
 
 class Return:
@@ -75,9 +76,8 @@ class OpenItem:
         built: Built,
         earlier: Earlier = NONE,
     ) -> None:
-        while state is END and returns is not None:
-            state, returns = returns.then, returns.parent
-        self.home, self.after, self.state, self.returns, self.built = home, after, state, returns, built
+        self.state, self.returns = _settled(state, returns) if state is END else (state, returns)
+        self.home, self.after, self.built = home, after, built
         self.earlier = earlier
         self._hash: int | None = None  # PERF: most items of a search are never compared with others
 
@@ -106,14 +106,8 @@ class OpenItem:
         return OpenItem(self.home, self.after, state, returns, built, self.earlier)
 
     def edges(self) -> Inlined:
-        """Return what leaves this place of the item's machine, whatever its value is so far; kept."""
-        known = self.home.inlined
-        found = known.get((self.state, self.returns))
-        if found is None:
-            if len(known) >= MOST_PLACES:
-                known.clear()
-            found = known[self.state, self.returns] = _inlined(self.state, self.returns)
-        return found
+        """Return what leaves this place of the item's machine, whatever its value is so far."""
+        return edges_of(self.home, self.state, self.returns)
 
     def expand(self) -> Edges:
         spend(_UNITS)
@@ -194,7 +188,7 @@ class OpenItem:
         together, what follows is asked for behind each of a thousand tokens of three digits.
         """
         recorded = Recorded(self, callee, after, returns)
-        dead = frozenset(text for text in recorded.rivals() if recorded.after_text(text) is None)
+        dead = frozenset([text for text in recorded.rivals() if self._is_dead(recorded, returns, text)])
         numbers = callee.language
         if isinstance(numbers, NumberTexts) and recorded.has_small_rivals() and not isinstance(after, Dispatch):
             rivals = frozenset(map(Fraction, recorded.rivals()))
@@ -211,11 +205,29 @@ class OpenItem:
             yield Text(callee.quoting, language), recorded
 
 
+    def _is_dead(self, recorded: Recorded, returns: Return | None, text: str) -> bool:
+        target = recorded.target(text)
+        if target is None or leads_on(self.home, target, returns):
+            return target is None
+        return recorded.after_text(text) is None
+
+
 class Inlined(NamedTuple):
     """The edges of a place, and of all that is called there but texts, each with the states to return to."""
 
     bytes: list[tuple[int, State, Return | None]]
     texts: list[tuple[Text, State | Dispatch, Return | None]]
+
+
+def edges_of(home: Distinct, state: State, returns: Return | None) -> Inlined:
+    """Return what leaves a place; kept."""
+    known = home.inlined
+    found = known.get((state, returns))
+    if found is None:
+        if len(known) >= MOST_PLACES:
+            known.clear()
+        found = known[state, returns] = _inlined(state, returns)
+    return found
 
 
 def _inlined(state: State, returns: Return | None) -> Inlined:
@@ -251,12 +263,14 @@ def is_live(item: OpenItem) -> bool:
 
     Every way out of it that no rival takes is as good as any: what the machines offer can be completed.  So only the
     ways of rivals are followed, each once: where keys may come in any order, in ascending order.
+    PERF: nearly every place leads to a text of which there are endlessly many, more than were ever written; that is
+    known of a place whatever was written, so that it is found out once.
     Cost: as many states as the rivals have entries left.
     """
     todo, seen = [item], set()
     while todo:
         at = todo.pop()
-        if not at.built.live_rivals():
+        if not at.built.live_rivals() or leads_on(at.home, at.state, at.returns):
             return True
         if at in seen:
             continue
@@ -279,3 +293,73 @@ def is_live(item: OpenItem) -> bool:
                     if following is not None:
                         todo.append(following)
     return False
+
+
+Place: TypeAlias = tuple[State, Return | None]  # in the machine of an item, whatever its value is so far
+
+
+def leads_on(home: Distinct, state: State, returns: Return | None) -> bool:
+    """Say whether a text of which there are endlessly many lies on some way out of a place; False also where that is
+    not seen at a few places.  Kept, as `OpenItem.edges`.
+    """
+    start, known = _settled(state, returns), home.endless
+    found = known.get(start)
+    if found is None:
+        if len(known) >= MOST_PLACES:
+            known.clear()
+        ways = [(start, _ways_on(home, start))]
+        seen = {start}
+        while ways and not found:
+            following = next((place for place in ways[-1][1] if place not in seen), None)
+            if following is None:
+                ways.pop()
+            elif following is _ENDLESS or known.get(following):
+                known.update((place, True) for place, _ in ways)
+                return True
+            elif len(seen) < _FEW_PLACES:
+                spend(_UNITS // 4)
+                seen.add(following)
+                ways.append((following, _ways_on(home, following)))
+            else:
+                break
+        found = known[start] = False
+    return found
+
+
+_ENDLESS: Place = END, None  # stands for what lies behind one of endlessly many texts
+
+
+def _ways_on(home: Distinct, place: Place) -> Iterator[Place]:
+    """Yield the places that follow one."""
+    here, gap = edges_of(home, *place), home.gap
+    for callee, _, _ in here.texts:
+        if callee != gap and is_endless(callee.language):
+            yield _ENDLESS
+    for callee, after, returns in here.texts:
+        if callee != gap:
+            yield from (_settled(target, returns) for target in _behind(callee, after))
+    for _, target, returns in here.bytes:
+        yield _settled(target, returns)
+
+
+def _behind(callee: Text, after: State | Dispatch) -> Iterator[State]:
+    """Yield what may follow a text."""
+    if not isinstance(after, Dispatch):
+        yield after
+    elif after.records:
+        target = after.after_text(None)
+        if target is not None:
+            yield target
+    else:
+        texts = cast("LiteralSet", callee.language)
+        for label in range(texts.low, texts.high):
+            target = None if texts.excluded >> label & 1 else after.after(label)
+            if target is not None:
+                yield target
+
+
+def _settled(state: State, returns: Return | None) -> Place:
+    """Return a place behind all that has come to its end there."""
+    while state is END and returns is not None:
+        state, returns = returns.then, returns.parent
+    return state, returns

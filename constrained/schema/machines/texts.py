@@ -35,6 +35,7 @@ from constrained.regex.expr import step
 from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import contains, near
+from constrained.schema.strings.sets import listed
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -64,6 +65,15 @@ def never_runs_dry(language: Expr) -> bool:
         if len(queue) > _MOST_STATES:
             return False
     return True
+
+
+def is_endless(language: Any) -> bool:
+    """Say whether a language has infinitely many texts, each of another value, as far as that is plain to see; no
+    values that were written use them up.
+    """
+    if isinstance(language, NumberTexts):
+        return any(numbers.low is None or numbers.high is None for numbers in language.ranges)
+    return isinstance(language, Expr) and language.plain and not is_finite(language)  # PERF: as most are
 
 
 def cut(language: Expr, used: Collection[str]) -> Expr | None:
@@ -177,6 +187,7 @@ class Recorded(Dispatch):
         self._texts = callee.language.texts if isinstance(callee.language, LiteralSet) else None
         special = then.special if isinstance(then, Dispatch) else frozenset()
         self._rivals = None if rivals is None else frozenset(rivals)
+        self._targets: dict[str | None, State | None] = {}
         if self._texts is not None and isinstance(then, Dispatch):
             special = frozenset(self._texts)
         self.special = special | self.rivals()
@@ -226,7 +237,7 @@ class Recorded(Dispatch):
         return self._number and bool(self.rivals()) and all(is_within(text, _LONGEST_NUMBER) for text in self.rivals())
 
     def after_text(self, text: str | None) -> State | None:
-        target = self._target(text)
+        target = self.target(text)
         built = None if target is None else self._item.built.text(text, number=self._number)
         return None if target is None or built is None else self._item.at(target, self._returns, built)
 
@@ -234,7 +245,7 @@ class Recorded(Dispatch):
         """Return the item after a text that a search reads; ascending: None also for a key before one that was written,
         where keys have any order.
         """
-        target = self._target(text)
+        target = self.target(text)
         if target is None:
             return None
         ascending = ascending and not self._item.home.ordered
@@ -249,15 +260,21 @@ class Recorded(Dispatch):
         left = self._then.wanted & ~language.excluded
         return self._texts[(left & -left).bit_length() - 1] if left else None
 
-    def _target(self, text: str | None) -> State | None:
+    def target(self, text: str | None) -> State | None:
         """Return what follows in the machine of the item, None if the text is refused."""
         if text is None and self._number and self._rivals:
             return None  # 1.0 is special where 1 is, and a set of texts cannot say so: every text is asked for
         if not isinstance(self._then, Dispatch):
             return self._then
-        if self._texts is not None and not self._then.records:
-            return self._then.after(self._texts.index(text)) if text in self._texts else None
-        return self._then.after_text(text)
+        found = self._targets.get(text)
+        if found is None:
+            if self._texts is None or self._then.records:
+                found = self._then.after_text(text)
+            elif text in self._texts:
+                found = self._then.after(self._texts.index(text))
+            if text in self.special:  # PERF: a mask asks for these again
+                self._targets[text] = found
+        return found
 
     def without(self, dead: frozenset[str]) -> Language | None:
         """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing
@@ -281,6 +298,8 @@ class Recorded(Dispatch):
     def offers_more(self, few: frozenset[str]) -> bool:
         """Say whether some text is not among these and is not refused."""
         language: Any = self.callee.language
+        if is_endless(language):
+            return True
         if isinstance(language, LiteralSet):
             return any(
                 not language.excluded >> index & 1
@@ -290,13 +309,12 @@ class Recorded(Dispatch):
                 for index, text in enumerate(language.texts)
             )
         if isinstance(language, NumberTexts):
-            if any(numbers.low is None or numbers.high is None for numbers in language.ranges):
-                return True  # there are infinitely many
             beyond = frozenset([near(text, language.ranges) for text in few])
             return bool(number_language(language.ranges, language.spelling, beyond).edges())
-        refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
-        endless = language.plain and not is_finite(language)  # PERF: as most are; no texts use it up
-        return endless or cut(language, few | refused) is not None
+        used = few | self._then.special if isinstance(self._then, Dispatch) else few
+        spend(1 + len(used) // 4)
+        texts = listed(language, len(used))
+        return texts is None or not used.issuperset(texts)
 
     def reads(self, text: str) -> bool:
         """Say whether the callee reads a text."""
