@@ -55,6 +55,15 @@ def never_runs_dry(language: Expr) -> bool:
     """
     if language.universal:
         return True
+    for _ in range(_MOST_STATES):  # PERF: what stands behind different names is often the same
+        if language.accepts or len(edges := language.edges()) != 1:
+            break
+        language = edges[0][2]
+    return _never_runs_dry(language)
+
+
+@cached(4096)
+def _never_runs_dry(language: Expr) -> bool:
     seen, queue = {language}, [language]
     for state in queue:
         if is_finite(state):
