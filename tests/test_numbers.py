@@ -11,6 +11,7 @@ import random
 import re
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,13 @@ from constrained.schema.numeric.language import (
     CANONICAL_NUMBERS,
     JSON_NUMBERS,
     PYTHON_NUMBERS,
+    _ranged,
     canonical_text,
     number_language,
 )
-from constrained.schema.numeric.magnitudes import _integer, _text
+from constrained.schema.numeric.magnitudes import Magnitudes, _integer, _text, magnitudes
 from constrained.schema.numeric.ranges import normal
+from constrained.schema.numeric.states import MantissaStates, Start
 from constrained.schema.values import NumberRange
 
 SKELETONS = {
@@ -414,3 +417,43 @@ def test_states_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.Mo
         state = run(language, text)
         assert (state is not None and state.accepts) == any(holds(numbers, value) for numbers in ranges), text
     number_language.cache_clear()
+
+
+@pytest.mark.parametrize(("low", "high"), [("0", "1"), ("-7/2", "254"), ("7/2", "4"), ("9", "999"), ("80", "100000")])
+@pytest.mark.parametrize("open_", [False, True])
+def test_whole_numbers_are_asked_by_integers_what_others_are_by_fractions(low: str, high: str, open_: bool) -> None:
+    numbers = NumberRange(integer=True, low=Fraction(low), high=Fraction(high), low_open=open_, high_open=open_)
+    quick, plain = (Magnitudes(numbers, frozenset(), negative=False) for _ in range(2))
+    plain._whole = None
+    spans = [(None, None), *((least, most) for least in range(-1, 7) for most in range(least, 7))]
+    for digits in map(str, [*range(1, 130), 200, 253, 254, 255, 999, 1000, 80000, 99999, 100000, 100001]):
+        for span in spans:
+            assert quick.continues(digits, *span) is plain.continues(digits, *span), (digits, span)
+
+
+@pytest.mark.parametrize(("low", "high"), [("0", "254"), ("-12", "99"), ("1/10", "5"), ("25", None), (None, "109")])
+@pytest.mark.parametrize("integer", [True, None])
+@pytest.mark.parametrize("spelling", LENGTHS, ids=["json", "canonical", "python"])
+def test_digits_that_no_bound_tells_apart_are_read_together(
+    low: str | None, high: str | None, integer: bool | None, spelling: NumberSpelling
+) -> None:
+    least, most = (None if end is None else Fraction(end) for end in (low, high))
+    numbers = NumberRange(integer=integer, low=least, high=most)
+    todo = [(_ranged(numbers, spelling, frozenset()), _one_by_one(numbers, spelling))]
+    for together, apart in todo:
+        edges = [[(chr(point), target) for low, high, target in state.edges() for point in range(low, high + 1)]
+                 for state in (together, apart)]
+        assert [char for char, _ in edges[0]] == [char for char, _ in edges[1]] and together.accepts == apart.accepts
+        if len(todo) < 400:
+            todo += [(one, other) for (_, one), (_, other) in zip(*edges, strict=True)]
+
+
+def _one_by_one(numbers: NumberRange, spelling: NumberSpelling) -> Any:
+    plain = spelling.canonical and numbers.integer is True
+    readers = []
+    for negative in (False, True):
+        side = magnitudes(numbers, negative=negative)
+        readers.append(side and MantissaStates(side, spelling, plain=plain, negative=negative))
+        if readers[-1] is not None:
+            readers[-1]._alike = False
+    return Start(*readers)

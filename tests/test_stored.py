@@ -298,6 +298,23 @@ def test_a_property_is_made_ahead_whatever_stands_before_it():
     assert kernel.sizes()["machines"] == known
 
 
+@pytest.mark.parametrize("bounds", [{}, {"minProperties": 2}, {"maxProperties": 9}])
+def test_of_an_object_the_first_key_is_made_ahead_and_not_each_set_of_keys(bounds):
+    preparation = pytest.importorskip("constrained.engine.kernel._preparation")
+    names = [f"name {number}" for number in range(12)]
+    schema = {"type": "object", "properties": {name: {"enum": [name]} for name in names}, **bounds}
+    vocabulary = c.Vocabulary(VOCABULARY.tokens, VOCABULARY.special, VOCABULARY.stop)
+    constraint = c.compile(c.Grammar.from_json_schema(schema), vocabulary, kernel="compiled")
+    kernel, start = constraint.place()
+    found = preparation.Preparation(kernel, constraint._root)
+    while found.go_on(None):
+        pass
+    assert kernel.sizes()["machines"] < 300
+    before = kernel.sizes()["machines"]
+    kernel.next_bytes(kernel.step_bytes(start, b'{"name 7":"name'))
+    assert kernel.sizes()["machines"] == before  # its value as well
+
+
 def test_warming_leaves_the_work_of_generations_alone():
     constraint = c.compile(GRAMMARS["schema"], VOCABULARY, max_work=20_000)
     left = constraint.budget.left

@@ -16,7 +16,7 @@ from cython cimport final
 from constrained.engine.kernel._kernel cimport Kernel
 from constrained.engine.kernel._tables cimport Ints, Map, ints_add, ints_free, map_free, map_get, map_put
 from constrained.engine.kernel.automaton._machines cimport DISPATCH, EXPANDED, Machine, RECORDS
-from constrained.engine.kernel.automaton._objects cimport NAMED, OTHER, PLAIN, POSITION
+from constrained.engine.kernel.automaton._objects cimport BEGIN, ENTRY, NAMED, OTHER, PLAIN, POSITION
 from constrained.engine.kernel.masks._building cimport IndependentMask
 from constrained.engine.kernel.texts._positions cimport BODY, Position
 
@@ -117,10 +117,10 @@ cdef class Preparation:
         return 0
 
     cdef bint is_near(self, int q) except -1:
-        """Say whether a state is followed: not what comes behind a key of an object where that is known of another."""
+        """Say whether a state is followed: not the keys behind the first one of an object, whose values are known."""
         cdef Machine* m = &self.kernel.machines.at[q >> 1]
         cdef int table
-        if q & 1 or m.kind == PLAIN or not self.kernel.objects.sets[m.set].count:
+        if q & 1 or m.kind == PLAIN or m.kind == ENTRY or m.kind == BEGIN or self.kernel.objects.is_blank(m.set):
             return True
         if m.kind != POSITION:
             return False

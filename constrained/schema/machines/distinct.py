@@ -23,7 +23,7 @@ from constrained.caches import cached
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, Quoting, State, Text
 from constrained.regex import NEVER
-from constrained.schema.machines.items import OpenItem, is_live
+from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
 from constrained.schema.numeric.keys import MOST_DIGITS, number_key
@@ -44,6 +44,7 @@ _NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[
 _MOST_LISTED = 65
 _FEW_NUMBERS = 64
 _MOST_PLACES = 400  # kinds of places inside an item that are looked at
+_MOST_KEPT = 10_000  # places of items, with what is known about them
 
 
 class AfterText(Dispatch):
@@ -157,7 +158,7 @@ class Distinct:
             )
         self._values, self._shape = values, shape
         self._kinds = Kinds(shape, values.never, values.value) if shape.counts else None
-        self.inlined: dict[Any, Any] = {}  # of `items`
+        self._places: dict[tuple[State, Return | None], Place] = {}
         self._starts: dict[Conj, list[tuple[bytes, str, State]]] = {}
         # the values of positions with composite values: a few, each with its machine
         self._listed: dict[Conj, dict[Item, State]] = {}
@@ -204,6 +205,19 @@ class Distinct:
     def ordered(self) -> bool:
         """Whether keys come in the order of the schema."""
         return self._values.ordered
+
+    def place(self, state: State, returns: Return | None) -> Place:
+        """Return the place behind all that has come to its end there; kept."""
+        while state is END and returns is not None:
+            state, returns = returns.then, returns.parent
+        found = self._places.get((state, returns))
+        if found is None:
+            if len(self._places) >= _MOST_KEPT:
+                for known in self._places.values():
+                    known.forget()
+                self._places.clear()
+            found = self._places[state, returns] = Place(self, state, returns)
+        return found
 
     def behind(self, after: ArrayPosition, whole: Whole) -> State:
         """Return the position behind an array or object that was not written before."""
@@ -289,7 +303,7 @@ class Distinct:
             if item[0] not in SCALAR_KINDS:
                 earlier = Earlier(whole_of(item), earlier)
         items = [
-            (opening, OpenItem(self, after, state, None, Built(None, kind, earlier), earlier))
+            (opening, OpenItem(self, after, self.place(state, None), Built(None, kind, earlier), earlier))
             for opening, kind, state in self._opened(conj)
         ]
         return [(Bytes(opening, END), item) for opening, item in items if hurried or is_live(item)]
@@ -358,6 +372,8 @@ class Distinct:
         conj = self._conj(index)
         value = self._values.value(conj)
         if conj not in self._listed and (value.arrays or value.objects):
+            if any(self.place(state, None).leads_on() for _, _, state in self._opened(conj)):
+                return True
             return bool(self.items(written, index, after))
         few: frozenset[Any] | None = values_below(
             conj, len(written.scalars) + written.composites.count + 1, self._values.value

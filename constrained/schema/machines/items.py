@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from constrained.machine import END, Bytes, Dispatch, Edges, State, Text
 from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole
-from constrained.schema.machines.texts import Recorded
+from constrained.schema.machines.texts import ItemText, Recorded
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import constant
 from constrained.work import spend
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.distinct import Distinct
 
-MOST_PLACES = 10_000  # of the machines of items whose edges are kept
 _UNITS = 20  # of work, to look at one state
+_FEW_PLACES = 16  # that are looked at for a text that leads on
 
 
 class Return:
@@ -64,71 +64,52 @@ class OpenItem:
     earlier: the values that the item may not have, as far as they are arrays and objects.
     """
 
-    __slots__ = ("_hash", "after", "built", "earlier", "home", "returns", "state")
+    __slots__ = ("_hash", "_outer", "after", "built", "earlier", "home", "place")
 
-    def __init__(
-        self,
-        home: Distinct,
-        after: State,
-        state: State,
-        returns: Return | None,
-        built: Built,
-        earlier: Earlier = NONE,
-    ) -> None:
-        while state is END and returns is not None:
-            state, returns = returns.then, returns.parent
-        self.home, self.after, self.state, self.returns, self.built = home, after, state, returns, built
-        self.earlier = earlier
+    def __init__(self, home: Distinct, after: State, place: Place, built: Built, earlier: Earlier = NONE,
+                 outer: int | None = None) -> None:
+        self.home, self.after, self.place, self.built, self.earlier = home, after, place, built, earlier
         self._hash: int | None = None  # PERF: most items of a search are never compared with others
+        self._outer = outer  # hash of `after`
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.after, self.state, self.returns, self.built))
+            if self._outer is None:
+                self._outer = hash(self.after)
+            self._hash = hash((self._outer, self.place, self.built))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, OpenItem) and hash(self) == hash(other) and self.built == other.built
-            and self.state == other.state and self.returns == other.returns
-            and self.home is other.home and self.after == other.after
+            and self.place == other.place and self.home is other.home and self.after == other.after
         )
 
-    def at(self, state: State, returns: Return | None, built: Built | Whole) -> State | None:
+    def at(self, place: Place, built: Built | Whole) -> State | None:
         """Return what follows here in the machine with this value, None if it leads nowhere."""
         if isinstance(built, Whole):
             if built.is_used:
                 return None
             return self.behind(built) if built.known else self.after
-        item = self.moved(state, returns, built)
+        item = self.moved(place, built)
         return item if is_live(item) else None
 
-    def moved(self, state: State, returns: Return | None, built: Built) -> OpenItem:
-        return OpenItem(self.home, self.after, state, returns, built, self.earlier)
-
-    def edges(self) -> Inlined:
-        """Return what leaves this place of the item's machine, whatever its value is so far; kept."""
-        known = self.home.inlined
-        found = known.get((self.state, self.returns))
-        if found is None:
-            if len(known) >= MOST_PLACES:
-                known.clear()
-            found = known[self.state, self.returns] = _inlined(self.state, self.returns)
-        return found
+    def moved(self, place: Place, built: Built) -> OpenItem:
+        return OpenItem(self.home, self.after, place, built, self.earlier, self._outer)
 
     def expand(self) -> Edges:
         spend(_UNITS)
         ranges: dict[int, State] = {}
         calls: list[tuple[State, State | Dispatch]] = []
-        here, gap = self.edges(), self.home.gap
-        for byte, target, returns in here.bytes:
-            following = self.at(target, returns, self.built.byte(byte))
+        built, here = self.built, self.place.ways()
+        for byte, place in here.bytes:
+            following = self.at(place, built.byte(byte))
             if following is not None and ranges.setdefault(byte, following) != following:
                 calls.append((Bytes(bytes((byte,)), END), following))
-        for callee, after, returns in here.texts:
-            if callee == gap:
-                calls.append((callee, self.moved(_state(after), returns, self.built)))
-            else:
-                calls += self._recorded(callee, after, returns)
+        for callee, place in here.gaps:
+            calls.append((callee, self.moved(place, built)))
+        for text in here.texts:
+            calls += self._recorded(text)
         single = [(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]
         return Edges(ranges=tuple(single), calls=tuple(calls))
 
@@ -136,18 +117,18 @@ class OpenItem:
         """Return the place in an item that may be written again, where no earlier value can be met any more."""
         if not self.built.known or self.built.live_rivals():
             return None
-        return self.moved(self.state, self.returns, self.built.forgotten())
+        return self.moved(self.place, self.built.forgotten())
 
     # -- what is written here and nowhere else, see `engine.budget.item_ways` ------------------------------------------
 
     def alone(self) -> OpenItem | None:
         """Return the same place where this is the only item; None: its value is not known."""
-        return OpenItem(self.home, END, self.state, self.returns, self.built.alone()) if self.built.known else None
+        return OpenItem(self.home, END, self.place, self.built.alone()) if self.built.known else None
 
     def frames(self) -> Iterator[State]:
         """Yield the states whose ways out, one after the other, are the rest of an item, whatever its value is."""
-        yield self.state
-        at = self.returns
+        yield self.place.state
+        at = self.place.returns
         while at is not None:
             yield at.then
             at = at.parent
@@ -155,22 +136,18 @@ class OpenItem:
     def only_move(self) -> tuple[int, OpenItem | Whole] | None:
         """Return the byte that has to come, with what it leads to; None: something else may come."""
         spend(_UNITS // 4)
-        here = self.edges()
-        if len(here.bytes) != 1 or any(callee != self.home.gap for callee, _, _ in here.texts):
-            return None
-        (byte, target, returns), built = here.bytes[0], self.built.byte(here.bytes[0][0])
-        return byte, built if isinstance(built, Whole) else self.moved(target, returns, built)
+        here = self.place.ways()
+        return self._move(*here.bytes[0]) if len(here.bytes) == 1 and not here.texts else None
 
     def moves(self) -> tuple[list[tuple[int, OpenItem | Whole]], list[Recorded]]:
         """Return what a byte leads to, an item that is complete to its value, and the texts, without blanks."""
         spend(_UNITS // 2)
-        here = self.edges()
-        bytewise: list[tuple[int, OpenItem | Whole]] = []
-        for byte, target, returns in here.bytes:
-            built = self.built.byte(byte)
-            bytewise.append((byte, built if isinstance(built, Whole) else self.moved(target, returns, built)))
-        texts = [entry for entry in here.texts if entry[0] != self.home.gap]
-        return bytewise, [Recorded(self, callee, after, returns) for callee, after, returns in texts]
+        here = self.place.ways()
+        return [self._move(byte, place) for byte, place in here.bytes], [Recorded(self, text) for text in here.texts]
+
+    def _move(self, byte: int, place: Place) -> tuple[int, OpenItem | Whole]:
+        built = self.built.byte(byte)
+        return byte, built if isinstance(built, Whole) else self.moved(place, built)
 
     def used(self) -> frozenset[int]:
         """Return the digests of the values that the item may not have."""
@@ -185,59 +162,135 @@ class OpenItem:
         """Say that a word of `wider` does not write this item again; False also where it may."""
         return not self.built.may_be_in(word)
 
-    def _recorded(
-        self, callee: Text, after: State | Dispatch, returns: Return | None
-    ) -> Iterator[tuple[State, Dispatch]]:
+    def _recorded(self, text: ItemText) -> Iterator[tuple[State, Dispatch]]:
         """Yield the calls that read a text, without those texts that lead nowhere.
 
         PERF: numbers that no earlier value has are read apart from the others, whose spellings no set of texts lists:
         together, what follows is asked for behind each of a thousand tokens of three digits.
         """
-        recorded = Recorded(self, callee, after, returns)
-        dead = frozenset(text for text in recorded.rivals() if recorded.after_text(text) is None)
+        recorded, callee = Recorded(self, text), text.callee
+        dead = frozenset([rival for rival in recorded.rivals() if self._is_dead(recorded, rival)])
         numbers = callee.language
-        if isinstance(numbers, NumberTexts) and recorded.has_small_rivals() and not isinstance(after, Dispatch):
+        if isinstance(numbers, NumberTexts) and recorded.has_small_rivals() and not isinstance(text.then, Dispatch):
             rivals = frozenset(map(Fraction, recorded.rivals()))
             others = number_language(numbers.ranges, numbers.spelling, rivals)
             if others.edges():
-                yield Text(callee.quoting, others), Recorded(self, Text(callee.quoting, others), after, returns, ())
+                beside = Text(callee.quoting, others)
+                yield beside, Recorded(self, text.narrowed(beside), ())
             shared = sorted(map(Fraction, filter(recorded.reads, recorded.rivals() - dead)))
             if shared:
                 taken = Text(callee.quoting, number_language(tuple(map(constant, shared)), numbers.spelling))
-                yield taken, Recorded(self, taken, after, returns)
+                yield taken, Recorded(self, text.narrowed(taken))
         elif not dead:
             yield callee, recorded
         elif (language := recorded.without(dead)) is not None:
             yield Text(callee.quoting, language), recorded
 
-
-class Inlined(NamedTuple):
-    """The edges of a place, and of all that is called there but texts, each with the states to return to."""
-
-    bytes: list[tuple[int, State, Return | None]]
-    texts: list[tuple[Text, State | Dispatch, Return | None]]
+    def _is_dead(self, recorded: Recorded, rival: str) -> bool:
+        target = recorded.target(rival)
+        return target is None or not target.leads_on() and recorded.after_text(rival) is None
 
 
-def _inlined(state: State, returns: Return | None) -> Inlined:
-    found = Inlined([], [])
-    todo = [(state, returns)]
+class Place:
+    """A place in the machine of an item, whatever its value is so far: a state, and the states to return to.
+
+    Made by `Distinct.place`, so that what was found out about one is known to all items that come there.
+    """
+
+    __slots__ = ("_hash", "_leads_on", "_ways", "home", "returns", "state")
+
+    def __init__(self, home: Distinct, state: State, returns: Return | None) -> None:
+        self.home, self.state, self.returns = home, state, returns
+        self._hash = hash((state, returns))
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of other places."""
+        self._ways: Ways | None = None
+        self._leads_on: bool | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Place) and self._hash == other._hash
+            and self.state == other.state and self.returns == other.returns
+        )
+
+    def ways(self) -> Ways:
+        """Return what leaves this place."""
+        found = self._ways
+        if found is None:
+            found = self._ways = _inlined(self)
+        return found
+
+    def leads_on(self) -> bool:
+        """Say whether a text of which there are endlessly many lies on some way out; False also where that is not seen
+        at a few places.
+        """
+        if self._leads_on is None:
+            trail, seen = [self], {self}
+            open_ = [_further(self)]
+            while open_ and self._leads_on is None:
+                following = next((place for place in open_[-1] if place not in seen), None)
+                if following is None:
+                    del open_[-1], trail[-1]
+                elif following._leads_on or any(text.is_endless for text in following.ways().texts):
+                    for place in (*trail, following):
+                        place._leads_on = True
+                elif len(seen) < _FEW_PLACES:
+                    spend(_UNITS // 4)
+                    seen.add(following)
+                    trail.append(following)
+                    open_.append(_further(following))
+                else:
+                    break
+            self._leads_on = bool(self._leads_on)
+        return self._leads_on
+
+
+def _further(place: Place) -> Iterator[Place]:
+    """Yield the place itself and those that follow it."""
+    yield place
+    for text in place.ways().texts:
+        yield from text.behind()
+    for _, following in place.ways().bytes:
+        yield following
+
+
+class Ways(NamedTuple):
+    """The edges of a place, and of all that is called there but texts, each with where it leads."""
+
+    bytes: list[tuple[int, Place]]
+    gaps: list[tuple[State, Place]]  # what may stand between texts
+    texts: list[ItemText]
+
+
+def _inlined(place: Place) -> Ways:
+    home, found = place.home, Ways([], [], [])
+    gap = home.gap
+    todo = [(place.state, place.returns)]
     seen = set(todo)
     while todo:
         state, returns = todo.pop()
         spend(_UNITS)
         edges = state.expand()
         for low, high, target in edges.ranges:
-            found.bytes.extend((byte, target, returns) for byte in range(low, high + 1))
+            behind = home.place(target, returns)
+            found.bytes.extend([(byte, behind) for byte in range(low, high + 1)])
         places = [(returns.then, returns.parent)] if edges.accepting and returns is not None else []
         for callee, after in edges.calls:
-            if isinstance(callee, Text):
-                found.texts.append((callee, after, returns))
-            else:
+            if not isinstance(callee, Text):
                 places.append((callee, returns if after is END else Return(_state(after), returns)))
-        for place in places:
-            if place not in seen:
-                seen.add(place)
-                todo.append(place)
+            elif callee == gap:
+                found.gaps.append((callee, home.place(_state(after), returns)))
+            else:
+                found.texts.append(ItemText(home, callee, after, returns))
+        for inner in places:
+            if inner not in seen:
+                seen.add(inner)
+                todo.append(inner)
     return found
 
 
@@ -251,31 +304,31 @@ def is_live(item: OpenItem) -> bool:
 
     Every way out of it that no rival takes is as good as any: what the machines offer can be completed.  So only the
     ways of rivals are followed, each once: where keys may come in any order, in ascending order.
+    PERF: nearly every place leads to a text of which there are endlessly many, more than were ever written; that is
+    known of a place whatever was written, so that it is found out once.
     Cost: as many states as the rivals have entries left.
     """
     todo, seen = [item], set()
     while todo:
         at = todo.pop()
-        if not at.built.live_rivals():
+        if not at.built.live_rivals() or at.place.leads_on():
             return True
         if at in seen:
             continue
         seen.add(at)
-        for byte, target, returns in at.edges().bytes:
+        for byte, place in at.place.ways().bytes:
             built = at.built.byte(byte)
             if isinstance(built, Built):
-                todo.append(at.moved(target, returns, built))
+                todo.append(at.moved(place, built))
             elif not built.is_used:
                 return True
-        for callee, after, returns in at.edges().texts:
-            if callee == at.home.gap:
-                continue
-            recorded = Recorded(at, callee, after, returns)
+        for text in at.place.ways().texts:
+            recorded = Recorded(at, text)
             if recorded.offers_more(recorded.rivals()):
                 return True
-            for text in recorded.rivals():
-                if recorded.reads(text):
-                    following = recorded.following(text)
+            for rival in recorded.rivals():
+                if recorded.reads(rival):
+                    following = recorded.following(rival)
                     if following is not None:
                         todo.append(following)
     return False

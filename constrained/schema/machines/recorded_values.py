@@ -138,7 +138,7 @@ class Built:
     """
 
     __slots__ = (
-        "_digest", "count", "depth", "floor", "going_on", "key", "kind", "known", "parent", "parts", "rivals", "size",
+        "_hash", "count", "depth", "floor", "going_on", "key", "kind", "known", "parent", "parts", "rivals", "size",
         "total", "word",
     )  # fmt: skip
 
@@ -168,38 +168,30 @@ class Built:
         self.key, self.word, self.known, self.size, self.floor = key, word, known, size, floor
         self.going_on: dict[TypedContent, list[Rival]] | None = None
         self.depth: int = parent.depth + 1 if parent is not None else 1
-        self._digest: int | None = None
+        self._hash: int | None = None
 
-    @property
-    def digest(self) -> int:
-        """A name of the content.  PERF: most containers of a search are never compared with others."""
-        if self._digest is None:
+    def __hash__(self) -> int:
+        if self._hash is None:  # PERF: most containers of a search are never compared with others
             nameless, at = [], self.parent
-            while at is not None and at._digest is None:
+            while at is not None and at._hash is None:
                 nameless.append(at)
                 at = at.parent
             for outer in reversed(nameless):
-                outer._digest = outer._named()
-            self._digest = self._named()
-        return self._digest
+                outer._hash = hash((outer.parent, outer._content()))
+            self._hash = hash((self.parent, self._content()))
+        return self._hash
 
-    def _named(self) -> int:
-        key, floor, parent = self.key, self.floor, self.parent
-        return _digest(
-            b"" if parent is None or parent._digest is None else parent._digest.to_bytes(16, "little"),
-            self.kind.encode(),
-            self.total.to_bytes(16, "little"),
-            b"" if key is None else b"k" + key.encode("utf-8", "surrogatepass"),
-            self.word.encode(),
-            b"?" * (not self.known),
-            b"" if floor is None else b"f" + floor.encode("utf-8", "surrogatepass"),
-        )
+    def _content(self) -> tuple[object, ...]:
+        """Return what is known of this container alone."""
+        return self.kind, self.total, self.key, self.word, self.known, self.floor
 
     def __eq__(self, other: object) -> bool:
-        return self is other or isinstance(other, Built) and self.digest == other.digest and self.depth == other.depth
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+        one: object = self
+        while isinstance(one, Built) and isinstance(other, Built) and one is not other:
+            if one.depth != other.depth or hash(one) != hash(other) or one._content() != other._content():
+                return False
+            one, other = one.parent, other.parent
+        return one is other
 
     @property
     def expects_key(self) -> bool:
@@ -319,9 +311,11 @@ class Built:
         )
 
     def _but(self, **changes: Any) -> Built:
-        made = Built(self.parent, self.kind, self.rivals)
+        made = Built.__new__(Built)  # PERF: every byte of an item makes some
+        made.parent, made.kind, made.rivals, made.depth = self.parent, self.kind, self.rivals, self.depth
         made.count, made.parts, made.total, made.key = self.count, self.parts, self.total, self.key
         made.word, made.known, made.size, made.floor = self.word, self.known, self.size, self.floor
+        made.going_on = made._hash = None
         for name, value in changes.items():
             setattr(made, name, value)
         return made

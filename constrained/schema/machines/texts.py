@@ -35,10 +35,12 @@ from constrained.regex.expr import step
 from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import contains, near
+from constrained.schema.strings.sets import listed
 from constrained.work import spend
 
 if TYPE_CHECKING:
-    from constrained.schema.machines.items import OpenItem, Return
+    from constrained.schema.machines.distinct import Distinct
+    from constrained.schema.machines.items import OpenItem, Place, Return
 
 CLOSING = b"}])"
 _LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
@@ -53,6 +55,15 @@ def never_runs_dry(language: Expr) -> bool:
     """
     if language.universal:
         return True
+    for _ in range(_MOST_STATES):  # PERF: what stands behind different names is often the same
+        if language.accepts or len(edges := language.edges()) != 1:
+            break
+        language = edges[0][2]
+    return _never_runs_dry(language)
+
+
+@cached(4096)
+def _never_runs_dry(language: Expr) -> bool:
     seen, queue = {language}, [language]
     for state in queue:
         if is_finite(state):
@@ -64,6 +75,15 @@ def never_runs_dry(language: Expr) -> bool:
         if len(queue) > _MOST_STATES:
             return False
     return True
+
+
+def is_endless(language: Any) -> bool:
+    """Say whether a language has infinitely many texts, each of another value, as far as that is plain to see; no
+    values that were written use them up.
+    """
+    if isinstance(language, NumberTexts):
+        return any(numbers.low is None or numbers.high is None for numbers in language.ranges)
+    return isinstance(language, Expr) and language.plain and not is_finite(language)  # PERF: as most are
 
 
 def cut(language: Expr, used: Collection[str]) -> Expr | None:
@@ -159,27 +179,86 @@ def identifiers() -> Expr:
     return intersect(parse_python("[A-Za-z_][A-Za-z0-9_]*"), complement(literals(keyword.kwlist)))
 
 
+class ItemText:
+    """A text that may come at a place inside an item, and where it leads: the same for all items there."""
+
+    __slots__ = ("_home", "_returns", "_targets", "callee", "is_endless", "number", "special", "then")
+
+    def __init__(self, home: Distinct, callee: Text, then: State | Dispatch, returns: Return | None) -> None:
+        self._home, self.callee, self.then, self._returns = home, callee, then, returns
+        self.number = callee.quoting is Quoting.RAW
+        self.is_endless = is_endless(callee.language)
+        self._targets: dict[str | None, Place] = {}
+        self.special: frozenset[str] = frozenset()
+        if isinstance(then, Dispatch):
+            self.special = then.special if self.texts is None else frozenset(self.texts)
+
+    @property
+    def texts(self) -> tuple[str, ...] | None:
+        """All texts that may stand here but for those that are excluded, None where they are not listed."""
+        language = self.callee.language
+        return language.texts if isinstance(language, LiteralSet) else None
+
+    def narrowed(self, callee: Text) -> ItemText:
+        """Return the same place for some of the texts."""
+        return ItemText(self._home, callee, self.then, self._returns)
+
+    def target(self, text: str | None) -> Place | None:
+        """Return what follows in the machine of the item, None if the text is refused.
+
+        PERF: kept where it is no ordinary text, as every item asks for these again.
+        """
+        then, key = self.then, text if isinstance(self.then, Dispatch) else None
+        found = self._targets.get(key)
+        if found is None:
+            state: State | None
+            if not isinstance(then, Dispatch):
+                state = then
+            elif self.texts is None or then.records:
+                state = then.after_text(text)
+            else:
+                state = then.after(self.texts.index(text)) if text in self.texts else None
+            if state is None:
+                return None
+            found = self._home.place(state, self._returns)
+            if key is None or key in self.special:
+                self._targets[key] = found
+        return found
+
+    def behind(self) -> Iterator[Place]:
+        """Yield what may follow, once for all texts that are ordinary."""
+        language, targets = self.callee.language, iter([self.target(None)])
+        if isinstance(language, LiteralSet) and isinstance(self.then, Dispatch) and not self.then.records:
+            texts, excluded = language.texts, language.excluded
+            targets = (self.target(text) for index, text in enumerate(texts) if not excluded >> index & 1)
+        return (target for target in targets if target is not None)
+
+    def frames(self) -> Iterator[State]:
+        """Yield the states whose ways out are the rest of an item behind the text, but for what one of a few texts
+        decides.
+        """
+        then: State | Dispatch | None = self.then
+        if isinstance(then, Dispatch):
+            then = then.after_text(None) if then.records else None
+        if then is not None:
+            yield then
+        at = self._returns
+        while at is not None:
+            yield at.then
+            at = at.parent
+
+
 class Recorded(Dispatch):
     """What follows a text inside an item."""
 
     records = True
 
-    def __init__(
-        self,
-        item: OpenItem,
-        callee: Text,
-        then: State | Dispatch,
-        returns: Return | None,
-        rivals: Collection[str] | None = None,
-    ) -> None:
-        self._item, self.callee, self._then, self._returns = item, callee, then, returns
-        self._number = callee.quoting is Quoting.RAW
-        self._texts = callee.language.texts if isinstance(callee.language, LiteralSet) else None
-        special = then.special if isinstance(then, Dispatch) else frozenset()
+    def __init__(self, item: OpenItem, text: ItemText, rivals: Collection[str] | None = None) -> None:
+        self._item, self._text, self._then, self.callee = item, text, text.then, text.callee
+        self._number = text.number
         self._rivals = None if rivals is None else frozenset(rivals)
-        if self._texts is not None and isinstance(then, Dispatch):
-            special = frozenset(self._texts)
-        self.special = special | self.rivals()
+        self.special = text.special | self.rivals()
+        then = text.then
         inner, inner_by = (then.tells_from, then.told_by) if isinstance(then, Dispatch) else (None, b"")
         self.told_by = CLOSING if inner is None else CLOSING + inner_by if inner_by else b""
         self.refuses = bool(self._rivals) or isinstance(then, Dispatch)
@@ -193,18 +272,8 @@ class Recorded(Dispatch):
         return told and not self._number and isinstance(self.callee.language, Expr) and self._item.home.alike
 
     def frames(self) -> Iterator[State]:
-        """Yield the states whose ways out are the rest of an item behind the text, but for what one of a few texts
-        decides.
-        """
-        then: State | Dispatch | None = self._then
-        if isinstance(then, Dispatch):
-            then = then.after_text(None) if then.records else None
-        if then is not None:
-            yield then
-        at = self._returns
-        while at is not None:
-            yield at.then
-            at = at.parent
+        """As of the text."""
+        return self._text.frames()
 
     def rivals(self) -> frozenset[str]:
         """Return the texts with which an earlier value goes on; of a number, those of any spelling are left to
@@ -225,39 +294,36 @@ class Recorded(Dispatch):
         """Say whether there are rivals, all of them numbers that are cheap as fractions."""
         return self._number and bool(self.rivals()) and all(is_within(text, _LONGEST_NUMBER) for text in self.rivals())
 
+    def target(self, text: str | None) -> Place | None:
+        """Return what follows in the machine of the item, None if the text is refused."""
+        if text is None and self._number and self._rivals:
+            return None  # 1.0 is special where 1 is, and a set of texts cannot say so: every text is asked for
+        return self._text.target(text)
+
     def after_text(self, text: str | None) -> State | None:
-        target = self._target(text)
+        target = self.target(text)
         built = None if target is None else self._item.built.text(text, number=self._number)
-        return None if target is None or built is None else self._item.at(target, self._returns, built)
+        return None if target is None or built is None else self._item.at(target, built)
 
     def following(self, text: str, *, ascending: bool = True) -> OpenItem | None:
         """Return the item after a text that a search reads; ascending: None also for a key before one that was written,
         where keys have any order.
         """
-        target = self._target(text)
+        target = self.target(text)
         if target is None:
             return None
         ascending = ascending and not self._item.home.ordered
         built = self._item.built.text(text, number=self._number, searching=ascending)
-        return None if built is None else self._item.moved(target, self._returns, built)
+        return None if built is None else self._item.moved(target, built)
 
     def needed(self) -> str | None:
         """Return a key that has to be written sooner or later and may as well come now."""
-        if self._texts is None or not isinstance(self._then, Dispatch) or self._item.home.ordered:
+        texts = self._text.texts
+        if texts is None or not isinstance(self._then, Dispatch) or self._item.home.ordered:
             return None
         language: Any = self.callee.language
         left = self._then.wanted & ~language.excluded
-        return self._texts[(left & -left).bit_length() - 1] if left else None
-
-    def _target(self, text: str | None) -> State | None:
-        """Return what follows in the machine of the item, None if the text is refused."""
-        if text is None and self._number and self._rivals:
-            return None  # 1.0 is special where 1 is, and a set of texts cannot say so: every text is asked for
-        if not isinstance(self._then, Dispatch):
-            return self._then
-        if self._texts is not None and not self._then.records:
-            return self._then.after(self._texts.index(text)) if text in self._texts else None
-        return self._then.after_text(text)
+        return texts[(left & -left).bit_length() - 1] if left else None
 
     def without(self, dead: frozenset[str]) -> Language | None:
         """Return the language of the callee without these texts, or as much of them as leads nowhere; None if nothing
@@ -281,6 +347,8 @@ class Recorded(Dispatch):
     def offers_more(self, few: frozenset[str]) -> bool:
         """Say whether some text is not among these and is not refused."""
         language: Any = self.callee.language
+        if self._text.is_endless:
+            return True
         if isinstance(language, LiteralSet):
             return any(
                 not language.excluded >> index & 1
@@ -290,13 +358,12 @@ class Recorded(Dispatch):
                 for index, text in enumerate(language.texts)
             )
         if isinstance(language, NumberTexts):
-            if any(numbers.low is None or numbers.high is None for numbers in language.ranges):
-                return True  # there are infinitely many
             beyond = frozenset([near(text, language.ranges) for text in few])
             return bool(number_language(language.ranges, language.spelling, beyond).edges())
-        refused = self._then.special if isinstance(self._then, Dispatch) else frozenset()
-        endless = language.plain and not is_finite(language)  # PERF: as most are; no texts use it up
-        return endless or cut(language, few | refused) is not None
+        used = few | self._then.special if isinstance(self._then, Dispatch) else few
+        spend(1 + len(used) // 4)
+        texts = listed(language, len(used))
+        return texts is None or not used.issuperset(texts)
 
     def reads(self, text: str) -> bool:
         """Say whether the callee reads a text."""

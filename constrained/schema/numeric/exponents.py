@@ -18,6 +18,7 @@ from constrained.schema.numeric.magnitudes import Interval
 from constrained.work import spend_nearby
 
 Edge: TypeAlias = tuple[int, int, Language]
+Target: TypeAlias = tuple[int, int, Language | None]  # None: these characters lead nowhere
 
 LEAST_PLUS, LEAST_MINUS = 16, 5  # repr() writes 9999999999999998.0, 1e+16 and 0.0001, 1e-05
 
@@ -49,9 +50,9 @@ class Interned:
             edges = self._edges = joined(self.targets())
         return edges  # which another thread may have forgotten by now
 
-    def targets(self) -> Iterable[tuple[str, Language | None]]:
-        """Return the state after each character, in ascending order of characters; none where a class has `edges` of
-        its own.
+    def targets(self) -> Iterable[Target]:
+        """Return the states after characters, ranges of them in ascending order; none where a class has `edges` of its
+        own.
         """
         return ()
 
@@ -59,18 +60,22 @@ class Interned:
         return self
 
 
-def joined(targets: Iterable[tuple[str, Language | None]]) -> tuple[Edge, ...]:
-    """Return edges for single characters in ascending order, neighbours with one target joined."""
+def joined(targets: Iterable[Target]) -> tuple[Edge, ...]:
+    """Return edges for ranges of characters in ascending order, neighbours with one target joined."""
     edges: list[Edge] = []
-    for char, target in targets:
+    for low, high, target in targets:
         if target is None:
             continue
-        point = ord(char)
-        if edges and edges[-1][1] == point - 1 and edges[-1][2] is target:
-            edges[-1] = (edges[-1][0], point, target)
+        if edges and edges[-1][1] == low - 1 and edges[-1][2] is target:
+            edges[-1] = (edges[-1][0], high, target)
         else:
-            edges.append((point, point, target))
+            edges.append((low, high, target))
     return tuple(edges)
+
+
+def char(text: str, target: Language | None) -> Target:
+    """Return what a character leads to."""
+    return ord(text), ord(text), target
 
 
 class Digits(Interned):
@@ -87,7 +92,7 @@ class Digits(Interned):
         self._edges = None
         self.accepts = value is not None and not gap and low <= value
 
-    def targets(self) -> Iterable[tuple[str, Language | None]]:
+    def targets(self) -> Iterable[Target]:
         alive = False
         for digit in range(10):
             value = digit if self.value is None else self.value * 10 + digit
@@ -95,9 +100,9 @@ class Digits(Interned):
                 value = self.low
             if starts(value, self.low, self.high):
                 alive = True
-                yield str(digit), digits(self.low, self.high, value, self.spelling, False)
+                yield char(str(digit), digits(self.low, self.high, value, self.spelling, False))
         if alive and self.spelling.underscores and self.value is not None and not self.gap:
-            yield "_", digits(self.low, self.high, self.value, self.spelling, True)
+            yield char("_", digits(self.low, self.high, self.value, self.spelling, True))
 
 
 class CanonicalDigits(Interned):
@@ -110,11 +115,11 @@ class CanonicalDigits(Interned):
         self._edges = None
         self.accepts = len(text) > 1 and int(text) >= low
 
-    def targets(self) -> Iterable[tuple[str, Language | None]]:
+    def targets(self) -> Iterable[Target]:
         for digit in range(10):
             text = self._after(digit)
             if text is not None:
-                yield str(digit), canonical_digits(self.low, self.high, text)
+                yield char(str(digit), canonical_digits(self.low, self.high, text))
 
     def _after(self, digit: int) -> str | None:
         """Return the digits with one more, or other digits with the same continuations; None: no exponent starts so."""
@@ -160,9 +165,9 @@ class ExponentStart(Interned):
         self.plus, self.minus, self.signed = plus, minus, signed
         self._edges, self.accepts = None, False
 
-    def targets(self) -> Iterable[tuple[str, Language | None]]:
-        yield "+", self.plus
-        yield "-", self.minus
+    def targets(self) -> Iterable[Target]:
+        yield char("+", self.plus)
+        yield char("-", self.minus)
         if self.plus is not None and not self.signed:
             yield from self.plus.targets()
 

@@ -25,6 +25,7 @@ from constrained.work import spend_nearby
 
 BELOW, ABOVE = -1, -2  # outcomes of a comparison with a bound's digits; i >= 0: equal in the first i digits
 Interval: TypeAlias = tuple[int | None, int | None]  # inclusive, None = unbounded
+_SHORT, _LARGE = 100, 10**100  # digits and numbers that integers are quick with
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,14 @@ class Bound:
             return ABOVE if digit else status
         own = int(self.digits[status])
         return BELOW if digit < own else ABOVE if digit > own else status + 1
+
+
+    def turns(self, status: int) -> tuple[int, ...]:
+        """Return the digits > 1 from which on the outcome is another; 0 is told from 1 in any case."""
+        if not 0 <= status < len(self.digits):
+            return ()
+        own = int(self.digits[status])
+        return own, own + 1
 
 
 def bound(value: Fraction, open_: bool) -> Bound:
@@ -121,7 +130,9 @@ class Magnitudes:
     Invariant: `zero` or some positive magnitude belongs to the set (see `magnitudes`).
     """
 
-    __slots__ = ("endless", "high", "holes", "left_out", "low", "modulus", "positive", "step", "whole_modulus", "zero")
+    __slots__ = (
+        "_whole", "endless", "high", "holes", "left_out", "low", "modulus", "positive", "step", "whole_modulus", "zero"
+    )  # fmt: skip
 
     def __init__(self, numbers: NumberRange, left_out: frozenset[Fraction], *, negative: bool) -> None:
         self.left_out = left_out  # absolute values
@@ -146,6 +157,13 @@ class Magnitudes:
         self.modulus = lcm(*(d.modulus for d in self.holes), self.step.modulus if self.step else 1)
         self.whole_modulus = lcm(*(d.step.numerator for d in self.holes), self.step.step.numerator if self.step else 1)
         reaches = high is None or high > 0
+        # the first and the last member, where these are all whole numbers between two bounds
+        self._whole: tuple[int, int] | None = None
+        if self.step is not None and self.step.step == 1 and not (holes or left_out) and self.high is not None:
+            top, floor = self.high.value, Fraction(0) if self.low is None else self.low.value
+            first = max(1, -(-floor // 1) + (floor.denominator == 1 and self.low is not None and self.low.open))
+            if top < _LARGE:
+                self._whole = first, top // 1 - (top.denominator == 1 and self.high.open)
         self.endless = reaches and self.high is None and (self.step is None or self._outside_holes(self.step.step))
         self.positive = self.endless or (
             reaches
@@ -224,10 +242,26 @@ class Magnitudes:
         assert most is not None
         assert least is not None
         prefix, length = _integer(digits), len(digits)
+        if self._whole is not None and not left_open and len(digits) < _SHORT:
+            return self._begins_whole(prefix, length, least, most)
         for point in range(most, least - 1, -1):
             spend_nearby(4 + (abs(point) >> 7))
             scale = Fraction(10) ** (point - length)
             if self.meets(prefix * scale, (prefix + 1) * scale, left_open=left_open, right_open=True):
+                return True
+        return False
+
+    def _begins_whole(self, prefix: int, length: int, least: int, most: int) -> bool:
+        """As `continues`, of whole numbers between two bounds: by integers alone."""
+        assert self._whole is not None
+        spend_nearby(1 + (most - least) // 4)
+        first, last = self._whole
+        for point in range(most, least - 1, -1):
+            if point >= length:
+                scale = 10 ** (point - length)
+                if prefix * scale <= last and (prefix + 1) * scale > first:
+                    return True
+            elif prefix % 10 ** (length - point) == 0 and first <= prefix // 10 ** (length - point) <= last:
                 return True
         return False
 

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from constrained.machine import Language
-from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Interned, NumberSpelling, exponent
+from constrained.schema.numeric import exponents
+from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Interned, NumberSpelling, Target, char
 from constrained.schema.numeric.magnitudes import ABOVE, BELOW, Interval, Magnitudes
 from constrained.schema.numeric.points import Points, outside
 from constrained.work import spend_nearby
 
 ZERO, WHOLE, POINT, FRACTION = range(4)
 MOST_STATES = 20_000  # some 20 MB; a random number that must not be a multiple of this nor that makes 10,000 a digit
+_ZERO = ord("0")
 _ALL = (0, 0)  # the span before the first digit > 0, and where there are no points
 
 
@@ -52,18 +55,9 @@ class MantissaStates:
     """
 
     __slots__ = (
-        "_bounded",
-        "_divided",
-        "_furthest",
-        "_nearest",
-        "_states",
-        "base",
-        "negative",
-        "numbers",
-        "plain",
-        "points",
-        "spelling",
-    )
+        "_alike", "_bounded", "_divided", "_furthest", "_nearest", "_states", "base", "negative", "numbers", "plain",
+        "points", "spelling",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -80,6 +74,7 @@ class MantissaStates:
         self._states: dict[MantissaKey, Mantissa | None] = {}
         self._bounded = numbers.low is not None or numbers.high is not None or points is not None
         self._divided = numbers.step is not None or bool(numbers.holes)
+        self._alike = points is None and numbers.modulus == numbers.whole_modulus == 1
         # Canonical exponents follow one digit only, so that without an upper bound all positions past the lower one are
         # alike.
         past_low = max(2, numbers.low.point + 1) if numbers.low else 2
@@ -128,6 +123,21 @@ class MantissaStates:
             key.phase, key.started, low, high, point, zeros, fraction, residue, key.gap, key.span, key.depth
         )
 
+    def kinds(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yield ranges of digits (first, last) that no bound and no divisor tells apart; low, high: what the digits so
+        far are to the bounds.
+        """
+        if not self._alike:
+            yield from zip(range(10), range(10), strict=True)
+            return
+        turns = {0, 1}
+        if self.numbers.low is not None:
+            turns.update(self.numbers.low.turns(low))
+        if self.numbers.high is not None:
+            turns.update(self.numbers.high.turns(high))
+        starts = [*sorted(turns - {10}), 10]
+        yield from ((first, beyond - 1) for first, beyond in pairwise(starts))
+
     def first(self, digit: int) -> Mantissa | None:
         """Return the state after the first digit before the point."""
         if digit == 0:
@@ -147,7 +157,8 @@ class MantissaStates:
         if self.plain:
             residue = (residue * 10 + digit) % numbers.whole_modulus
         elif digit:
-            residue = (residue * pow(10, zeros + 1, numbers.modulus) + digit) % numbers.modulus
+            if numbers.modulus > 1:
+                residue = (residue * pow(10, zeros + 1, numbers.modulus) + digit) % numbers.modulus
             zeros = 0
         else:
             zeros += 1
@@ -210,29 +221,19 @@ class Mantissa(Interned):
             )
         return self._short
 
-    def targets(self) -> Iterable[tuple[str, Language | None]]:
+    def targets(self) -> Iterable[Target]:
         phase, gap, spelling = self.key.phase, self.key.gap, self.reader.spelling
         if phase in (ZERO, WHOLE) and not gap and not self.reader.plain:
-            yield ".", self.reader.state(self.key._replace(phase=POINT), self.digits)
+            yield char(".", self.reader.state(self.key._replace(phase=POINT), self.digits))
         if phase != ZERO:
-            yield from self._digits()
+            for first, last in self.reader.kinds(self.key.low, self.key.high):
+                yield _ZERO + first, _ZERO + last, self._after(first)
         after_e = self._exponent()
         if not spelling.canonical:
-            yield "E", after_e
+            yield char("E", after_e)
         if spelling.underscores and phase in (WHOLE, FRACTION) and not gap:
-            yield "_", self.reader.state(self.key._replace(gap=True), self.digits)
-        yield "e", after_e
-
-    def _digits(self) -> Iterator[tuple[str, Language | None]]:
-        """Yield the state after each digit; digits that no bound and no divisor tells apart lead to one state."""
-        reader, key = self.reader, self.key
-        alike = reader.points is None and reader.numbers.modulus == reader.numbers.whole_modulus == 1
-        known: dict[object, Mantissa | None] = {}
-        for digit in range(10):
-            kind = (digit > 0, reader.compared(key, digit)) if alike else digit
-            if kind not in known:
-                known[kind] = self._after(digit)
-            yield str(digit), known[kind]
+            yield char("_", self.reader.state(self.key._replace(gap=True), self.digits))
+        yield char("e", after_e)
 
     def _after(self, digit: int) -> Mantissa | None:
         key, reader = self.key, self.reader
@@ -281,7 +282,7 @@ class Mantissa(Interned):
             return None
         if spelling.canonical and not (key.point == 1 and self.digits and not (key.phase == FRACTION and key.zeros)):
             return None
-        starts = [start for interval in self._scales() if (start := exponent(interval, spelling)) is not None]
+        starts = [start for interval in self._scales() if (start := exponents.exponent(interval, spelling)) is not None]
         return union(tuple(starts), {}) if starts else None
 
     # -- liveness ------------------------------------------------------------------------------------------------------
@@ -340,15 +341,15 @@ class Start(Interned):
         self.positive, self.negative = positive, negative
         self._edges, self.accepts = None, False
 
-    def targets(self) -> Iterable[tuple[str, Language | None]]:
+    def targets(self) -> Iterable[Target]:
         if self.negative is not None:
             minus = Start(self.negative, None)
-            yield "-", minus if minus.edges() else None
+            yield char("-", minus if minus.edges() else None)
         if self.positive is not None:
             if self.positive.spelling.bare_point:
-                yield ".", self.positive.bare_point()
-            for digit in range(10):
-                yield str(digit), self.positive.first(digit)
+                yield char(".", self.positive.bare_point())
+            for first, last in self.positive.kinds(0, 0):
+                yield _ZERO + first, _ZERO + last, self.positive.first(first)
 
 
 class Both(Interned):
@@ -363,15 +364,15 @@ class Both(Interned):
         self._edges, self.accepts = None, any(member.accepts for member in members)
         self.goes_on = any(getattr(member, "goes_on", False) for member in members)
 
-    def targets(self) -> Iterable[tuple[str, Language | None]]:
-        found: dict[str, dict[Language, None]] = {}
+    def targets(self) -> Iterable[Target]:
+        found: dict[int, dict[Language, None]] = {}
         spend_nearby(4 * len(self.members))
         for member in self.members:
             for low, high, target in member.edges():
                 for point in range(low, high + 1):
-                    found.setdefault(chr(point), {})[target] = None
-        for char in sorted(found):
-            yield char, union(tuple(found[char]), self._table)
+                    found.setdefault(point, {})[target] = None
+        for point in sorted(found):
+            yield point, point, union(tuple(found[point]), self._table)
 
 
 def _forget(states: dict[Any, Any]) -> None:

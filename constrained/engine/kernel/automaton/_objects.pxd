@@ -69,6 +69,7 @@ cdef class Objects:
     # internals
     cdef int forget(self) except -1
     cdef int empty_set(self, int table) except -1
+    cdef bint is_blank(self, int set_) noexcept
     cdef int counted(self, const Written* w) noexcept
     cdef int settle_set(self, int table, int others, int count) except -1
     cdef int copy_set(self, int set_) except -1

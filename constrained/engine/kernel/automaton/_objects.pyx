@@ -150,6 +150,14 @@ cdef class Objects:
 
     # -- sets of written keys ------------------------------------------------------------------------------------------
 
+    cdef bint is_blank(self, int set_) noexcept:
+        """Say whether no key is written."""
+        cdef int i
+        for i in range(self.tables[self.sets[set_].table].width):
+            if self.set_words.at[self.sets[set_].words + i]:
+                return False
+        return self.sets[set_].others == 0
+
     cdef int settle_set(self, int table, int others, int count) except -1:
         """Intern the set whose words stand at the end of `set_words`."""
         cdef int width = self.tables[table].width, first = self.set_words.size - width, i, known, candidate
