@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
@@ -50,6 +50,11 @@ class Progress(NamedTuple):
     length: int  # no further than the machine counts
     counts: tuple[int, ...]  # items that met each count, no further than its bound
     clauses: int  # bit i: clause i is still open
+
+
+# Of arrays whose items need not differ: nobody asks what was written.  PERF: their positions are hashed six times each,
+# and composites in Python.
+_UNCOMPARED = Written(frozenset(), cast(Any, None))
 
 
 class ArrayPosition(NamedTuple):
@@ -178,7 +183,7 @@ class ArrayMachine:
     def start(self, brackets: int) -> ArrayPosition:
         shape = self.shape
         progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
-        written = Written()
+        written = _UNCOMPARED if self._distinct is None else Written()
         return ArrayPosition(self, FIRST, self.punctuation.gap is not None, brackets, progress, written)
 
     @cached_property

@@ -63,6 +63,10 @@ class ObjectPosition(NamedTuple):
         except LimitExceeded as error:
             raise located(error, self.machine.place) from None
 
+    def _tight(self, phase: int) -> ObjectPosition:
+        """Return the position in a phase where no whitespace may come.  PERF: `_replace` takes 1 µs more."""
+        return ObjectPosition(self.machine, phase, False, *self[3:])
+
     def _edges(self) -> Edges:
         machine, phase = self.machine, self.phase
         spend(6, machine)
@@ -71,13 +75,13 @@ class ObjectPosition(NamedTuple):
         closing = machine.closable(self)
         if phase == AFTER or (marks.objects.leading and phase == FIRST):
             if machine.continues(self) or (closing and marks.objects.trailing):
-                calls.append((marks.comma, self._replace(phase=NEXT, padded=False)))
+                calls.append((marks.comma, self._tight(NEXT)))
         else:
             calls += machine.entries(self)
             closing = closing and (phase == FIRST or marks.objects.trailing)
         if self.padded:
             assert marks.gap is not None
-            calls.append((marks.gap, self._replace(padded=False)))
+            calls.append((marks.gap, self._tight(phase)))
         end = marks.objects.bare if phase == FIRST and marks.objects.bare else marks.objects.end
         if closing and end is not None:
             calls.append((end, END))

@@ -26,7 +26,7 @@ from constrained.engine.kernel._tables cimport (
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
 from constrained.regex.algebra import repeat
-from constrained.regex.expr import REPEAT, Expr
+from constrained.regex.expr import LAZY, REPEAT, Expr
 
 cdef enum:
     ASKED = 256         # ticks that it takes to ask an object for its edges, and to list one of them
@@ -311,10 +311,13 @@ cdef class Languages:
         ask(self.meter)
         if self.at[language].of >= 0:
             return self.count_down(language)
-        ask_outline = getattr(self.objects[language], "outline", None)
+        named = self.objects[language]
+        # PERF: of expressions, only those that stand for another state share their ranges
+        shares = type(named) is not Expr or named.kind == LAZY
+        ask_outline = getattr(named, "outline", None) if shares else None
         outline = None if ask_outline is None else ask_outline()
         if outline is None:
-            edges = tuple(self.objects[language].edges())
+            edges = tuple(named.edges())
             ways = [self.number(target) for _, _, target in edges]
             first = self.add_ranges(edges, True)
             last = self.edge_low.size
