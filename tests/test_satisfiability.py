@@ -145,6 +145,11 @@ PLAINLY_LIVE = [  # schema, a value that shows it
     ({"const": {"a": [1, None, True], "b": {"c": "x"}}}, {"a": [1, None, True], "b": {"c": "x"}}),
     ({"enum": [0.5, [-7]]}, [-7]),
     ({"title": "t", "anyOf": [False, {"type": "null"}]}, None),
+    ({"description": "d", "oneOf": [{"type": "string"}, {"type": ["integer", "null"]}]}, 1),
+    ({"oneOf": [{"type": "string", "pattern": "(?=a)b"}, {"type": "object"}]}, {}),
+    ({"title": "t", "allOf": [{"type": "string", "enum": ["a"]}]}, "a"),
+    ({"type": "string", "pattern": "^[A-Fa-f\\d]{2}(?:-[^\\s.]+|_)?$"}, "aF-x"),
+    ({"type": ["string", "null"], "pattern": "a(b|c)*"}, "xabcx"),
 ]
 
 NOT_PLAINLY_LIVE = [
@@ -162,6 +167,24 @@ NOT_PLAINLY_LIVE = [
     {"type": "integer", "minimum": 3, "multipleOf": 2, "maximum": 3},
     {"type": "string", "format": "uri", "maxLength": 1},
     {"type": "object", "required": ["\ud800"]},
+    {"oneOf": [{"type": "number"}, {"type": "integer"}]},
+    {"oneOf": [{"type": "string"}, {"type": ["string", "null"]}]},
+    {"oneOf": [{"type": "string"}, {"minimum": 1}]},
+    {"oneOf": [{"type": "string", "nullable": True}, {"type": "null"}]},
+    {"type": "string", "oneOf": [{"type": "null"}, {"type": "integer"}]},
+    {"oneOf": [{"type": "string"}, False]},
+    {"allOf": [{"type": "string"}, {"type": "null"}]},
+    {"type": "null", "allOf": [{"type": "string"}]},
+    {"type": "string", "pattern": "a(?!b|[^b]|$)"},
+    {"type": "string", "pattern": "a^b"},
+    {"type": "string", "pattern": "a$b"},
+    {"type": "string", "pattern": "[]"},
+    {"type": "string", "pattern": "[^]"},
+    {"type": "string", "pattern": "[^\\s\\S]"},
+    {"type": "string", "pattern": "\ud800"},
+    {"type": "string", "pattern": "\\bx"},
+    {"type": "string", "pattern": "a", "maxLength": 0},
+    {"type": "string", "pattern": "a", "format": "date"},
 ]
 
 

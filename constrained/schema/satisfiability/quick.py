@@ -11,6 +11,7 @@ Tested through the exact answer: tests/test_satisfiability.py checks a sample of
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -27,7 +28,16 @@ _DEMANDING = named(lambda keyword: keyword.demanding)
 _KEYS = named(lambda of: of.about == "object" and not (of.demanding or of.rest)) - {"properties"}
 _ITEMS = named(lambda of: of.about == "array" and not of.demanding) - {"items"}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_NOTES = frozenset({"title", "description", "default", "examples", "$comment", "anyOf"})
+_NOTES = frozenset({"title", "description", "default", "examples", "$comment"})
+_TYPELESS = frozenset({"$ref", "nullable"})  # beside these, "type" may not be all there is to say of types
+_LENGTHS = frozenset({"format", "minLength", "maxLength"})
+_ESCAPED = r"\\[dws.\-/+*?()\[\]{}|^$]"
+_OTHER = r"\x00-\x1f\x7f-\U0010ffff"  # control characters, and all beyond ASCII
+# patterns of characters, classes and plain groups, perhaps repeated, with anchors at the ends: each finds some text
+_FOUND = re.compile(
+    rf"\^?(?:[^\\^$\[\](){{}}{_OTHER}]|{_ESCAPED}|\[\^?(?:[^\\^\[\]{_OTHER}]|{_ESCAPED})+\]"
+    r"|\{\d{1,2}(?:,\d{0,2})?\}|\((?:\?:|(?!\?))|\))*\$?"
+)
 _DEEPEST = 6  # required values inside required values
 _MOST_LOOKED_AT = 3  # alternatives
 _MOST_PARTS = 16  # of a constant
@@ -50,7 +60,7 @@ def is_plainly_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
         return demands <= _BOUNDS and _has_number(schema, demands)
     (demand,) = demands
     if demand == "$ref":
-        target = targets.get((id(schema), "$ref")) if len(schema) == 1 else None
+        target = targets.get((id(schema), "$ref")) if _says_only("$ref", schema) else None
         return target is not None and target.dynamic is None and is_plainly_live(target.schema, targets, depth + 1)
     if demand == "required":
         return _has_required(schema, targets, depth)
@@ -62,9 +72,20 @@ def is_plainly_live(schema: Any, targets: Targets, depth: int = 0) -> bool:
         return _has_member(schema, [schema["const"]])
     if demand == "anyOf":
         return _has_alternative(schema, targets, depth)
+    if demand == "oneOf":
+        return _has_one_of_a_type(schema, targets, depth)
+    if demand == "pattern":
+        return _has_match(schema)
+    if demand == "allOf":
+        parts = schema["allOf"]
+        return len(parts) == 1 and _says_only("allOf", schema) and is_plainly_live(parts[0], targets, depth + 1)
     if demand == "minLength":
         return _has_length(schema)
     return demand in _BOUNDS and _has_number(schema, demands)
+
+
+def _says_only(keyword: str, schema: dict[str, Any]) -> bool:
+    return len(schema) == 1 or _NOTES.issuperset(schema.keys() - {keyword})
 
 
 def _has_number(schema: dict[str, Any], demands: frozenset[str]) -> bool:
@@ -83,9 +104,42 @@ def _has_length(schema: dict[str, Any]) -> bool:
 
 def _has_alternative(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
     """Return whether nothing stands beside the alternatives and one of the first shows a value."""
-    return _NOTES.issuperset(schema) and any(
+    return _says_only("anyOf", schema) and any(
         is_plainly_live(part, targets, depth + 2) for part in schema["anyOf"][:_MOST_LOOKED_AT]
     )
+
+
+def _has_one_of_a_type(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
+    """Return whether nothing stands beside alternatives of different types, and one of the first shows a value: it is
+    none of the others.
+    """
+    if not _says_only("oneOf", schema):
+        return False
+    met: set[str] = set()
+    for part in schema["oneOf"]:
+        kinds = _kinds(part, targets)
+        if not kinds or not met.isdisjoint(kinds):
+            return False
+        met |= kinds
+    return any(is_plainly_live(part, targets, depth + 2) for part in schema["oneOf"][:_MOST_LOOKED_AT])
+
+
+def _kinds(schema: Any, targets: Targets) -> set[str]:
+    """Return the types that a schema, or what it refers to, allows at most; none: it does not say."""
+    if type(schema) is dict and "$ref" in schema and _says_only("$ref", schema):
+        target = targets.get((id(schema), "$ref"))
+        schema = None if target is None or target.dynamic is not None else target.schema
+    if type(schema) is not dict or "type" not in schema or not _TYPELESS.isdisjoint(schema):
+        return set()
+    kinds = schema["type"]
+    return {"number" if kind == "integer" else kind for kind in ((kinds,) if type(kinds) is str else kinds)}
+
+
+def _has_match(schema: dict[str, Any]) -> bool:
+    """Return whether a string may have a pattern that surely finds something, and nothing else is said of strings."""
+    kinds = schema.get("type", "string")
+    plain = "string" in (kinds if type(kinds) is list else (kinds,)) and _LENGTHS.isdisjoint(schema)
+    return plain and type(schema["pattern"]) is str and _FOUND.fullmatch(schema["pattern"]) is not None
 
 
 def _has_required(schema: dict[str, Any], targets: Targets, depth: int) -> bool:
