@@ -410,6 +410,12 @@ WRONG = {
     "unknown format": (["show", "--format", "nope"], "unknown format 'nope'"),
     "missing file": (["show", "--format", "hermes", "--tools", "missing.json"], "cannot read missing.json"),
     "not JSON": (["show", "--format", "hermes", "--tools", "{broken}"], "is not JSON at line 1 column 3"),
+    "JSON nested too deeply": (["show", "--schema", "{nested}"], "nested.json is not JSON"),
+    "JSON with too long a number": (["mask", "--schema", "{digits}"], "digits.json is not JSON"),
+    "a path that no file has": (["show", "--schema", "\0"], "cannot read"),
+    "an option nested too deeply": (["parse", "{broken}", "--format", "hermes", "-o", "a=" + "[" * 100_000], "--option a cannot be read"),
+    "an id of too many digits": (["mask", "--regex", "a", "--why", "9" * 5_000], "is not one token"),
+    "a tokenizer with too long a name": (["mask", "--regex", "a", "--tokenizer", "9" * 5_000], "cannot load"),
     "no tools": (["show", "--format", "hermes", "--tools", "{number}"], "holds no tools"),
     "unknown tool": (["show", "--format", "hermes", "--tools", "{tools}", "--tool-choice", "nope"], "nope"),
     "unknown tokenizer": (["mask", "--schema", "{schema}", "--tokenizer", "./missing"], "cannot load './missing'"),
@@ -424,6 +430,8 @@ def test_wrong_use_is_a_message_and_exit_code_2(capsys, tmp_path, tools, schema,
     paths = {
         "{tools}": tools, "{schema}": schema,
         "{broken}": _written(tmp_path / "broken.json", "[ oops"), "{number}": _written(tmp_path / "number.json", "7"),
+        "{nested}": _written(tmp_path / "nested.json", "[" * 100_000 + "]" * 100_000),
+        "{digits}": _written(tmp_path / "digits.json", '{"maximum": ' + "9" * 5_000 + "}"),
     }
     arguments, message = WRONG[case]
     assert run([paths.get(argument, argument) for argument in arguments]) == 2

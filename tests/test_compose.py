@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import constrained as c
-from constrained import Grammar, GrammarError, Rejected
+from constrained import Grammar, GrammarError, LimitExceeded, Rejected
 from constrained.grammar.compose import suffix_automaton
 
 VOCABULARY = c.Vocabulary(
@@ -187,3 +187,21 @@ def test_a_choice_keeps_what_its_texts_stand_for():
     assert [_reads(either, 256), _reads(either, *b"<b>"), _reads(either, 257)] == [True, True, False]
     assert _reads(LARK + LARK, *b"<b><b>")
     assert not _reads(LARK.repeat(1, 2), 257)
+
+
+@pytest.mark.parametrize("join", [lambda one, a: one + a, lambda one, a: a | one, lambda one, _: one.optional(), lambda one, _: one.repeat(1, 1)])
+def test_what_is_put_together_one_after_another_is_bounded(join):
+    """Each step copies all rules, so a chain of them is quadratic; halves of halves are not."""
+    a = grammar = Grammar.choice(["a"])
+    with pytest.raises(LimitExceeded, match="one after another"):
+        for _ in range(3_000):
+            grammar = join(grammar, a)
+    parts = [a] * 1_024
+    while len(parts) > 1:
+        parts = [one | two for one, two in zip(parts[::2], parts[1::2], strict=True)]
+    assert len(parts[0].rules) == 2_047
+
+
+def test_rules_that_stay_as_they_are_are_not_copied():
+    one = Grammar.from_lark('start: word+\nword: "a" | "b" word')
+    assert (one + Grammar.choice(["c"])).rules["word"] is one.rules["word"]

@@ -7,7 +7,7 @@ import sys
 import pytest
 from constrained.benchmarks.reading import texts
 
-from constrained import ChatFormat, Rejected
+from constrained import ChatFormat, LimitExceeded, Rejected, Vocabulary
 from constrained.formats.writing import render
 from constrained.work import Budget, metered
 
@@ -26,6 +26,22 @@ def test_work_is_linear(name):
     for (shape, kind, text, tools), (_, _, longer, _) in zip(short, long, strict=True):
         chat.parse(text, tools, kind=kind)  # what is met first takes longer
         assert _work(chat, kind, longer, tools) <= 6 * _work(chat, kind, text, tools) + 5_000, shape
+
+
+@pytest.mark.parametrize("text", ["some words\nand <b> more " * 4_000, "<a>" * 40_000, "a b" * 40_000])
+@pytest.mark.parametrize("name", ["hermes", "qwen3-coder"])
+def test_words_are_read_and_written_in_runs(name, text):
+    """A space may begin what stands before a call; behind it words go on as before, and no thread has changed."""
+    chat = ChatFormat.load(name)
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": text.strip()}]
+    chat.render_text(messages)
+    assert _counted(lambda: chat.render_text(messages)) < 1.2 * len(text)
+
+
+def test_tokens_of_long_messages_are_counted():
+    chat, letters = ChatFormat.load("hermes"), Vocabulary([bytes([byte]) for byte in range(256)], {"<|im_start|>": 256, "<|im_end|>": 257})
+    with pytest.raises(LimitExceeded, match="too much work at the texts of the messages"):
+        chat.render([{"role": "user", "content": "a" * 1_500_000}], letters)
 
 
 def _counted(act):

@@ -76,6 +76,17 @@ def test_a_folder_tells_its_format(tmp_path):
         ChatFormat.for_tokenizer(tmp_path)
 
 
+@pytest.mark.parametrize(("config", "told"), [
+    ("[" * 100_000, "cannot read"), ("7", "shows no tokenizer"), ("[1]", "shows no tokenizer"),
+    ('{"added_tokens": [7, {}, {"content": 7}], "added_tokens_decoder": {}}', "shows no tokenizer"),
+    ('{"added_tokens_decoder": 7}', "shows no tokenizer"),
+])  # fmt: skip
+def test_a_damaged_folder_is_an_error_of_the_tree(tmp_path, config, told):
+    (tmp_path / "tokenizer_config.json").write_text(config)
+    with pytest.raises(ConstrainedError, match=told):
+        ChatFormat.for_tokenizer(tmp_path)
+
+
 def test_mistral_common_tells_its_version():
     mistral = pytest.importorskip("mistral_common.tokens.tokenizers.mistral").MistralTokenizer
     assert ChatFormat.for_tokenizer(mistral.v7()).name == "mistral-v7-spm"

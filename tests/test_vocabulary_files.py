@@ -250,3 +250,23 @@ def test_a_token_that_is_no_text_is_refused(tmp_path):
     path.write_bytes(b'{"model": {"type": "BPE", "vocab": {"\\ud800": 0}}, "decoder": {"type": "ByteLevel"}}')
     with pytest.raises(VocabularyError, match="damaged"):
         Vocabulary.from_tokenizer(path)
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("generation_config.json", "[" * 100_000), ("generation_config.json", '{"eos_token_id": {"a": 1}}'),
+    ("config.json", '{"eos_token_id": [[1]]}'),
+])  # fmt: skip
+def test_a_damaged_declaration_of_stop_tokens_is_refused(tmp_path, name, said):
+    (tmp_path / "tokenizer.json").write_text(_BYTES)
+    (tmp_path / name).write_text(said)
+    with pytest.raises(VocabularyError, match=f"cannot read {name}"):
+        Vocabulary.from_tokenizer(tmp_path)
+
+
+def test_an_end_that_is_no_name_declares_nothing(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(_BYTES)
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": [1]}')
+    assert Vocabulary.from_tokenizer(tmp_path).stop == ()
+
+
+_BYTES = '{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "decoder": {"type": "ByteLevel"}}'

@@ -21,6 +21,7 @@ from constrained.errors import ConstrainedError
 
 HUB_SECONDS = 1.0  # for the hub to say whether it knows a model
 _ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?", re.ASCII)  # what begins with a point is a path
+_LONGEST = 200  # characters of an id; the hub takes 96
 
 
 def ask_hub(name: str) -> None:
@@ -28,7 +29,7 @@ def ask_hub(name: str) -> None:
 
     Raises: ConstrainedError: it is not, or the hub does not answer.
     """
-    if not _ID.fullmatch(name):
+    if len(name) > _LONGEST or not _ID.fullmatch(name):
         raise unloadable(name, FileNotFoundError("there is no such folder, and no id is spelled like that"))
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface"))
     home = home.expanduser()

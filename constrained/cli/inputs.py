@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from os import fsencode
-from os.path import isfile
+from os.path import exists, isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,8 +72,8 @@ def read_json(path: str) -> Any:
         if path.lstrip().startswith(("{", "[")) and not isfile(path):
             text, path = fsencode(path).decode(), "the argument"  # as UTF-8 in any locale
         else:
-            text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+            text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConstrainedError(
             f"cannot read {path}", because=reason.lower(), instead="the path of a UTF-8 JSON file, or -: standard input"
@@ -84,6 +84,9 @@ def read_json(path: str) -> Any:
         raise ConstrainedError(
             f"{path} is not JSON", where=f"line {error.lineno} column {error.colno}", because=error.msg
         ) from error
+    except (ValueError, RecursionError) as error:
+        because = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConstrainedError(f"{path} is not JSON", because=because) from error
 
 
 def read_tools(path: str | None) -> list[dict[str, Any]] | None:
@@ -143,7 +146,7 @@ def read_vocabulary(tokenizer: str | None, size: int | None = None) -> Vocabular
         from constrained.default_model import WIDTH, load_tokenizer
 
         return Vocabulary.from_tokenizer(load_tokenizer(), size=size or WIDTH)
-    if Path(tokenizer).is_file():
+    if isfile(tokenizer):
         saved = size is None and is_saved(tokenizer)
         return Vocabulary.load(tokenizer) if saved else Vocabulary.from_tokenizer(tokenizer, size=size)
     return Vocabulary.from_tokenizer(_pretrained("AutoTokenizer", tokenizer), size=size)
@@ -165,7 +168,7 @@ def read_model(name: str | None) -> tuple[Any, Any]:
 
 
 def _pretrained(kind: str, name: str) -> Any:
-    if not Path(name).exists():
+    if not exists(name):
         ask_hub(name)
     try:
         import transformers

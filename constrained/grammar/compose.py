@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from constrained.errors import GrammarError, shown
+from constrained.errors import GrammarError, LimitExceeded, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule, Symbol, texts_of
 from constrained.machine import Quoting, State, Text
-from constrained.work import metered, spend, working_on
+from constrained.work import metered, place, spend, working_on
 
 MOST_REPEATS = 10_000
+MOST_COPIED = 500_000  # rules, into a grammar and into those that it was put together of
 _OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
 _Alternative = tuple[Symbol, ...]
 
@@ -147,7 +148,17 @@ def _grammar(rules: dict[str, Rule], parts: Sequence[Grammar], ends: Sequence[in
     widened = tuple(entry for part in parts for entry in part.widened)
     stops = frozenset(name for part in parts for name in part.stops) - inside
     cut = tuple(entry for part in parts for entry in part.cut)
-    return Grammar(rules, "start", specials, widened, adopts=all(part.adopts for part in parts), stops=stops, cut=cut)
+    copied = len(rules) + sum([part.__dict__.get("_copied", 0) for part in parts])
+    if copied > MOST_COPIED:
+        raise LimitExceeded(
+            "too many grammars are put together, one after another",
+            where=place() or f"a grammar of {len(rules):,} rules",
+            because=f"rules were copied {copied:,} times, the limit is {MOST_COPIED:,}",
+            instead="halves of halves, (a + b) + (c + d), or from_lark(text, define={…})",
+        )
+    found = Grammar(rules, "start", specials, widened, adopts=all(part.adopts for part in parts), stops=stops, cut=cut)
+    object.__setattr__(found, "_copied", copied)
+    return found
 
 
 def adopting(grammar: Grammar) -> bool:
@@ -206,15 +217,25 @@ def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dic
             for name in grammar.rules:
                 names[name] = name if name in kept else _free(name, f"{prefix or 'part'}{number}_", taken)
                 taken.add(names[name])
-            refs: dict[Symbol, Symbol] = {Ref(old): Ref(new) for old, new in names.items()}
+            refs = {old: Ref(new) for old, new in names.items() if old != new}
             for old, rule in grammar.rules.items():
-                spend(6 + 3 * len(rule.alternatives))
-                alternatives = tuple(
-                    tuple([refs.get(symbol, symbol) for symbol in found]) for found in rule.alternatives
-                )
-                rules[names[old]] = Rule(names[old], alternatives)
+                spend(2 + len(rule.alternatives))
+                rules[names[old]] = _referring(rule, names[old], refs)
             starts.append(Ref(names[grammar.start]))
     return rules, starts
+
+
+def _referring(rule: Rule, name: str, refs: Mapping[str, Ref]) -> Rule:
+    """Return a rule under a name, with references of its own; the rule itself where nothing changes."""
+    if name == rule.name and not any(
+        type(symbol) is Ref and symbol.rule in refs for found in rule.alternatives for symbol in found
+    ):
+        return rule
+    alternatives = [
+        tuple([refs.get(symbol.rule, symbol) if type(symbol) is Ref else symbol for symbol in found])
+        for found in rule.alternatives
+    ]
+    return Rule(name, tuple(alternatives))
 
 
 def _free(name: str, prefix: str, taken: Collection[str]) -> str:

@@ -128,7 +128,7 @@ def _report(matcher: Matcher, vocabulary: Vocabulary, why: list[str], limit: int
 def _token(vocabulary: Vocabulary, text: str) -> int:
     if text in vocabulary.special:
         return vocabulary.special[text]
-    if text.isdecimal() and int(text) < vocabulary.size:
+    if text.isdecimal() and len(text) < 20 and int(text) < vocabulary.size:
         return int(text)
     ids = vocabulary.tokenize(text.encode())
     if len(ids) != 1:

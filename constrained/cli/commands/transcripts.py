@@ -139,6 +139,8 @@ def options_of(words: list[str] | None) -> dict[str, Any]:
             found[name] = json.loads(value)
         except ValueError:
             found[name] = value
+        except RecursionError as error:
+            raise ConstrainedError(f"--option {name} cannot be read", because="it is nested too deeply") from error
     return found
 
 

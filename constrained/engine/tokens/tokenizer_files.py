@@ -99,7 +99,10 @@ def declared_stops(path: Path) -> tuple[int, ...]:
     for name in ("generation_config.json", "config.json"):
         value = _optional_json(path / name).get("eos_token_id")
         if value is not None:
-            return tuple(value) if isinstance(value, list) else (value,)
+            ids = tuple(value) if isinstance(value, list) else (value,)
+            if any(isinstance(one, (dict, list)) for one in ids):
+                raise VocabularyError(f"cannot read {name}", because=f"eos_token_id is {shown(value)}")
+            return ids
     return ()
 
 
@@ -108,14 +111,14 @@ def _optional_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except ValueError as error:
-        raise VocabularyError(f"cannot read {path.name}", because=str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise VocabularyError(f"cannot read {path.name}", because=str(error)[:200]) from error
     return value if isinstance(value, dict) else {}
 
 
 def _ids_of_names(name: Any, table: TokenTable) -> tuple[int, ...]:
     content = name.get("content") if isinstance(name, dict) else name
-    return (table.special[content],) if content in table.special else ()
+    return (table.special[content],) if isinstance(content, str) and content in table.special else ()
 
 
 def with_added(table: TokenTable, added: Mapping[int, tuple[str, bool]]) -> TokenTable:

@@ -123,11 +123,11 @@ def _look_in(path: Path) -> Seen:
         if (folder / name).is_file() and (path.is_dir() or path.name == name or name == "tokenizer_config.json"):
             try:
                 told = json.loads((folder / name).read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise ConstrainedError(f"cannot read {folder / name}", because=str(error)) from error
+            except (ValueError, RecursionError) as error:
+                raise ConstrainedError(f"cannot read {folder / name}", because=str(error)[:200]) from error
+            told = told if isinstance(told, dict) else {}
             template = template or _template(told.get("chat_template"))
-            added = told.get("added_tokens_decoder") or told.get("added_tokens") or []
-            tokens.update(entry["content"] for entry in (added.values() if isinstance(added, dict) else added))
+            tokens.update(_contents(told.get("added_tokens_decoder") or told.get("added_tokens")))
     if (folder / "chat_template.jinja").is_file():
         template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
     if template is None and not tokens:
@@ -135,6 +135,13 @@ def _look_in(path: Path) -> Seen:
             f"{path} shows no tokenizer", instead="a folder with tokenizer_config.json or tokenizer.json"
         )
     return Seen(template, frozenset(tokens), None)
+
+
+def _contents(added: Any) -> list[str]:
+    """Return the texts of added tokens, as a file lists them; what is none is left out."""
+    entries = added.values() if isinstance(added, dict) else added if isinstance(added, list) else ()
+    found = [entry.get("content") for entry in entries if isinstance(entry, dict)]
+    return [text for text in found if isinstance(text, str)]
 
 
 def _template(given: Any) -> str | None:

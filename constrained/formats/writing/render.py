@@ -40,7 +40,7 @@ from constrained.formats.writing.conversation import (
 )
 from constrained.formats.writing.given import read_messages
 from constrained.formats.writing.tool_prompt import told_of_tools
-from constrained.work import MAX_WORK, Budget, current, metered
+from constrained.work import MAX_WORK, Budget, current, metered, spend, working_on
 
 if TYPE_CHECKING:
     from constrained.formats.load import ChatFormat
@@ -115,6 +115,13 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
     """
     if not isinstance(vocabulary, Vocabulary):
         raise VocabularyError(f"not a vocabulary: {shown(vocabulary)}", instead="Vocabulary.from_tokenizer(tokenizer)")
+    with metered(None if current() is not None else Budget(MAX_WORK * 2)), working_on("the texts of the messages"):
+        ids, places = _tokens(chat, rendered, vocabulary)
+        return ids, _in_spans(places, rendered.spans)
+
+
+def _tokens(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
+    """Return the token ids, and where each ends in the text."""
     starts = sorted({start for start, _ in rendered.spans})
     cuts = set(starts)
     ids: list[int] = []
@@ -141,7 +148,7 @@ def ids_of(chat: ChatFormat, rendered: Rendered, vocabulary: Vocabulary) -> tupl
         if is_token:
             ids.append(vocabulary.special[text])
             places.append(at)
-    return ids, _in_spans(places, rendered.spans)
+    return ids, places
 
 
 def _flush(run: str, end: int, ids: list[int], places: list[int], vocabulary: Vocabulary) -> None:
@@ -149,6 +156,7 @@ def _flush(run: str, end: int, ids: list[int], places: list[int], vocabulary: Vo
     if not run:
         return
     tokens = vocabulary.tokenize(run.encode())
+    spend(2 * len(tokens))
     ids += tokens
     place, reader = end - len(run), getincrementaldecoder("utf-8")()
     for token in tokens:

@@ -6,6 +6,7 @@ first alternatives of the grammar win.  Nothing about a format is known here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from constrained.formats.payload.allowed import ANYTHING, allowed_by
 from constrained.formats.payload.members import write_members
 from constrained.formats.payload.quoted import write_quoted
 from constrained.formats.payload.values import in_schema_order, write_json, write_keywords
+from constrained.formats.read.simulating.patterns import Patterns
 from constrained.formats.tools import Tool
 from constrained.formats.writing.answers import may_be_json
 from constrained.formats.writing.derivation import derive
@@ -31,6 +33,8 @@ from constrained.regex import Expr, matches
 from constrained.schema.reading.closing import close
 
 _LONGEST_MARKER = 40  # characters
+_LONG = 2_000  # characters from which on a text is read in runs
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class _TurnProgress(NamedTuple):
@@ -255,4 +259,8 @@ def fits(rules: Alternatives, rule: str, text: str) -> bool:
     if len(sequence) != 1 or not isinstance(sequence[0], Pattern):
         return True
     language = sequence[0].language
-    return not isinstance(language, Expr) or matches(language, text)
+    if not isinstance(language, Expr):
+        return True
+    if len(text) < _LONG or not text.isascii() and _SURROGATES.search(text):
+        return matches(language, text)
+    return Patterns().state(language).reads(text)

@@ -128,11 +128,12 @@ class Set:
     `run`: finds characters that change nothing, native readers aside; `free`: they are text, no name or space.
     `readers`: how many there are of these; `alone`: there is one, and nothing else.  `deep`: its stacks are to be cut;
     `cut`: what it becomes then, and the frame that is cut off.  `uncut`: what it becomes with a frame as its bottom.
-    `texts`, `pieces`: what has come again behind it.
+    `texts`, `pieces`: what has come again behind it.  `returns`: whether two characters lead back and change nothing.
     """
 
     __slots__ = (
         "shapes", "run", "free", "readers", "alone", "deep", "cut", "uncut", "steps", "tokens", "texts", "pieces",
+        "returns",
     )  # fmt: skip
 
     def __init__(self, shapes: tuple[Shape, ...], run: re.Pattern[str] | None) -> None:
@@ -148,6 +149,7 @@ class Set:
         self.steps: dict[Any, Transition | None] = {}
         self.tokens: dict[str, Transition | None] = {}  # by special token
         self.texts, self.pieces = Repeats[str](), Repeats[list[Piece]]()
+        self.returns: dict[str, bool] = {}
 
     def text_again(self, key: Any, text: str, at: int, end: int) -> tuple[str, Transition] | None:
         """Return a text that comes again at a place, and its step; key: as of `steps`."""
