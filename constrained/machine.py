@@ -17,7 +17,6 @@ both, so that every call reads a byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -30,6 +29,8 @@ class Quoting(IntEnum):
     JSON_CANONICAL = 2  # the spelling of json.dumps(…, ensure_ascii=False)
     PYTHON = 3  # str literal in either quote, every escape of ast.literal_eval but \N{…}
     PYTHON_CANONICAL = 4  # the spelling of repr()
+
+    __hash__ = int.__hash__  # PERF: a part of many keys, and that of an enumeration is a call of Python
 
 
 class MarkerSafe(int):
@@ -215,8 +216,7 @@ class _End:
 END = _End()
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(NamedTuple):
     """Fixed bytes, then another state."""
 
     data: bytes  # at least one byte
@@ -227,8 +227,7 @@ class Bytes:
         return Edges(ranges=((first, first, Bytes(rest, self.then) if rest else self.then),))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A text of `language` in a `quoting`, quotes included; accepts at its end.  The kernels expand it
     themselves.
     """

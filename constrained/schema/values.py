@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from constrained.regex import NEVER, Expr
 
@@ -129,8 +129,7 @@ class Count:
     max: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayShape:
+class ArrayShape(NamedTuple):
     """The arrays a with
 
     a[i] in prefix[i] for i < len(prefix), a[i] in rest for the others, min <= len(a) <= max, every count and every
@@ -148,8 +147,7 @@ class ArrayShape:
     unique: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectShape:
+class ObjectShape(NamedTuple):
     """The objects whose named keys have values in their conjunction, and each of whose other keys lies in a cell with
     its value there.
 
@@ -171,8 +169,7 @@ class ObjectShape:
     clauses: tuple[Clause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A set of JSON values; the tuples are unions, and their members may overlap.  Nothing at all: no value is
     allowed.
     """

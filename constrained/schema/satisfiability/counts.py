@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, count, product
 from math import ceil, floor
@@ -195,9 +194,9 @@ class _Listing:
                 if isinstance(part, (Present, HasNamed)):
                     value = both(named[part.key], part.value) if isinstance(part, HasNamed) else named[part.key]
                     grown = tuple({**named, part.key: value}.items())
-                    todo.append(replace(shape, named=grown, required=shape.required | {part.key}, clauses=rest))
+                    todo.append(shape._replace(named=grown, required=shape.required | {part.key}, clauses=rest))
                 elif isinstance(part, Absent) and part.key not in shape.required:
-                    todo.append(replace(shape, named=tuple({**named, part.key: NOTHING}.items()), clauses=rest))
+                    todo.append(shape._replace(named=tuple({**named, part.key: NOTHING}.items()), clauses=rest))
                 self.conditions |= isinstance(part, HasOther)
 
     def _array_choices(self, shape: ArrayShape) -> Iterator[ArrayShape]:
@@ -207,21 +206,21 @@ class _Listing:
             shape = todo.pop()
             if shape.counts:
                 first, *counts = shape.counts
-                rest, last = replace(shape, counts=tuple(counts)), self._last(shape, first.min - 1)
+                rest, last = shape._replace(counts=tuple(counts)), self._last(shape, first.min - 1)
                 todo += [_with_items(rest, chosen, first.item) for chosen in combinations(range(last + 1), first.min)]
                 continue
             if not shape.clauses:
                 yield shape
                 continue
-            rest = replace(shape, clauses=shape.clauses[1:])
+            rest = shape._replace(clauses=shape.clauses[1:])
             for part in sorted(shape.clauses[0], key=_order):
                 if isinstance(part, LengthBelow):
                     shorter = part.length - 1 if shape.max is None else min(shape.max, part.length - 1)
                     if shape.min <= shorter:
-                        todo.append(replace(rest, max=shorter, prefix=shape.prefix[:shorter]))
+                        todo.append(rest._replace(max=shorter, prefix=shape.prefix[:shorter]))
                 elif isinstance(part, LengthAtLeast):
                     if shape.max is None or part.length <= shape.max:
-                        todo.append(replace(rest, min=max(shape.min, part.length)))
+                        todo.append(rest._replace(min=max(shape.min, part.length)))
                 elif isinstance(part, (ItemAt, ItemFrom)):
                     last = part.index if isinstance(part, ItemAt) else self._last(shape, part.index)
                     places = range(part.index, (last if shape.max is None else min(last, shape.max - 1)) + 1)
@@ -311,7 +310,7 @@ def _with_items(shape: ArrayShape, places: Sequence[int], item: Conj) -> ArraySh
     prefix = [*shape.prefix, *[shape.rest] * (places[-1] + 1 - len(shape.prefix))]
     for index in places:
         prefix[index] = both(prefix[index], item)
-    return replace(shape, prefix=tuple(prefix), min=max(shape.min, places[-1] + 1))
+    return shape._replace(prefix=tuple(prefix), min=max(shape.min, places[-1] + 1))
 
 
 def _order(part: Obligation) -> tuple[object, ...]:
