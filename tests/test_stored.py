@@ -269,6 +269,33 @@ def test_warming_goes_for_what_a_schema_mentions():
     assert {b'{"size":', b'{"colour":"blue"'} <= set(reached.values())
 
 
+NESTED = {
+    "type": "object",
+    "properties": {
+        "zone": {"$ref": "#/$defs/zone"},
+        "id": {"type": "string", "pattern": "^[0-9]{3}$"},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"kind": {"enum": ["b", "a"]}, "a": {}}}},
+        "count": {"type": "integer", "minimum": 7},
+        "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+    },
+    "$defs": {"zone": {"type": "object", "properties": {"name": {"type": "string"}, "big": {"type": "boolean"}}}},
+}
+
+
+@pytest.mark.parametrize("kernel", ["compiled", "plain"])
+@pytest.mark.parametrize("whitespace", ["flexible", "compact"])
+def test_a_typical_text_has_the_keys_in_the_order_of_the_schema(whitespace, kernel):
+    constraint = c.compile(c.Grammar.from_json_schema(NESTED, whitespace=whitespace), VOCABULARY, kernel=kernel)
+    constraint.warm(states=80)
+    reached = {-1: b""}
+    for at, (before, token) in enumerate(constraint.visited()):
+        reached[at] = reached[before] + VOCABULARY.tokens[token]
+    wanted = (b'{"zone": {"name": "", "big": false}, "id": "000", "list": [{"kind": "a", "a": {}}], "count": 7, "next": '
+              b'{"zone": ')
+    wanted = wanted if whitespace == "flexible" else wanted.replace(b" ", b"")
+    assert any(wanted.startswith(text) and len(text) > 60 for text in reached.values()), max(reached.values(), key=len)
+
+
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_what_masks_are_made_of_is_made_ahead(name):
     preparation = pytest.importorskip("constrained.engine.kernel._preparation")

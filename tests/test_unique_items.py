@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from laws import assert_kernels_agree, assert_mask_is_accepts, hard_vocabulary, separating_vocabulary, unpacked, varied
 
-from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, compile
+from constrained import Grammar, Rejected, SchemaError, UnsupportedSchema, Vocabulary, caches, compile
 from constrained.machine import Edges
-from constrained.schema.machines.items import Return
+from constrained.schema.machines.items import Place, Return
 from constrained.schema.machines.recorded_values import Built
 from constrained.schema.numeric.keys import clipped, number_key, number_text, whole_number
 from constrained.schema.numeric.ranges import contains, reach
@@ -459,3 +459,38 @@ def test_what_is_not_counted_says_why(items, reason):
     else:
         with pytest.raises(UnsupportedSchema, match=reason):
             matcher_of(schema)
+
+
+PLACES = {
+    "free texts": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "boolean"}}},
+    "few values": {"type": "object", "properties": {"a": {"enum": [1, 2]}, "b": {"type": "boolean"}}, "required": ["a"],
+                   "additionalProperties": False},
+    "a free text at the end": {"type": "object", "properties": {"a": {"enum": ["x"]}, "b": {"type": "integer"}},
+                               "required": ["a", "b"], "additionalProperties": False},
+    "lists": {"type": "array", "items": {"enum": ["x", "y"]}, "maxItems": 2},
+    "lists of free numbers": {"type": "array", "items": {"type": "number", "minimum": 3}, "maxItems": 1},
+}
+
+
+@pytest.mark.parametrize("item", PLACES.values(), ids=PLACES)
+def test_what_is_known_of_places_changes_no_mask(item: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def masks() -> list[bytes]:
+        caches.clear()
+        vocabulary = Vocabulary(BYTES.tokens, special={"<end>": 256}, stop=[256], size=257)
+        constraint = compile(Grammar.from_json_schema(distinct(item, maxItems=5), whitespace="compact"), vocabulary)
+        row, found = np.zeros((1, vocabulary.words), np.int32), []
+        for seed in range(6):
+            matcher, picks = constraint.matcher(), random.Random(seed)
+            for _ in range(80):
+                matcher.fill_mask(row)
+                found.append(row.tobytes())
+                going = [token for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+                         if 32 < token < 127]
+                if not going:
+                    break
+                matcher.advance(int(picks.choice(going)))
+        return found
+
+    known = masks()
+    monkeypatch.setattr(Place, "leads_on", lambda self: False)
+    assert masks() == known

@@ -1,7 +1,8 @@
 """Warming: visit the states that a generation will likely get to, so that their masks are known when it does.
 
-First the parts that masks are put together of: the edges of all machine states and the masks of texts, see
-`kernel._preparation`.  Then states.  Texts are tried best first: what is dictated costs nothing, a choice among n
+First the states along a text that has all keys in the order of the schema, see `typical`.  Then the parts that masks
+are put together of: the edges of all machine states and the masks of texts, see `kernel._preparation`.  Then other
+states.  Texts are tried best first: what is dictated costs nothing, a choice among n
 continuations costs each of them log n, so required parts and small choices come before the insides of large ones.
 Where names and values that a schema mentions may be spelled, nothing else is.  Of bytes that lead to one state only one
 is followed, blanks last.  A text is cut into the tokens that the tokenizer would choose, as far as it is known, and the
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from importlib import import_module
 from math import log
@@ -29,6 +30,7 @@ import numpy as np
 from constrained.engine.matcher import Matcher
 from constrained.engine.tokens.bitmask import number
 from constrained.engine.twin.automaton import PlainKernel
+from constrained.engine.typical import TypicalText, following_keys
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, VocabularyError, shown
 from constrained.grammar.symbols import Embedded
 from constrained.work import Budget, Preempted, metered
@@ -78,6 +80,8 @@ class Explorer:
         self._todo: list[_Text] = [(0.0, 0, -1, b"", start._path[-1])]
         self._row = np.zeros((1, self._constraint.vocabulary.words), np.int32)
         self._preparation = _preparation(self._constraint, start._kernel)
+        self._ahead: list[int] | None = None  # tokens of a typical text that are still to be read, the next one last
+        self._reached = -1  # the place behind those that were
         # of masks: others need not wait for one that takes long
         self._patient = self._constraint.options.budget()
         self._patient.wanted = start._kernel.is_wanted
@@ -103,7 +107,7 @@ class Explorer:
             late = until is not None and time.monotonic() >= until
             return enough or late or (cancelled is not None and cancelled())
 
-        if not (self._prepare(states, over) and self._repeat(over)):
+        if not (self._read_ahead(over) and self._prepare(states, over) and self._repeat(over)):
             return len(self._masked) - before
         while self._todo and len(self.places) < MOST_PLACES and self._has_room() and not over():
             cost, order, place, text, state = heappop(self._todo)
@@ -137,6 +141,35 @@ class Explorer:
                 pass  # too much work here; elsewhere may be less
             prepared += 1
         return True
+
+    def _read_ahead(self, over: Callable[[], bool]) -> bool:
+        """Visit the places along a typical text; say whether there is time left for others."""
+        try:
+            with metered(self._budget()):
+                if self._ahead is None:
+                    self._ahead = self._typical(over)[::-1]
+                    self._mask(self._cursors[-1])
+                while self._ahead and self._has_room():
+                    if over():
+                        return False
+                    found = self._step(self._reached, self._ahead[-1])
+                    if found is None:
+                        self._ahead = []
+                    else:
+                        self._reached = found
+                        self._ahead.pop()
+        except LimitExceeded:
+            self._ahead = []  # too much work here; elsewhere may be less
+        return True
+
+    def _typical(self, over: Callable[[], bool]) -> list[int]:
+        kernel, start = self._kernel, self._cursors[-1]._path[-1]
+        following = following_keys(_sources(self._constraint))
+        text = TypicalText(start, kernel.step_byte, self._likely, following).write(over)
+        try:
+            return list(self._constraint.vocabulary.tokenize(text)) if text else []
+        except VocabularyError:
+            return []
 
     def _budget(self) -> Budget:
         """Return what one text, or one part, may take."""
@@ -297,9 +330,7 @@ def _beginnings(constraint: Constraint) -> dict[bytes, set[int]]:
     quote stands behind the last.
     """
     found: dict[bytes, set[int]] = defaultdict(set)
-    machines = [symbol.machine for symbol in constraint.grammar.symbols() if isinstance(symbol, Embedded)]
-    machines += [inner for machine in machines for inner in getattr(machine, "machines", ())]
-    todo = [getattr(machine, "source", ()) for machine in machines]
+    todo = list(_sources(constraint))
     for part in todo:  # which grows
         if len(todo) > _MOST_WORDS:
             break
@@ -312,6 +343,13 @@ def _beginnings(constraint: Constraint) -> dict[bytes, set[int]]:
         elif isinstance(part, (list, tuple)):
             todo += part
     return found
+
+
+def _sources(constraint: Constraint) -> Iterator[Any]:
+    """Yield the schemas of a grammar, each with the documents that it may refer to."""
+    machines = [symbol.machine for symbol in constraint.grammar.symbols() if isinstance(symbol, Embedded)]
+    machines += [inner for machine in machines for inner in getattr(machine, "machines", ())]
+    return (getattr(machine, "source", ()) for machine in machines)
 
 
 def _texts(values: Any) -> list[str]:
