@@ -25,7 +25,7 @@ from constrained.machine import END, Bytes, Dispatch, Quoting, State, Text
 from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
-from constrained.schema.machines.texts import scarce_from, without_dead_ends
+from constrained.schema.machines.texts import item_texts, scarce_from, without_dead_ends
 from constrained.schema.numeric.keys import MOST_DIGITS, number_key
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
@@ -195,6 +195,13 @@ class Distinct:
             seen.update(fresh)
             queue += fresh
         return True
+
+    @cached_property
+    def elsewhere(self) -> tuple[Text, ...] | None:
+        """The texts that stand in items, where one place may have several; see `Dispatch.elsewhere`."""
+        if self.alike:
+            return ()
+        return None if self._shape.prefix or self._shape.counts else item_texts(self._values, self._shape.rest)
 
     @property
     def gap(self) -> State | None:

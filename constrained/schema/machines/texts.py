@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from constrained.caches import cached
+from constrained.errors import UnsupportedSchema
 from constrained.machine import Dispatch, Language, LiteralSet, Quoting, State, Text
 from constrained.regex import (
     ANY_TEXT,
@@ -32,18 +33,26 @@ from constrained.regex import (
     parse_python,
 )
 from constrained.regex.expr import step
+from constrained.schema.machines.clauses import beyond, empty
+from constrained.schema.machines.listed import WORTH_IT
 from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import contains, near
+from constrained.schema.reading.nodes import both
+from constrained.schema.values import Conj, HasNamed, HasOther, Value
 from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.machines.items import OpenItem, Return
+    from constrained.schema.machines.value import Values
 
 CLOSING = b"}])"
 _LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 _MOST_STATES = 100
 _MOST_STEPS = 1000
+_MOST_PLACES = 400  # kinds of places inside an item that are looked at
+_MOST_TEXTS = 16  # languages of texts in items
+_MOST_DEMANDS = 3  # of clauses that one member may meet
 
 
 @cached(4096)
@@ -159,6 +168,68 @@ def identifiers() -> Expr:
     return intersect(parse_python("[A-Za-z_][A-Za-z0-9_]*"), complement(literals(keyword.kwlist)))
 
 
+def item_texts(values: Values, items: Conj) -> tuple[Text, ...] | None:
+    """Return the texts that can stand in values of a conjunction, keys and strings; None: they are too many.
+
+    Where a clause may be met by a member, all that its value may have to be is looked at, and some that it never has.
+    """
+    found, seen, queue = dict[Text, None](), {items}, [items]
+    try:
+        for conj in queue:
+            spend(4)
+            value = values.value(conj)
+            parts = _parts(values, value)
+            if parts is None or len(seen) > _MOST_PLACES:
+                return None
+            texts = [values.string(value.strings)] if value.strings is not NEVER else []
+            for text in (*texts, *_keys(values, value)):
+                if not isinstance(text, Text):
+                    return None
+                found[text] = None
+            fresh = [part for part in dict.fromkeys(parts) if part not in seen]
+            seen.update(fresh)
+            queue += fresh
+    except UnsupportedSchema:
+        return None
+    return tuple(found) if len(found) <= _MOST_TEXTS else None
+
+
+def _keys(values: Values, value: Value) -> Iterator[Text]:
+    keys = values.punctuation.keys
+    for shape in value.objects:
+        if shape.named:
+            yield Text(keys.quoting, LiteralSet(tuple(sorted(name for name, _ in shape.named))))
+        for language, _ in shape.cells:
+            yield Text(keys.quoting, language if keys.within is None else intersect(language, keys.within))
+
+
+def _parts(values: Values, value: Value) -> list[Conj] | None:
+    """Return what the parts of arrays and objects may have to be; None: that is too much."""
+    found: list[Conj] = []
+    if max(len(value.arrays), len(value.objects)) >= WORTH_IT:
+        return None  # some may be read together
+    for array in value.arrays:
+        if array.clauses or array.counts:
+            return None
+        found += [*array.prefix, array.rest]
+    for shape in value.objects:
+        parts = [part for clause in shape.clauses for part in clause]
+        others = [part.value for part in parts if isinstance(part, HasOther)]
+        members = [(conj, others) for _, conj in shape.cells]
+        for key, conj in shape.named:
+            members.append((conj, [part.value for part in parts if isinstance(part, HasNamed) and part.key == key]))
+        for conj, demands in members:
+            if len(demands) > _MOST_DEMANDS:
+                return None
+            readings = [conj]
+            for demand in demands:
+                outside = [beyond(values, reading, demand) for reading in readings]
+                readings += [both(reading, demand) for reading in readings]
+                readings += [reading for reading in outside if reading is not None]
+            found += readings
+    return [conj for conj in found if not empty(values, conj)]
+
+
 class Recorded(Dispatch):
     """What follows a text inside an item."""
 
@@ -189,8 +260,16 @@ class Recorded(Dispatch):
     @property
     def alike(self) -> bool:  # type: ignore[override]
         """Whether an ordinary text matters only because another item may have it in the same place, see `Dispatch`."""
+        return self._item.home.alike and self._is_any()
+
+    @property
+    def elsewhere(self) -> tuple[Text, ...] | None:
+        return self._item.home.elsewhere if self._is_any() else None
+
+    def _is_any(self) -> bool:
+        """Say whether what comes next only asks which text it was to refuse it again."""
         told = self._then.alike if isinstance(self._then, Dispatch) else True
-        return told and not self._number and isinstance(self.callee.language, Expr) and self._item.home.alike
+        return told and not self._number and isinstance(self.callee.language, Expr)
 
     def frames(self) -> Iterator[State]:
         """Yield the states whose ways out are the rest of an item behind the text, but for what one of a few texts
