@@ -279,6 +279,20 @@ def _ends(matcher, tokens):
     assert walker.is_accepting() or walker.is_finished(), walker.text()
 
 
+def test_numbers_that_a_way_out_does_not_write_again_share_it():
+    numbers = [str(number).encode() for number in range(100, 1000)]
+    vocabulary = c.Vocabulary([*_BYTES, *numbers], special={"<stop>": 1100}, stop=[1100], size=1101)
+    item = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    schema = {"type": "array", "items": item, "minItems": 3, "uniqueItems": True}
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary)
+    matcher = constraint.matcher(budget=constraint.min_tokens + 1)
+    for byte in b'[{"a":':
+        matcher.advance(byte)
+    constraint.budget.refill(1_000_000)
+    matcher.fill_mask(np.zeros((1, vocabulary.words), np.int32))
+    assert constraint.budget.limit - constraint.budget.left < 100_000
+
+
 @pytest.mark.parametrize("members", _UNIONS.values(), ids=_UNIONS.keys())
 @pytest.mark.parametrize("seed", [1, 2])
 def test_budgets_over_distinct_open_objects_of_several_kinds_are_within_the_work(members, seed, tiny_vocabulary):

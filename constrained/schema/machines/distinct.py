@@ -13,7 +13,6 @@ Left out: "not uniqueItems", and items under further conditions (some negations)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
@@ -26,7 +25,7 @@ from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import item_texts, scarce_from, without_dead_ends
-from constrained.schema.numeric.keys import MOST_DIGITS, number_key
+from constrained.schema.numeric.keys import MOST_DIGITS, NUMBERS, number_key
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
@@ -37,9 +36,6 @@ from constrained.work import spend
 if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.value import Values
-
-# in Python's spelling too, which has every other surface's
-_NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?")
 
 _MOST_LISTED = 65
 _FEW_NUMBERS = 64
@@ -111,7 +107,7 @@ def without_numbers(written: Written) -> Written:
 
 def may_repeat(written: Written, word: str) -> bool:
     """Say whether a word may write a number again, inside a string or not."""
-    return any(("number", _value(text)) in written.scalars for text in _NUMBERS.findall(word))
+    return any(("number", _value(text)) in written.scalars for text in NUMBERS.findall(word))
 
 
 def _are_few(numbers: tuple[NumberRange, ...]) -> bool:

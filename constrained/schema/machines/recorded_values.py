@@ -22,7 +22,7 @@ from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import LimitExceeded
-from constrained.schema.numeric.keys import number_key
+from constrained.schema.numeric.keys import keys_in, number_key
 from constrained.schema.numeric.language import canonical_text
 from constrained.work import place, spend
 
@@ -262,15 +262,15 @@ class Built:
         return made
 
     def may_be_in(self, word: str) -> bool:
-        """Say whether a word of bytes may write the entries so far once more; False where one of them is a string of
-        letters that the word does not have.
+        """Say whether a word of bytes may write the entries so far once more; False where one of them is a number or
+        a string of letters that the word does not have.
         """
         at: Built | None = self
         while at is not None:
             parts = at.parts
             while parts is not None:
                 (_, (kind, content)), parts = parts
-                if kind == "string" and lacks(word, content):
+                if lacks(word, content) if kind == "string" else kind == "number" and content not in keys_in(word):
                     return False
             at = at.parent
         return True
