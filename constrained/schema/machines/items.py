@@ -135,15 +135,22 @@ class OpenItem:
         return Edges(ranges=tuple(single), calls=tuple(calls))
 
     def wider(self) -> OpenItem | None:
-        """Return the place in an item that may be written again, and each of its keys too, where no earlier value can
-        be met any more.
+        """Return the place in an item that may be written again, and as a rule each of its keys too, where no earlier
+        value can be met any more.
         """
         if not self.built.known or self.built.live_rivals():
             return None
+        if not self._keys():
+            return self.moved(self.state, self.returns, self.built.forgotten())
         returns: Return | None = None
         for then in reversed([*self._outer()]):
             returns = Return(_unwritten(then), returns)
         return self.moved(_unwritten(self.state), returns, self.built.forgotten())
+
+    def _keys(self) -> frozenset[str]:
+        """Return the keys that `wider` takes again; none where a word cannot be seen to lack each."""
+        keys = _NONE.union(*map(_keys, self.frames()))
+        return keys if all(lacks("", key) for key in keys) else _NONE
 
     # -- what is written here and nowhere else, see `engine.budget.item_ways` ------------------------------------------
 
@@ -193,7 +200,7 @@ class OpenItem:
 
     def takes(self, word: str) -> bool:
         """Say that a word of `wider` does not write this item again; False also where it may."""
-        keys = _NONE.union(*map(_keys, self.frames()))
+        keys = self._keys()
         return all(lacks(word, key) for key in keys) if keys else not self.built.may_be_in(word)
 
     def _recorded(
