@@ -3,7 +3,7 @@
 Random walks along the masks of seventeen models: of the allowed tokens any one, and after forty the shortest way to the
 end.
 
-    python -m constrained.benchmarks.profiles [--walks 1000] [--models Order,Tree] [--vocabulary llama3]
+    python -m constrained.benchmarks.profiles [--walks 1000] [--models Order,Tree]
 """
 
 from __future__ import annotations

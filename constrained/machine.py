@@ -173,6 +173,8 @@ class Dispatch:
     the whole of a second such text; then a mask looks at the token by itself.
     `alike` (with ``records``): texts outside `special` matter only in that what follows may refuse the same text again,
     where it reads a text of the same language as here, or of one that has none of its texts.
+    `elsewhere` (with ``records``): as `alike`, but what follows may also refuse the text where it reads one of these
+    texts; () where they are alike, None: it is not known where.
     `keyed` (with ``records``): the text is a key in quotes, so that a second such text stands behind a colon, a value
     and a comma; a token that holds two texts, but not these, cannot tell.
     None as result: the text is refused.
@@ -190,6 +192,10 @@ class Dispatch:
     compared: Callable[[str], Hashable] | None = None
     refused: frozenset[Hashable] = frozenset()
     wanted: int = 0  # bitmask of the labels of texts that have to be written sooner or later; none has to be named
+
+    @property
+    def elsewhere(self) -> tuple[Text, ...] | None:
+        return () if self.alike else None
 
     def after(self, label: int) -> State | None:
         raise AssertionError(f"{type(self).__name__} follows no literal set")

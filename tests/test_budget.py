@@ -341,6 +341,8 @@ def test_a_budget_that_is_too_small_is_refused(hard):
     constraint = c.compile(c.Grammar.from_json_schema({"type": "string", "minLength": 50}), hard)
     with pytest.raises(c.LimitExceeded, match=f"the shortest word that is known has {constraint.min_tokens} tokens"):
         constraint.matcher(budget=constraint.min_tokens - 1)
+    with pytest.raises(c.LimitExceeded, match="a budget of 1 token is too small"):
+        constraint.matcher(budget=1)
     with pytest.raises(c.ConstrainedError, match="it is a number of tokens"):
         constraint.matcher(budget=-1)
     with pytest.raises(c.ConstrainedError, match="soft_close without a budget"):

@@ -211,6 +211,103 @@ def test_distinct_objects_in_a_call_share_what_comes_behind_them(tiny_vocabulary
     assert constraint.budget.limit - constraint.budget.left < 30_000  # 120,000 where each text is followed by itself
 
 
+_TEXT = {"type": "string"}
+_UNIONS = {
+    "two keys": ({"a": _INTEGER}, {"b": _TEXT}),
+    "one key, two types": ({"a": _INTEGER}, {"a": _TEXT}),
+    "two tags": ({"k": {"const": "x"}, "v": _INTEGER}, {"k": {"const": "y"}}),
+    "two languages": ({"a": {"type": "string", "pattern": "^[ab0]+$"}}, {"a": {"enum": ["", "0", "b", "c"]}}),
+    "a key that is another's any": ({"o": {"type": "object", "required": ["a"]}}, {"o": {"required": ["b"]}}),
+}
+_ITEMS = {
+    "two strings": _record(a=_TEXT, b=_TEXT),
+    "a map": {"type": "object", "additionalProperties": _TEXT},
+    "lists": {"type": "array", "items": _TEXT, "minItems": 1},
+    "two lists": {"anyOf": [{"type": "array", "items": _TEXT}, {"type": "array", "items": {"enum": ["a", "", "0"]}}]},
+    "at least two of any": {"type": "object", "anyOf": [{"minProperties": 2}, {"required": ["b"]}]},
+    **{name: {"type": "object", "anyOf": [{"properties": properties, "required": [*properties]}
+                                          for properties in members]} for name, members in _UNIONS.items()},
+}
+
+
+@pytest.mark.parametrize(("item", "begun", "rest"), [
+    ("two strings", '[{"a":"","b":""},{"a":', '"","b":"0"}]'),
+    ("lists", '[[""],[', '"",""]]'),
+    ("a map", '[{"":""},{"', '":"0"}]'),
+    ("two tags", '[{"k":"y"},{"k":', '"y","":0}]'),
+])
+def test_a_way_out_of_an_item_that_was_begun_is_none_that_was_written(item, begun, rest):
+    schema = {"type": "array", "items": _ITEMS[item], "uniqueItems": True}
+    matcher = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), _bytewise()).matcher()
+    for byte in begun.encode():
+        matcher.advance(byte)
+    assert bytes(matcher.shortest_completion()).decode() == rest
+
+
+@pytest.mark.parametrize("item", _ITEMS.values(), ids=_ITEMS.keys())
+def test_ways_out_of_distinct_items_are_words_also_where_looking_ahead_forgets_texts(item):
+    pieces = [b'":', b'"},', b'{"', b'","', b'":"', b"00", b"ab", b'""', b'a"', b'":0', b"{}", b'b":"']
+    vocabulary = c.Vocabulary([*_BYTES, *pieces], special={"<stop>": 140}, stop=[140], size=141)
+    schema = {"type": "array", "items": item, "minItems": 3, "uniqueItems": True}
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary, max_work=None)
+    telling = [token for token, text in enumerate([*_BYTES, *pieces]) if text[:1] in b'"{}[],:ab0k']
+    for seed in range(2):
+        picks, matcher, known = random.Random(seed), constraint.matcher(), constraint.completions()
+        state, row = known.start, np.zeros((1, vocabulary.words), np.int32)
+        for _ in range(40):
+            matcher.fill_mask(row)
+            allowed = set(np.flatnonzero(unpacked(row, 140)).tolist())
+            if not allowed:
+                break
+            _ends(matcher, shortest := matcher.shortest_completion())
+            offered = sorted(allowed.intersection(telling)) or sorted(allowed)
+            for token in picks.sample(offered, min(3, len(offered))):
+                way = known.way(known.after(state, token))
+                if way is not None:
+                    _ends(matcher, [token, *(ord(symbol) for symbol in way if ord(symbol) < 256)])
+            matcher.advance(token := shortest[0] if picks.random() < 0.5 and shortest else picks.choice(offered))
+            if token == 140:
+                break
+            state = known.tracker.step_token(state, token)
+
+
+def _ends(matcher, tokens):
+    """Check that tokens end the word that a matcher has begun."""
+    walker = matcher.copy()
+    for token in tokens:
+        walker.advance(token)
+    assert walker.is_accepting() or walker.is_finished(), walker.text()
+
+
+def test_numbers_that_a_way_out_does_not_write_again_share_it():
+    numbers = [str(number).encode() for number in range(100, 1000)]
+    vocabulary = c.Vocabulary([*_BYTES, *numbers], special={"<stop>": 1100}, stop=[1100], size=1101)
+    item = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    schema = {"type": "array", "items": item, "minItems": 3, "uniqueItems": True}
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), vocabulary)
+    matcher = constraint.matcher(budget=constraint.min_tokens + 1)
+    for byte in b'[{"a":':
+        matcher.advance(byte)
+    constraint.budget.refill(1_000_000)
+    matcher.fill_mask(np.zeros((1, vocabulary.words), np.int32))
+    assert constraint.budget.limit - constraint.budget.left < 100_000
+
+
+@pytest.mark.parametrize("members", _UNIONS.values(), ids=_UNIONS.keys())
+@pytest.mark.parametrize("seed", [1, 2])
+def test_budgets_over_distinct_open_objects_of_several_kinds_are_within_the_work(members, seed, tiny_vocabulary):
+    item = {"anyOf": [{"type": "object", "properties": each, "required": [*each]} for each in members]}
+    schema = {"type": "array", "items": item, "minItems": 3, "uniqueItems": True}
+    constraint = c.compile(c.Grammar.from_json_schema(schema), tiny_vocabulary, max_work=500_000)
+    matcher, picks = constraint.matcher(budget=constraint.min_tokens + 3), random.Random(seed)
+    row = np.zeros((1, tiny_vocabulary.words), np.int32)
+    while not matcher.is_finished():
+        matcher.fill_mask(row)
+        matcher.advance(picks.choice(np.flatnonzero(unpacked(row, tiny_vocabulary.size)).tolist()))
+    jsonschema.validate(json.loads(tiny_vocabulary.decode(
+        token for token in matcher.tokens if token not in tiny_vocabulary.stop)), schema)
+
+
 def _anew(at, most, body):
     """Yield what `Candidates` does, by a search that keeps nothing."""
     ties = count()

@@ -255,15 +255,13 @@ class Grammar:
         Raises: GrammarError: for tokens that the grammar only declares, which have no spelling.
         """
         left = self.specials.difference(names)
-        known = self._variants.get(left)
-        if known is not None:
-            return known
+        if left in self._variants:
+            return self._variants[left]
         for symbol in self.symbols():
             lost = ({symbol.name} if isinstance(symbol, Special) else named_within(symbol)) & set(names)
             if lost:
-                raise GrammarError(
-                    f"special token {min(lost)!r} has no spelling", because="the grammar only declares it"
-                )
+                what = f"special token {min(lost)!r} has no spelling"
+                raise GrammarError(what, because="the grammar only declares it")
         return self._variants.setdefault(left, replace(self, specials=left, stops=self.stops.difference(names)))
 
     def __repr__(self) -> str:

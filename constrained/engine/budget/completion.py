@@ -26,7 +26,7 @@ from constrained.engine.budget.lookahead import FORGOTTEN, SOME, Lookahead
 from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.budget.successors import Successors, TokenSteps
 from constrained.engine.twin.automaton import DEAD, Config, Frame
-from constrained.engine.twin.spelling import variants
+from constrained.engine.twin.spelling import decode, variants
 from constrained.engine.twin.text import TextAt
 from constrained.errors import LimitExceeded
 from constrained.machine import Dispatch, State, Text
@@ -143,7 +143,7 @@ class Completions:
         """Return the shortest way through a text and the state that follows it."""
         if frame.record is not None and frame.record.startswith(FORGOTTEN):
             assert isinstance(machine, TextAt)
-            target = self._like(after, after.after_text(SOME))
+            target = self._like(after, SOME, after.after_text(SOME))
             return None if target is None else _joined(self._ways.texts.rest(machine), self._ways.of(target))
         places = (
             [("", machine)]
@@ -158,16 +158,19 @@ class Completions:
         for opening, at in places:
             record = None if frame.record is None else frame.record + opening.encode("latin-1")
             for spelled, target in self._ways.texts.told(at, after, record, frame.quoting):
-                way = _joined(opening + spelled, self._ways.of(self._like(after, target) or target))
+                if record is not None and frame.quoting is not None:
+                    text = decode(frame.quoting, record + spelled.encode("latin-1"))
+                    target = self._like(after, text, target) or target
+                way = _joined(opening + spelled, self._ways.of(target))
                 if way is not None:
                     found.append(way)
         return min(found, key=order, default=None)
 
-    def _like(self, after: Dispatch, target: State | None) -> State | None:
-        """Return the state after any other text, if its way out is that of `target` too; it is the same for all
-        texts.
+    def _like(self, after: Dispatch, text: str, target: State | None) -> State | None:
+        """Return the state after any other text, if its way out is that of `target`, the state after this one, too; it
+        is the same for all texts but special ones.
         """
-        if target is None or not after.alike:
+        if target is None or after.elsewhere is None or text in after.special:
             return target
         other = after.after_text(None)
         return target if other is None or self._ways.of(other) is None or self._ways.writes(other) else other

@@ -26,7 +26,7 @@ from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.engine.twin.automaton import Config, Frame, PlainKernel
 from constrained.engine.twin.spelling import SCALARS, Spelling, clip, decode
 from constrained.engine.twin.text import BODY, DONE, PAIR, PAIR_U, UTF8, TextAt, edges_between
-from constrained.machine import Dispatch, Language, State, Text
+from constrained.machine import Dispatch, Language, LiteralSet, State, Text
 from constrained.work import spend
 
 SOME = "\uffff some text"  # stands for a text that was forgotten
@@ -157,7 +157,7 @@ class Lookahead(PlainKernel):
         assert quoting is not None
         if record.startswith(FORGOTTEN):
             return machine, self._frame(after, quoting, FORGOTTEN, frame.parent)
-        if not after.alike or not isinstance(machine, TextAt) or self._matters(machine, after, record):
+        if after.elsewhere is None or not isinstance(machine, TextAt) or self._matters(machine, after, record):
             return config
         return machine, self._frame(after, quoting, FORGOTTEN, frame.parent)
 
@@ -178,12 +178,17 @@ class Lookahead(PlainKernel):
         """
         known = self._told.get(after)
         if known is None:
-            texts = [*after.special, *self._ways.texts.candidates(self._callees[after], after.special, MOST_CANDIDATES)]
+            texts = list(after.special)
+            for text in (self._callees[after], *(after.elsewhere or ())):
+                if isinstance(text.language, LiteralSet):
+                    texts += text.language.texts
+                else:
+                    texts += self._ways.texts.candidates(text, after.special, MOST_CANDIDATES)
             known = self._told[after] = {text[:length] for text in texts for length in range(len(text) + 1)}
         return known
 
     def _push(self, callee: State, after: State | Dispatch, frame: Frame | None) -> Frame | None:
-        if isinstance(after, Dispatch) and after.alike and isinstance(callee, Text):
+        if isinstance(after, Dispatch) and isinstance(callee, Text) and after.elsewhere is not None:
             self._callees[after] = callee
         return super()._push(callee, after, frame)
 

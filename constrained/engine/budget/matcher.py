@@ -62,7 +62,7 @@ class BudgetedMatcher(Matcher):
         least = self._worked(self._completion)
         if len(least) > self.budget:
             raise LimitExceeded(
-                f"a budget of {self.budget:,} tokens is too small",
+                f"a budget of {self.budget:,} token{'s' * (self.budget != 1)} is too small",
                 because=f"the shortest word that is known has {len(least):,} tokens",
                 instead=f"{len(least):,} or more, see Constraint.min_tokens",
             )

@@ -220,11 +220,12 @@ class _Search:
         if not isinstance(after, Dispatch):
             self._add(way + self._ways.texts.of_text(text), entry, after, trail, writes)
             return
+        again = int(after.elsewhere is not None)
         for spelling, part in variants(text.quoting, text.language):
             if part is not None:
                 record = spelling.opening if after.records else None
                 for spelled, target in self._ways.texts.told(TextAt(spelling, part), after, record, text.quoting):
-                    self._add(way + symbols(spelling.opening) + spelled, entry, target, trail, writes + after.alike)
+                    self._add(way + symbols(spelling.opening) + spelled, entry, target, trail, writes + again)
 
     def _add(self, way: Way, entry: State, at: State | None, trail: Trail, writes: int) -> None:
         heappush(self._heap, (len(way), way, next(self._ties), entry, at, trail, writes))

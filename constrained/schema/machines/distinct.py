@@ -13,7 +13,6 @@ Left out: "not uniqueItems", and items under further conditions (some negations)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
@@ -26,7 +25,7 @@ from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
-from constrained.schema.numeric.keys import MOST_DIGITS, number_key
+from constrained.schema.numeric.keys import MOST_DIGITS, NUMBERS, number_key
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
@@ -37,9 +36,6 @@ from constrained.work import spend
 if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.value import Values
-
-# in Python's spelling too, which has every other surface's
-_NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?")
 
 _MOST_LISTED = 65
 _FEW_NUMBERS = 64
@@ -52,15 +48,8 @@ class AfterText(Dispatch):
 
     records = True
 
-    def __init__(
-        self,
-        after: ArrayPosition,
-        used: frozenset[Item],
-        *,
-        number: bool,
-        tells_from: int | None = None,
-        alike: bool = False,
-    ) -> None:
+    def __init__(self, after: ArrayPosition, used: frozenset[Item], *, number: bool, tells_from: int | None = None,
+                 alike: bool = False) -> None:
         self._after, self.tells_from, self.alike = after, tells_from, alike
         self._item = self.compared = _number if number else _string
         self._used = self.refused = used
@@ -112,7 +101,7 @@ def without_numbers(written: Written) -> Written:
 
 def may_repeat(written: Written, word: str) -> bool:
     """Say whether a word may write a number again, inside a string or not."""
-    return any(("number", _value(text)) in written.scalars for text in _NUMBERS.findall(word))
+    return any(("number", _value(text)) in written.scalars for text in NUMBERS.findall(word))
 
 
 def _are_few(numbers: tuple[NumberRange, ...]) -> bool:
@@ -196,6 +185,12 @@ class Distinct:
             seen.update(fresh)
             queue += fresh
         return True
+
+    @cached_property
+    def elsewhere(self) -> tuple[Text, ...] | None:
+        """The texts that stand in items, where one place may have several; see `Dispatch.elsewhere`."""
+        known = self.alike or self._shape.prefix or self._shape.counts
+        return (() if self.alike else None) if known else self._values.texts_within(self._shape.rest)
 
     @property
     def gap(self) -> State | None:

@@ -23,7 +23,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from constrained.machine import END, Bytes, Dispatch, Edges, State, Text
-from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole
+from constrained.schema.machines.object import Begin, Entry, ObjectPosition
+from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, lacks
 from constrained.schema.machines.texts import ItemText, Recorded
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import constant
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _UNITS = 20  # of work, to look at one state
 _FEW_PLACES = 16  # that are looked at for a text that leads on
+_NONE: frozenset[str] = frozenset()
 
 
 class Return:
@@ -114,10 +116,22 @@ class OpenItem:
         return Edges(ranges=tuple(single), calls=tuple(calls))
 
     def wider(self) -> OpenItem | None:
-        """Return the place in an item that may be written again, where no earlier value can be met any more."""
+        """Return the place in an item that may be written again, and as a rule each of its keys too, where no earlier
+        value can be met any more.
+        """
         if not self.built.known or self.built.live_rivals():
             return None
-        return self.moved(self.place, self.built.forgotten())
+        if not self._keys():
+            return self.moved(self.place, self.built.forgotten())
+        returns: Return | None = None
+        for then in reversed([*self._frames_around()]):
+            returns = Return(_unwritten(then), returns)
+        return self.moved(self.home.place(_unwritten(self.place.state), returns), self.built.forgotten())
+
+    def _keys(self) -> frozenset[str]:
+        """Return the keys that `wider` takes again; none where a word cannot be seen to lack each."""
+        keys = _NONE.union(*map(_keys, self.frames()))
+        return keys if all(lacks("", key) for key in keys) else _NONE
 
     # -- what is written here and nowhere else, see `engine.budget.item_ways` ------------------------------------------
 
@@ -128,6 +142,9 @@ class OpenItem:
     def frames(self) -> Iterator[State]:
         """Yield the states whose ways out, one after the other, are the rest of an item, whatever its value is."""
         yield self.place.state
+        yield from self._frames_around()
+
+    def _frames_around(self) -> Iterator[State]:
         at = self.place.returns
         while at is not None:
             yield at.then
@@ -160,7 +177,8 @@ class OpenItem:
 
     def takes(self, word: str) -> bool:
         """Say that a word of `wider` does not write this item again; False also where it may."""
-        return not self.built.may_be_in(word)
+        keys = self._keys()
+        return all(lacks(word, key) for key in keys) if keys else not self.built.may_be_in(word)
 
     def _recorded(self, text: ItemText) -> Iterator[tuple[State, Dispatch]]:
         """Yield the calls that read a text, without those texts that lead nowhere.
@@ -292,6 +310,20 @@ def _inlined(place: Place) -> Ways:
                 seen.add(inner)
                 todo.append(inner)
     return found
+
+
+def _keys(state: State) -> frozenset[str]:
+    """Return the keys that no schema names and that a state refuses as they were written."""
+    if isinstance(state, (Entry, Begin)):
+        return _NONE.union(*[after.others for _, after in state.options])
+    return state.others if isinstance(state, ObjectPosition) else _NONE
+
+
+def _unwritten(state: State) -> State:
+    """Return a state that takes such keys again."""
+    if isinstance(state, (Entry, Begin)):
+        return state._replace(options=tuple([(conj, after._replace(others=_NONE)) for conj, after in state.options]))
+    return state._replace(others=_NONE) if isinstance(state, ObjectPosition) else state
 
 
 def _state(after: State | Dispatch) -> State:

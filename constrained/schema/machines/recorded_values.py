@@ -22,7 +22,7 @@ from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import LimitExceeded
-from constrained.schema.numeric.keys import number_key
+from constrained.schema.numeric.keys import keys_in, number_key
 from constrained.schema.numeric.language import canonical_text
 from constrained.work import place, spend
 
@@ -254,19 +254,15 @@ class Built:
         return made
 
     def may_be_in(self, word: str) -> bool:
-        """Say whether a word of bytes may write the entries so far once more; False where one of them is a string of
-        letters that the word does not have.
+        """Say whether a word of bytes may write the entries so far once more; False where one of them is a number or
+        a string of letters that the word does not have.
         """
-        if _BY_NUMBER.search(word) is not None:
-            return True
         at: Built | None = self
         while at is not None:
             parts = at.parts
             while parts is not None:
                 (_, (kind, content)), parts = parts
-                run = max(_PLAIN.findall(content), key=len, default="") if kind == "string" else ""
-                spend(1 + (len(run) + len(word)) // 1000)
-                if run and run.encode("utf-8", "surrogatepass").decode("latin-1") not in word:
+                if lacks(word, content) if kind == "string" else kind == "number" and content not in keys_in(word):
                     return False
             at = at.parent
         return True
@@ -366,6 +362,13 @@ class Built:
         if not self.known:
             return Built(parent.parent, parent.kind, (), known=False)
         return parent._with(node, digest, self.size, survivors)
+
+
+def lacks(word: str, text: str) -> bool:
+    """Say that a word of bytes does not write a text, as letters of it are missing; False also where it may not."""
+    run = max(_PLAIN.findall(text), key=len, default="")
+    spend(1 + (len(run) + len(word)) // 1000)
+    return run != "" and run.encode("utf-8", "replace").decode("latin-1") not in word and not _BY_NUMBER.search(word)
 
 
 def whole_of(item: Any) -> Whole:

@@ -268,8 +268,16 @@ class Recorded(Dispatch):
     @property
     def alike(self) -> bool:  # type: ignore[override]
         """Whether an ordinary text matters only because another item may have it in the same place, see `Dispatch`."""
+        return self._item.home.alike and self._is_any()
+
+    @property
+    def elsewhere(self) -> tuple[Text, ...] | None:
+        return self._item.home.elsewhere if self._is_any() else None
+
+    def _is_any(self) -> bool:
+        """Say whether what comes next only asks which text it was to refuse it again."""
         told = self._then.alike if isinstance(self._then, Dispatch) else True
-        return told and not self._number and isinstance(self.callee.language, Expr) and self._item.home.alike
+        return told and not self._number and isinstance(self.callee.language, Expr)
 
     def frames(self) -> Iterator[State]:
         """As of the text."""

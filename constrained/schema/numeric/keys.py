@@ -9,10 +9,14 @@ Cost: some passes over the text in C.  Tested in tests/test_unique_items.py, aga
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
+from constrained.caches import cached
 from constrained.work import spend_nearby
 
+# in Python's spelling too, which has every other surface's
+NUMBERS = re.compile(r"-?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?")
 MOST_DIGITS = 1_000  # of a number that is kept as a fraction; its exponent is bounded by the same
 
 Exponent: TypeAlias = "int | str"  # one of more than `_SHORT` digits as text, with a sign where it is negative
@@ -39,6 +43,17 @@ def number_key(text: str) -> Key:
     if not bare:
         return False, "", 0
     return text.startswith("-"), bare, _moved(exponent, len(digits) - len(bare) - len(fraction))
+
+
+@cached(64)
+def keys_in(word: str) -> frozenset[Key]:
+    """Return the keys of all numbers in a word, also of those inside strings.
+
+    >>> number_key("12.5") in keys_in('[1250e-2,"a"]')
+    True
+    """
+    spend_nearby(1 + len(word) // 32)
+    return frozenset(map(number_key, NUMBERS.findall(word)))
 
 
 def number_text(key: Key) -> str:
