@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import re
+import sys
 
 import pytest
 from laws import hard_vocabulary
@@ -162,3 +163,21 @@ def test_a_name_that_no_rule_has(hard):
 def test_long_texts(hard):
     constraint = c.compile(c.Grammar.from_lark('start: item ("," item)*\nitem: /[a-z]+/'), hard)
     assert len(captures(constraint, ",".join(["ab"] * 2000))["item"]) == 2000
+
+
+def test_late_bytes_are_captured_as_soon_as_early_ones():
+    """Whether a position goes on is not asked byte by byte: those of Chinese come behind all others."""
+
+    called, text = 0, "中文" * 100
+
+    def count(frame, event, argument):
+        nonlocal called
+        called += event == "call"
+
+    constraint = c.compile(c.Grammar.substring_of(text), c.Vocabulary([bytes([byte]) for byte in range(256)]))
+    sys.setprofile(count)
+    try:
+        assert captures(constraint, text)["start"][0].text == text
+    finally:
+        sys.setprofile(None)
+    assert called < 500 * len(text)

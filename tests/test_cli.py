@@ -482,3 +482,20 @@ def test_render_prints_text_and_ids(capsys, tmp_path):
     file.write_text('{"role": "user"}')
     assert run(["render", str(file), "--format", "hermes"]) == 2
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("held", ["[" * 100_000, "7", '{"row": 1, "result": 1}'])
+def test_a_damaged_file_of_results_is_refused(capsys, tmp_path, held):
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    rows.write_text('{"text": "a", "format": "hermes"}\n')
+    out.write_text(held + "\n")
+    assert run(["validate", "--jsonl", str(rows), "--out", str(out)]) == 2
+    assert "holds other results" in capsys.readouterr().err
+
+
+def test_an_id_that_is_no_text_is_the_error_of_its_line(capsys, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "\\ud800", "text": "a", "format": "hermes"}\n')
+    assert run(["validate", "--jsonl", str(rows), "--json"]) == 1
+    assert "is not JSON" in capsys.readouterr().out
+    assert run(["validate", "--jsonl", "\0"]) == 2

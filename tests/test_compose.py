@@ -205,3 +205,9 @@ def test_what_is_put_together_one_after_another_is_bounded(join):
 def test_rules_that_stay_as_they_are_are_not_copied():
     one = Grammar.from_lark('start: word+\nword: "a" | "b" word')
     assert (one + Grammar.choice(["c"])).rules["word"] is one.rules["word"]
+
+
+def test_definitions_of_a_lark_text_are_counted():
+    grammar, names = Grammar.choice(["a"]), [f"n{number}" for number in range(20_000)]
+    with pytest.raises(LimitExceeded, match="at Lark grammar"):
+        Grammar.from_lark("start: n0", define=dict.fromkeys(names, grammar))

@@ -60,3 +60,34 @@ def test_branches_that_no_instance_uses(schema, instances, unused):
     found = schema_coverage(schema, instances)
     assert {(entry.where, entry.what) for entry in found.unused()} == unused
     assert found.share == pytest.approx(1 - len(unused) / len(found.entries))
+
+
+NEST = {"type": "integer"}
+for _ in range(20):
+    NEST = {"anyOf": [NEST, NEST]}
+
+
+@pytest.mark.parametrize(("schema", "instances", "error", "told"), [
+    ({"anyOf": [{"$ref": "#"}, {"type": "integer"}]}, [1], c.SchemaError, "cannot say what holds"),
+    (NEST, [1], c.LimitExceeded, "too much work"),
+    ({"enum": list(range(100_000))}, list(range(1_000)), c.LimitExceeded, "too much work"), ({}, 5, c.ConstrainedError, "no instances"),
+    ({"allOf": [{"$ref": "#/a"}], "a": {"allOf": [{"$ref": "#/a"}, {"$ref": "#/a"}]}}, [1], c.LimitExceeded, "too much work"),
+])  # fmt: skip
+def test_schemas_that_cost_too_much_are_limits(schema, instances, error, told):
+    with pytest.raises(error, match=told):
+        schema_coverage(schema, instances)
+
+
+@pytest.mark.parametrize("schema", [
+    {"anyOf": 5}, {"required": 5, "properties": {"a": {}}}, {"properties": [1]}, {"enum": {"a": 1}}, {"prefixItems": 7},
+])  # fmt: skip
+def test_keywords_of_a_wrong_type_have_no_branches(schema):
+    assert all(entry.where == "#/properties/a" for entry in schema_coverage(schema, [{"a": 1}]).entries)
+
+
+@pytest.mark.parametrize(("grammar", "texts", "vocabulary"), [
+    (5, ["a"], None), (LIST, 5, None), (LIST, "a", None), (LIST, [None], None), (LIST, ["\ud800"], None), (LIST, ["a"], 5),
+])  # fmt: skip
+def test_wrong_arguments_are_errors_of_the_tree(grammar, texts, vocabulary):
+    with pytest.raises(c.ConstrainedError):
+        rule_coverage(grammar, texts, vocabulary)

@@ -83,7 +83,7 @@ def test_weights_choose_alternatives():
     assert any(b"[" in constraint.sample(rng, 40, {"item": [5, 1]})[1:] for _ in range(50))
 
 
-@pytest.mark.parametrize("weights", [{"item": [1]}, {"nothing": [1]}, {"item": [0, 0]}, {"item": [-1, 2]}])
+@pytest.mark.parametrize("weights", [{"item": [1]}, {"nothing": [1]}, {"item": [0, 0]}, {"item": [-1, 2]}, {"item": None}, {"item": "ab"}, {"item": [float("nan"), 1]}, {"item": [10**400, 1]}])
 def test_weights_that_fit_no_rule_are_refused(weights):
     with pytest.raises(c.GrammarError, match="these are no weights of rule"):
         constraint_of(c.Grammar.from_lark(NESTED)).sample(random.Random(0), 20, weights)
@@ -272,3 +272,17 @@ def test_a_prompt_in_words_needs_a_tokenizer():
 def test_a_prompt_that_is_no_ids_is_refused(prompt):
     with pytest.raises(c.ConstrainedError, match=r"the prompt is (.|\n)*instead: a text, or ids"):
         trace(constraint_of("0", SMALL), Drawn(0), prompt)
+
+
+@pytest.mark.parametrize("options", [{"temperature": "x"}, {"temperature": float("nan")}, {"seed": "x"}, {"max_new_tokens": -1}])
+def test_numbers_of_a_trace_are_numbers(options):
+    constraint = c.compile(c.Grammar.from_regex("a+"), BYTES)
+    with pytest.raises(c.ConstrainedError, match="numbers, and not negative"):
+        constraint.trace(lambda ids: [0.0] * BYTES.size, [97], **options)
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "array", "uniqueItems": True}])
+def test_languages_of_endless_states_meet_a_limit(schema):
+    constraint = c.compile(c.Grammar.from_json_schema(schema), BYTES)
+    with pytest.raises(c.LimitExceeded, match="pairs of states that are compared"):
+        constraint.language_equal(constraint)

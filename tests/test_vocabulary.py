@@ -107,6 +107,11 @@ def test_tokenize_takes_the_longest_and_steps_back_where_it_must():
     assert Vocabulary([b"a", b"b", b"ab"]).tokenize(b"aab") == [0, 2]
 
 
+def test_a_token_of_more_than_a_megabyte_is_refused():
+    with pytest.raises(VocabularyError, match="too long at token 1"):
+        Vocabulary([b"a", b"x" * (1 << 20) + b"y"])
+
+
 def test_tokenize_prefers_pieces_to_byte_tokens():
     assert Vocabulary([b"a", b"b", b"a"]).tokenize(b"ab") == [2, 1]
 

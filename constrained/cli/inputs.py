@@ -113,8 +113,8 @@ def read_rows(
     """
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        because = (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:
+        because = (getattr(error, "strerror", None) or str(error)).lower()
         raise ConstrainedError(f"cannot read {path}", because=because, instead="give the path of a file") from error
     rows = []
     for number, line in enumerate(data.split(b"\n"), 1):  # no other line ends: JSON texts may hold them
@@ -123,6 +123,7 @@ def read_rows(
         where = f"line {number}"
         try:
             row = json.loads(line.decode())
+            str(row.get("id") if isinstance(row, dict) else "").encode()  # results name it: no half of a pair
         except (ValueError, RecursionError) as error:
             because = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
             row = unread(number, ConstrainedError(f"{path} is not JSON", where=where, because=because))

@@ -32,7 +32,7 @@ from constrained.engine.twin.automaton import DEAD, PlainKernel
 from constrained.engine.twin.text import successor
 from constrained.errors import ConstrainedError, Rejected, UnknownRule, shown
 from constrained.grammar import Embedded, Literal, Pattern, Ref, Special, Symbol
-from constrained.work import metered, spend
+from constrained.work import metered, spend, working_on
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -106,7 +106,7 @@ def captures(constraint: Constraint, text: str | Iterable[int]) -> Captures:
         raise ConstrainedError(f"not a constraint: {shown(constraint)}", instead="compile(grammar, vocabulary)")
     if not isinstance(text, (str, Iterable)) or isinstance(text, (bytes, Mapping)):
         raise ConstrainedError(f"no text and no token ids: {shown(text)}", instead="a text, or the ids of its tokens")
-    with metered():
+    with metered(), working_on("captures of a text"):
         return _captured(constraint, text)
 
 

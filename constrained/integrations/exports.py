@@ -28,4 +28,7 @@ def export(grammar: Grammar, to: str) -> Exported:
     """
     if to not in TARGETS:
         raise GrammarError(f"unknown target {shown(to, 50)}", instead="one of: " + ", ".join(map(repr, TARGETS)))
+    if not isinstance(grammar, Grammar):
+        instead = "constraint.grammar" if hasattr(grammar, "bound_grammar") else "Grammar.from_lark(…)"
+        raise GrammarError(f"not a grammar: {shown(grammar)}", instead=instead)
     return structural_tag(grammar) if to == STRUCTURAL_TAGS else in_characters(grammar, to)

@@ -24,11 +24,13 @@ from typing import Any
 
 from constrained.engine.constraint import Constraint, compile
 from constrained.engine.tokens.vocabulary import Vocabulary
-from constrained.errors import GrammarError
+from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref
 from constrained.grammar.symbols import Symbol as Part
+from constrained.work import metered, place, spend, working_on
 
+_BRANCH, _VALID = 10, 100  # units of work: to look at a branch, to ask whether a value is valid
 MOST_DEPTH = 64  # of schemas: a reference may lead back to itself
 
 
@@ -76,8 +78,14 @@ def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vo
 
     Special tokens stand in the texts by name.  Cost: a constraint for each alternative, and every text read by each.
     """
+    if not isinstance(grammar, Grammar):
+        raise GrammarError(f"not a grammar: {shown(grammar)}", instead="Grammar.from_lark(…)")
+    if not isinstance(texts, Iterable) or isinstance(texts, (str, bytes)):
+        raise ConstrainedError(f"no texts: {shown(texts)}", instead="a list of texts")
+    if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
+        raise VocabularyError(f"not a vocabulary: {shown(vocabulary)}", instead="Vocabulary.from_tokenizer(tokenizer)")
     special = sorted(set(grammar.specials) | (set(vocabulary.special) if vocabulary is not None else set()))
-    read = [_symbols(text if isinstance(text, bytes) else text.encode(), special) for text in texts]
+    read = [_symbols(_bytes(text), special) for text in texts]
     letters = Vocabulary(
         [bytes([byte]) for byte in range(256)],
         special={name: 256 + at for at, name in enumerate(special)},
@@ -113,6 +121,15 @@ def _reads(constraint: Constraint, word: Sequence[int | str], letters: Vocabular
     return matcher.is_accepting()
 
 
+def _bytes(text: object) -> bytes:
+    if isinstance(text, bytes):
+        return text
+    try:
+        return text.encode()  # type: ignore[attr-defined,no-any-return]
+    except (AttributeError, UnicodeEncodeError) as error:
+        raise ConstrainedError(f"no text: {shown(text)}", instead="a str, or bytes") from error
+
+
 def _symbols(text: bytes, special: Sequence[str]) -> list[int | str]:
     """Return a text's bytes, with the special tokens that it spells as such."""
     found: list[int | str] = []
@@ -141,7 +158,13 @@ def schema_coverage(schema: Any, instances: Iterable[Any]) -> Coverage:
     several types; ``if``, then or else; an array, empty or not.  Followed are properties, items, ``prefixItems``,
     ``allOf`` and references within the document.
     """
-    listed = list(instances)
+    if not isinstance(instances, Iterable):
+        raise ConstrainedError(f"no instances: {shown(instances)}", instead="a list of JSON values")
+    with metered(), working_on("branches of a schema"):
+        return _covered(schema, list(instances))
+
+
+def _covered(schema: Any, listed: list[Any]) -> Coverage:
     used: Counter[tuple[str, str]] = Counter()
     known: dict[tuple[str, str], None] = {}
     for branch, _ in _branches(schema, schema, [], "#", 0, set()):
@@ -158,12 +181,14 @@ def _branches(
     """Yield the branches of a schema, and whether one of the values that stand here used each; without values, all that
     are declared.
     """
+    spend(_BRANCH)
     if not isinstance(schema, dict) or depth > MOST_DEPTH:
         return
     target = schema.get("$ref")
     if isinstance(target, str) and target.startswith("#") and (values or target not in above):
         yield from _branches(root, _at(root, target), values, target, depth + 1, above | {target})
-    for at, each in enumerate(schema.get("enum", ())):
+    for at, each in enumerate(_listed(schema, "enum")):
+        spend(1 + len(values))
         yield (where, f"enum {at}: {each!r:.40}"), any(_same(value, each) for value in values)
     if isinstance(schema.get("type"), list):
         for kind in schema["type"]:
@@ -176,7 +201,7 @@ def _alternatives(
     root: Any, schema: dict[str, Any], values: list[Any], where: str, depth: int, above: set[str]
 ) -> Iterator[tuple[tuple[str, str], bool]]:
     for keyword in ("anyOf", "oneOf", "allOf"):
-        for at, branch in enumerate(schema.get(keyword, ())):
+        for at, branch in enumerate(_listed(schema, keyword)):
             fitting = [value for value in values if keyword == "allOf" or _holds(root, branch, value)]
             if keyword != "allOf":
                 yield (f"{where}/{keyword}/{at}", "holds"), bool(fitting)
@@ -197,15 +222,16 @@ def _members(
         [value for value in values if isinstance(value, dict)],
         [value for value in values if isinstance(value, list)],
     )
-    for name, inner in (schema.get("properties") or {}).items():
+    for name, inner in _named(schema, "properties").items():
+        spend(2 + len(objects))
         place = f"{where}/properties/{str(name).replace('~', '~0').replace('/', '~1')}"
         given = [value[name] for value in objects if name in value]
         yield (place, "given"), bool(given)
-        if name not in schema.get("required", ()):
+        if name not in _listed(schema, "required"):
             yield (place, "left out"), any(name not in value for value in objects)
         if given or not values:
             yield from _branches(root, inner, given, place, depth + 1, above)
-    prefix = schema.get("prefixItems", ())
+    prefix = _listed(schema, "prefixItems")
     for at, inner in enumerate(prefix):
         yield from _branches(
             root,
@@ -227,15 +253,30 @@ def _holds(root: Any, schema: Any, value: Any) -> bool:
     """Say whether a value is valid; references of the branch are those of the whole document."""
     import jsonschema
 
+    spend(_VALID)
     defined = {
         keyword: root[keyword]
         for keyword in ("$defs", "definitions", "$schema")
         if isinstance(root, dict) and keyword in root
     }
     whole = {**defined, **schema} if isinstance(schema, dict) else schema
-    return bool(
-        jsonschema.validators.validator_for(whole, default=jsonschema.Draft202012Validator)(whole).is_valid(value)
-    )
+    try:
+        kind = jsonschema.validators.validator_for(whole, default=jsonschema.Draft202012Validator)
+        return bool(kind(whole).is_valid(value))
+    except Exception as error:  # whatever it makes of a schema that is none, or that leads to itself
+        because = f"{type(error).__name__}: {error}"[:200]
+        raise SchemaError("cannot say what holds", where=place(), because=f"jsonschema fails ({because})") from error
+
+
+def _listed(schema: dict[str, Any], keyword: str) -> Sequence[Any]:
+    """Return the list of a keyword; no list is none."""
+    found = schema.get(keyword)
+    return found if isinstance(found, list) else ()
+
+
+def _named(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
+    found = schema.get(keyword)
+    return found if isinstance(found, dict) else {}
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -8,6 +8,7 @@ is drawn again.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from constrained.errors import GrammarError, shown
 from constrained.grammar.ir import Grammar
 from constrained.grammar.symbols import Literal, Ref, Rule, Special
 from constrained.research.words import Letter, LetterAutomaton, spelled
-from constrained.work import metered
+from constrained.work import metered, working_on
 
 if TYPE_CHECKING:
     from constrained.engine.constraint import Constraint
@@ -34,22 +35,30 @@ def derive(constraint: Constraint, rng: random.Random, up_to: int, weights: Mapp
         raise GrammarError(f"weights are {shown(weights)}", instead="a mapping of rules to numbers: {'start': [1, 2]}")
     for rule, given in weights.items():
         known = grammar.rules.get(rule)
-        if known is None or len(known.alternatives) != len(given) or min(given, default=0) < 0 or not any(given):
+        if known is None or not _fit(given, len(known.alternatives)):
             raise GrammarError(
                 f"these are no weights of rule '{rule}'",
                 because=f"it has {0 if known is None else len(known.alternatives)} alternatives",
                 instead="one number, 0 or more, for each alternative in grammar.rules[rule]",
             )
     terminals: dict[Part, LetterAutomaton] = {}
-    for _ in range(TRIES):
-        with metered(constraint.options.budget()):
+    with metered(constraint.options.budget()), working_on(f"words of at most {shown(up_to)} symbols"):
+        for _ in range(TRIES):
             word = _drawn(constraint, rng, up_to, weights, terminals)
-        if word is not None:
-            return spelled(word)
+            if word is not None:
+                return spelled(word)
     raise GrammarError(
         f"no derivation of at most {up_to} symbols in {TRIES} draws",
         instead="a larger up_to, or smaller weights for what recurs",
     )
+
+
+def _fit(given: object, count: int) -> bool:
+    """Say whether these are so many weights, one of them above 0."""
+    if not isinstance(given, Sequence) or len(given) != count:
+        return False
+    numbers = all(isinstance(weight, (int, float)) and 0 <= weight <= sys.float_info.max for weight in given)
+    return numbers and any(given)
 
 
 def _drawn(

@@ -135,10 +135,10 @@ def trace(
     kept of each step's likeliest allowed and forbidden tokens.
     Raises: NothingAllowed: no token is left.  LimitExceeded: see `compile`.
     """
-    if temperature < 0 or max_new_tokens < 0:
+    given = (temperature, max_new_tokens, seed)
+    if not all(isinstance(value, (int, float)) for value in given) or not min(given) >= 0:
         raise ConstrainedError(
-            "temperature and max_new_tokens are not negative",
-            because=f"they are {shown((temperature, max_new_tokens))}",
+            "temperature, max_new_tokens and seed are numbers, and not negative", because=f"they are {shown(given)}"
         )
     vocabulary, ids = constraint.vocabulary, prompt_ids(prompt, tokenizer)
     start = ids or [min(constraint.stop, default=0)]  # a model needs something to go on from

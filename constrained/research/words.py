@@ -46,7 +46,9 @@ class LetterAutomaton:
         if known is None:
             kernel, names = self._kernel, self._constraint.vocabulary.names
             grouped: dict[int, list[Letter]] = {}
-            for byte in kernel.next_bytes(state):
+            following = kernel.next_bytes(state)
+            spend(40 + 3 * len(following) // 2)  # each step may make a state
+            for byte in following:
                 grouped.setdefault(kernel.step_byte(state, byte), []).append(byte)
             for token in sorted(kernel.named_tokens(state)):
                 grouped.setdefault(kernel.step_token(state, token), []).append(names[token])
@@ -194,7 +196,7 @@ def language_equal(first: Constraint, second: Constraint, up_to: int | None = No
     most = None if up_to is None else _length(up_to)
     if not hasattr(second, "place"):
         raise ConstrainedError(f"not a constraint: {shown(second)}", instead="compile(grammar, vocabulary)")
-    with metered(first.options.budget()):
+    with metered(first.options.budget()), working_on("pairs of states that are compared"):
         one, two = LetterAutomaton(first), LetterAutomaton(second)
         start: tuple[int | None, int | None] = (one.start, two.start)
         back: dict[tuple[int | None, int | None], tuple[tuple[int | None, int | None], Letter] | None] = {start: None}
@@ -226,6 +228,7 @@ def _paired(
         for symbols, after in () if state is None else automaton.moves(state):
             for symbol in symbols:
                 found.setdefault(symbol, [None, None])[side] = after
+    spend(20 + len(found))
     first: dict[tuple[int | None, int | None], Letter] = {}
     for symbol in sorted(found, key=lambda symbol: (isinstance(symbol, str), symbol)):
         first.setdefault((found[symbol][0], found[symbol][1]), symbol)

@@ -127,6 +127,12 @@ def test_what_a_target_cannot_say():
     )
 
 
+@pytest.mark.parametrize("given", [None, 5, "a", c.compile(c.Grammar.from_regex("a"), c.Vocabulary([b"a"]))])
+def test_what_is_no_grammar(given):
+    with pytest.raises(c.GrammarError, match="not a grammar"):
+        export(given, "gbnf")
+
+
 def test_the_command():
     shown = subprocess.run(
         [sys.executable, "-m", "constrained", "show", "--regex", "ab", "--to", "gbnf"],

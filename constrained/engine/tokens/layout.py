@@ -23,6 +23,7 @@ from constrained.errors import VocabularyError
 Ints = npt.NDArray[np.int32]
 Octets = npt.NDArray[np.uint8]
 MOST_BYTES = (1 << 31) - 2  # of all texts together: places are int32
+MOST_LONGEST = 1 << 20  # bytes of one text; tokenizers have some hundreds
 COUNTS = ("size", "bytes", "tokens", "nodes", "longest")  # what the shapes of all arrays follow from
 
 
@@ -45,10 +46,14 @@ class Layout:
     def of_tokens(cls, tokens: Sequence[bytes | None]) -> Layout:
         """Return the layout of non-empty texts by id; None stands for none.
 
-        Raises: VocabularyError: 2 GB of texts.
+        Raises: VocabularyError: 2 GB of texts, or one of a megabyte: its trie takes some 40 bytes for each of them.
         """
         starts = np.zeros(len(tokens) + 1, np.int64)
-        np.cumsum(np.fromiter([len(text or b"") for text in tokens], np.int64, len(tokens)), out=starts[1:])
+        lengths = np.fromiter([len(text or b"") for text in tokens], np.int64, len(tokens))
+        if lengths.max(initial=0) > MOST_LONGEST:
+            because = f"it has {int(lengths.max()):,} bytes, the limit is {MOST_LONGEST:,}"
+            raise VocabularyError("a text is too long", where=f"token {int(lengths.argmax())}", because=because)
+        np.cumsum(lengths, out=starts[1:])
         if starts[-1] > MOST_BYTES:
             raise VocabularyError("the texts are too long", because=f"together they have {int(starts[-1]):,} bytes")
         data = np.frombuffer(b"".join(filter(None, tokens)) + b"\0", np.uint8)

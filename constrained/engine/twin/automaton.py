@@ -51,7 +51,6 @@ class Frame:
 Config = tuple["State | TextAt", "Frame | None"]
 
 
-_LIKELY_FIRST = (*range(0x20, 256), *range(0x20))  # PERF: most positions inside texts read a blank
 
 
 class PlainKernel:
@@ -264,7 +263,7 @@ class PlainKernel:
         if known is not None:
             return known
         if isinstance(machine, TextAt):
-            reads = any(map(machine.step, _LIKELY_FIRST))
+            reads = machine.reads()
         elif isinstance(machine, Text) and machine.quoting is Quoting.RAW:
             reads = False
         else:

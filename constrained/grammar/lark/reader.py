@@ -29,7 +29,7 @@ from constrained.grammar.lark.printer import PrintedLark
 from constrained.grammar.lark.sources import Given, Sources, Specials
 from constrained.grammar.lark.text import LarkText
 from constrained.grammar.lark.tree_rules import LarkTreeReader
-from constrained.work import metered, working_on
+from constrained.work import metered, spend, working_on
 
 _RULE = re.compile("_?[a-z][_a-z0-9]*")
 
@@ -106,6 +106,7 @@ def _read(
             sources.files[0] = main
             main.check()
             parts = {**_checked(define), **inline}
+            spend(100 * len(parts))
             text = main.text + "".join(f"\n%declare {name}" for name in parts)
             name = main.name or "<string>"
             loaded, _ = load_grammar(text, name, [sources.load], False)  # type: ignore[no-untyped-call]

@@ -7,6 +7,7 @@ on templates that grow.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
 from operator import attrgetter
@@ -52,7 +53,7 @@ class LarkTreeReader:
         self._trees = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in loaded.rule_defs}
         self._rules: dict[str, tuple[_Sequence, ...]] = {}
         self._owner, self._size, self._instances = start, 0, 0
-        self._names = set(self._trees)
+        self._names, self._in_order = set(self._trees), sorted(self._trees)
         self._adopting = set[str]()  # rules of parts whose literals may be special tokens
         self._repeats: dict[tuple[str, _Sequence, int], _Sequence] = {}
         self._pending: deque[tuple[str, Any, _Environment]] = deque()
@@ -135,7 +136,8 @@ class LarkTreeReader:
 
     def _unused(self, prefix: str) -> str:
         """Return the prefix, longer where a rule begins with it."""
-        while any(name.startswith(prefix) for name in self._trees):
+        names = self._in_order
+        while (at := bisect_left(names, prefix)) < len(names) and names[at].startswith(prefix):
             prefix += "_"
         return prefix
 

@@ -151,8 +151,9 @@ def _done(path: Path, rows: Sequence[Row]) -> list[Row]:
             break
         try:
             entry = json.loads(line)
-            belongs = len(found) < len(rows) and entry["row"] == _name(rows[len(found)]) and "result" in entry
-        except (ValueError, KeyError, TypeError):
+            belongs = len(found) < len(rows) and entry["row"] == _name(rows[len(found)])
+            belongs = belongs and isinstance(entry.get("result"), dict)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             belongs = False
         if not belongs:
             raise ConstrainedError(
