@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice, product
+
 import numpy as np
 import pytest
 from laws import assert_kernels_agree, hard_vocabulary
@@ -248,3 +250,19 @@ def test_looking_for_what_is_not_there(look, number):
     kernel, _ = c.compile(c.Grammar.from_lark('start: "a" /b+/'), VOCABULARY, kernel="compiled").place()
     with pytest.raises(IndexError, match=r"no \w+ -?[\d,]+: there are [\d,]+"):
         getattr(inspection, look)(kernel, number)
+
+
+def test_small_operations_do_not_wear_a_budget_out():
+    """Each key of an open object is some dozens of units; a constraint is asked for millions of them."""
+    letters = [bytes([byte]) for byte in b"abcdefghijklmnopqrstuvwxyz"]
+    tokens = [bytes([byte]) for byte in range(256)] + [b"".join(three) for three in product(letters, repeat=3)]
+    words = c.Vocabulary([*tokens, None], special={"<s>": len(tokens)}, stop=[len(tokens)])
+    constraint = c.compile(
+        c.Grammar.from_json_schema({"type": "object", "additionalProperties": {"type": "integer"}}), words
+    )
+    matcher, bitmask, left = constraint.matcher(), np.zeros((1, words.words), np.int32), constraint.budget.left
+    for number, key in enumerate(islice(product(letters, repeat=3), 100)):
+        for byte in (b'{"' if number == 0 else b',"') + b"".join(key) + b'":1':
+            matcher.fill_mask(bitmask)
+            matcher.advance(byte)
+    assert constraint.budget.left > left - 10_000
