@@ -26,6 +26,7 @@ from constrained.work import metered, place, spend, working_on
 
 MOST_REPEATS = 10_000
 MOST_COPIED = 500_000  # rules, into a grammar and into those that it was put together of
+MOST_NAMED = 1_000  # characters of a name; grammars defined inside each other lengthen it
 _OWN = re.compile(r"start|_?more(?:_\d+)?")  # rules that are added here
 _Alternative = tuple[Symbol, ...]
 
@@ -244,6 +245,13 @@ def _free(name: str, prefix: str, taken: Collection[str]) -> str:
     name = prefix + name.removeprefix("_")
     while hidden + name in taken:
         name = prefix + name
+    if len(name) > MOST_NAMED:
+        raise LimitExceeded(
+            "grammars are put into each other too deeply",
+            where=f"rule {name[:40]}…",
+            because=f"its name, with those of all grammars around it, has more than {MOST_NAMED:,} characters",
+            instead="put grammars side by side, or shorter names",
+        )
     return hidden + name
 
 
