@@ -217,6 +217,12 @@ def renamed(grammars: Sequence[Grammar], prefix: str | None = None) -> tuple[dic
             names = {}
             for name in grammar.rules:
                 names[name] = name if name in kept else _free(name, f"{prefix or 'part'}{number}_", taken)
+                if prefix is not None and len(names[name]) > MOST_NAMED:
+                    raise LimitExceeded(
+                        "grammars are defined inside each other too deeply", where=f"rule {names[name]:.40}…",
+                        because=f"its name, with those around it, has more than {MOST_NAMED:,} characters",
+                        instead="put them side by side, or give them shorter names",
+                    )
                 taken.add(names[name])
             refs = {old: Ref(new) for old, new in names.items() if old != new}
             for old, rule in grammar.rules.items():
@@ -245,13 +251,6 @@ def _free(name: str, prefix: str, taken: Collection[str]) -> str:
     name = prefix + name.removeprefix("_")
     while hidden + name in taken:
         name = prefix + name
-    if len(name) > MOST_NAMED:
-        raise LimitExceeded(
-            "grammars are put into each other too deeply",
-            where=f"rule {name[:40]}…",
-            because=f"its name, with those of all grammars around it, has more than {MOST_NAMED:,} characters",
-            instead="put grammars side by side, or shorter names",
-        )
     return hidden + name
 
 
