@@ -175,8 +175,7 @@ class ChatFormat:
         options: those of the format, see `definition.options`.
 
         Cost: some 20 µs a tool; schemas are lowered when they are generated.  What was asked for lately is found again.
-        Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: the choice or an
-        option is wrong.
+        Raises: SchemaError: a tool definition is wrong, or the format cannot carry it.  GrammarError: another argument.
         """
         tools, options = generating(self.definition, tools, tool_choice, options)
         writing = Writing(whitespace, property_order, closed, unsupported, formats)
