@@ -55,12 +55,17 @@ def rehearse(constraint: Constraint) -> None:
     Raises: LimitExceeded: one word of one part is too much work, or two that have little in common are.
     """
     limit = _limit(constraint)
-    kernel, start = constraint.place()
-    rehearsed = constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {})
+    rehearsed, start = _rehearsed(constraint)
     if rehearsed.get(start, limit + 1) > limit:
         if constraint.grammar.heavy or _is_suspect(constraint, limit):
             _rehearse_parts(constraint, limit, rehearsed)
         rehearsed[start] = limit
+
+
+def _rehearsed(constraint: Constraint) -> tuple[dict[Hashable, int], int]:
+    """Return what was rehearsed in the kernel of a constraint, and its start there; the kernel may go when it is full."""
+    kernel, start = constraint.place()
+    return constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {}), start
 
 
 def _rehearse_parts(constraint: Constraint, limit: int, rehearsed: dict[Hashable, int]) -> None:

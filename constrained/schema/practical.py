@@ -31,7 +31,8 @@ _NARROW = 1e-6  # an interval that is smaller keeps all its numbers
 _OWN = applying(Applies.INSIDE, holds=Holds.SCHEMA)
 _LISTS = applying(Applies.INSIDE, Applies.AS_PART, Applies.AS_BRANCH, holds=Holds.LIST)
 _MAPS = applying(Applies.INSIDE, Applies.BY_REFERENCE, holds=Holds.MAP)
-_LISTED = ("enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "not", "allOf", "anyOf", "oneOf", "if")
+_HOLDING = frozenset({*_OWN, *_LISTS, *_MAPS})
+_LISTED = frozenset({"enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "not", "allOf", "anyOf", "oneOf", "if"})
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])"
 _CLOCK = r"\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?"
 PATTERNS = {
@@ -64,9 +65,11 @@ def loadable_formats(schema: Any) -> Any:
 
 
 def _rewritten(schema: Any, change: SchemaChange) -> Any:
-    """Return a copy with each subschema that describes a value by itself changed."""
+    """Return a copy with each subschema that describes a value by itself changed; it shares what is not changed."""
     if not isinstance(schema, dict):
         return schema
+    if _HOLDING.isdisjoint(schema):
+        return change(schema)
     copy = dict(schema)
     for keyword, value in schema.items():
         if keyword in _MAPS and isinstance(value, dict):
@@ -80,8 +83,8 @@ def _rewritten(schema: Any, change: SchemaChange) -> Any:
 
 def _with_bounds(schema: dict[str, Any]) -> dict[str, Any]:
     kind = schema.get("type")
-    kinds = set(kind) if isinstance(kind, list) else {kind}
-    if not kinds & {"number", "integer"} or any(keyword in schema for keyword in _LISTED):
+    kinds = kind if isinstance(kind, list) else [kind]
+    if not ("number" in kinds or "integer" in kinds) or not _LISTED.isdisjoint(schema):
         return schema
     low, high = _least(schema), _most(schema)
     found = dict(schema)

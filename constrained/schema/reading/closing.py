@@ -20,10 +20,13 @@ _PARTS = applying(Applies.AS_PART, Applies.AS_BRANCH)
 _CONDITIONS = applying(Applies.AS_CONDITION, Applies.AS_PROBE, holds=Holds.SCHEMA)
 _DEFINITIONS = applying(Applies.BY_REFERENCE)
 _SPREAD = named(lambda keyword: keyword.describes)
+_TOUCHED = frozenset({"$ref"}).union(
+    _OWN, _OWN_LISTS, _OWN_MAPS, _ALTERNATIVES, _PARTS, _CONDITIONS, _DEFINITIONS, _SPREAD
+)
 
 
 def close(schema: Any) -> Any:
-    """Return a copy of a schema with its objects closed.
+    """Return a copy of a schema with its objects closed; it shares the parts where nothing is to be closed.
 
     >>> close({"properties": {"a": {"properties": {"b": True}}, "c": {"type": "object"}}})["properties"]["a"]
     {'properties': {'b': True}, 'additionalProperties': False}
@@ -35,7 +38,7 @@ def close(schema: Any) -> Any:
 
 def _close(schema: Any, shared: set[str], *, own: bool) -> Any:
     """Return the copy; `shared` collects the targets of references that only take part in a description."""
-    if not isinstance(schema, dict):
+    if not isinstance(schema, dict) or _TOUCHED.isdisjoint(schema):
         return schema
     spread = [keyword for keyword in _SPREAD if keyword in schema]
     alone = own and not any(keyword in schema for keyword in (*_OWN_MAPS, "allOf", "if", "$ref")) and len(spread) == 1

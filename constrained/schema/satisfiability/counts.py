@@ -320,20 +320,28 @@ def _order(part: Obligation) -> tuple[object, ...]:
     return type(part).__name__, getattr(part, "key", ""), place, [signed.node.serial for signed in ordered(conj)]
 
 
-def _members(numbers: NumberRange, limit: int) -> list[Fraction] | None:
+def _members(numbers: NumberRange, limit: int) -> list[Fraction | int] | None:
+    """Return the numbers of a range if there are fewer than the limit.
+
+    PERF: integers as such; they equal their fractions, and are hashed in a tenth of the time.
+    """
     low, high = numbers.low, numbers.high
     if low is None or high is None:
         return None
     if low == high:
-        return [low]
+        return [_plain(low)]
     grid = numbers.multiples[0] if numbers.multiples else Fraction(1) if numbers.integer else None
     if grid is None:
         return None
-    found: list[Fraction] = []
+    found: list[Fraction | int] = []
     for index in range(ceil(low / grid), floor(high / grid) + 1):
         spend(2)
         if contains(numbers, index * grid):
-            found.append(index * grid)
+            found.append(_plain(index * grid))
             if len(found) >= limit:
                 return None
     return found
+
+
+def _plain(number: Fraction) -> Fraction | int:
+    return number.numerator if number.denominator == 1 else number

@@ -33,6 +33,7 @@ cdef int RAW = Quoting.RAW
 cdef enum:
     FRAME = 8           # ticks to sort a frame in
     SETTLED = 28        # ticks of a new stack: tables of millions of entries are in no cache of the processor
+    KEY = 64            # bytes of an entry of a table, which is a quarter to half full
     DEEPEST = 20_000    # nested frames that are merged at once
 
 
@@ -112,7 +113,7 @@ cdef class Stacks:
             while self.next.at[known] >= 0:
                 known = self.next.at[known]
             self.next.at[known] = candidate
-        self.bytes += 12 * count + 64
+        self.bytes += 12 * count + 8 + KEY
         return candidate
 
     cdef int push(self, int after, int record, int stack) except -1:
@@ -124,6 +125,7 @@ cdef class Stacks:
             ints_add(&self.frames, stack)
             known = self.settle(known)
             map_put(&self.pushed, pair(after, record), stack, known)
+            self.bytes += KEY
         return known
 
     cdef int merge(self, int x, int y, int level) except -1:
@@ -154,6 +156,7 @@ cdef class Stacks:
             free(merged.at)
         known = self.settle(known)
         map_put(&self.unions, x, y, known)
+        self.bytes += KEY
         return known
 
     cdef int merge_frames(self, int x, int y, int level, Ints* merged) except -1:
@@ -200,6 +203,7 @@ cdef class Stacks:
             self.sort_frames(first)
         known = self.settle(first)
         map_put(&self.stepped, stack, byte, known)
+        self.bytes += KEY
         return known
 
     cdef int record_with(self, int record, int byte) except -1:
@@ -212,6 +216,7 @@ cdef class Stacks:
             ints_put(&self.record_parent, record)
             ints_put(&self.record_byte, byte)
             map_put(&self.record_ids, record, byte, known)
+            self.bytes += 8 + KEY
         return known
 
     cdef void sort_frames(self, int first) noexcept:
