@@ -4,6 +4,7 @@ random texts.
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from oracles import Acceptor, LarkOracle, all_texts
 from constrained import ChatFormat, Vocabulary, compile
 from constrained.errors import GrammarError, LimitExceeded, Rejected
 from constrained.grammar import Grammar
+from constrained.grammar.lark.lexing.small_alphabet import Rows, smallest
 from constrained.grammar.lark.text import LarkText
+from constrained.grammar.lower import RuleState
 from constrained.regex import Expr
 from constrained.work import Budget, metered
 
@@ -152,3 +155,58 @@ def test_parts_of_terminals_hold_no_surrogates() -> None:
     assert edges and not [(low, high) for low, high in edges if low <= 0xDFFF and high >= 0xD800]
     acceptor = Acceptor(grammar.start_state())
     assert [acceptor.accepts(text) for text in ("a\ud7ff", "a\ue000", "ab", "ax", "acb")] == [True, True, False, False, True]
+
+
+def test_work_grows_with_the_words_of_a_language_and_not_with_their_pairs() -> None:
+    """Behind each keyword any other one may follow, and some begin with shorter ones."""
+
+    def work(count: int) -> int:
+        keywords = " | ".join(f'"{chr(97 + number % 26)}{number}"' for number in range(count))
+        budget = Budget(100_000_000)
+        with metered(budget):
+            grammar = Grammar.from_lark(f"start: (keyword | NAME)*\nkeyword: {keywords}\nNAME: /[a-z]+/\n%ignore / +/")
+            known = {grammar.start_state()}
+            todo = list(known)
+            while todo:  # each machine state once, as kernels do
+                edges = todo.pop().expand()
+                behind = {target for *_, target in edges.ranges} | {state for call in edges.calls for state in call}
+                behind = {getattr(state, "then", state) for state in behind}  # of chains of bytes
+                todo += [state for state in behind - known if isinstance(state, RuleState)]
+                known |= behind
+            assert sum(isinstance(state, RuleState) for state in known) > 20
+        return 100_000_000 - budget.left
+
+    few, many = work(100), work(400)
+    assert many < 6 * few  # 13 times, where what follows was found again behind each
+
+
+def _equivalent(rows: Rows) -> int:
+    """Count the classes of rows that accept the same texts, by trying all pairs until nothing changes."""
+    apart = {(a, b) for a in range(len(rows)) for b in range(len(rows)) if rows[a][0] != rows[b][0]}
+    while True:
+        more = {
+            (a, b)
+            for a in range(len(rows))
+            for b in range(len(rows))
+            if any((rows[a][1][point], rows[b][1][point]) in apart for point in rows[a][1])
+        }
+        if more <= apart:
+            return len({frozenset(b for b in range(len(rows)) if (a, b) not in apart) for a in range(len(rows))})
+        apart |= more
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_smallest_automata(seed: int) -> None:
+    """Complete automata whose rows all are reached and live: each class of equivalent rows is one row."""
+    draw = random.Random(seed)
+    size, points = draw.randint(1, 14), range(draw.randint(1, 3))
+    rows: Rows = [(draw.random() < 0.3, {point: draw.randrange(size) for point in points}) for _ in range(size)]
+    rows = [(at == 0 or accepts, {**leads, 7: (at + 1) % size}) for at, (accepts, leads) in enumerate(rows)]
+    found = smallest(rows)
+    assert len(found) == _equivalent(rows)
+    assert smallest(found) == found
+    for _ in range(50):
+        at, there = 0, 0
+        for point in draw.choices([*points, 7], k=20):
+            at, there = rows[at][1][point], found[there][1][point]
+            assert rows[at][0] == found[there][0]

@@ -63,7 +63,7 @@ def rehearse(constraint: Constraint) -> None:
 
 
 def _rehearsed(constraint: Constraint) -> tuple[dict[Hashable, int], int]:
-    """Return what was rehearsed in the kernel of a constraint, and its start there; the kernel may go when it is full."""
+    """Return what was rehearsed in the kernel of a constraint, and its start there; a full kernel may then go."""
     kernel, start = constraint.place()
     return constraint.vocabulary.kernels.rehearsed.setdefault(kernel, {}), start
 

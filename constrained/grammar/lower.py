@@ -23,7 +23,7 @@ Source: left-linear grammars as automata, N. Chomsky and G. Miller (1958); items
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from constrained.grammar.analysis import Facts, filled
@@ -119,6 +119,7 @@ class Lowering:
         self._begins: dict[str, tuple[AlternativeAt, ...]] = {}  # left component -> first positions of its rules
         self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
         self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
+        self._behind: dict[tuple[str, tuple[AlternativeAt, ...]], State] = {}  # of what has just been read
         self._calls: dict[Symbol, State] = {}
         self._number(grammar.start)
         self.nullable = facts.nullable(Ref(grammar.start))
@@ -194,19 +195,13 @@ class Lowering:
 
     def _begin(self, rule: str, *, accepting: bool = False) -> State:
         """Return the state at the start of a rule, which reads its words but the empty one."""
-        return self._state(rule, [], self._begins[self._facts.component[rule]], fresh=True, accepting=accepting)
+        return self._state(rule, self._begins[self._facts.component[rule]], fresh=True, accepting=accepting)
 
     def _state(
-        self,
-        goal: str,
-        inside: list[DottedItem],
-        reached: Iterable[AlternativeAt],
-        *,
-        fresh: bool = False,
-        accepting: bool = False,
+        self, goal: str, reached: Iterable[AlternativeAt], *, fresh: bool = False, accepting: bool = False
     ) -> State:
-        """Return the state of some items inside literals and all that follow from the positions reached."""
-        facts, items = self._facts, dict.fromkeys(inside)
+        """Return the state of all items that follow from the positions reached."""
+        facts, items = self._facts, dict[DottedItem, None]()
         work = [(at, fresh) for at in reached]
         seen = set(work)
 
@@ -236,10 +231,30 @@ class Lowering:
                 items[at, 0] = None
         if not items:
             return END
+        return self._interned(goal, tuple(items), accepting=accepting)
+
+    def _interned(self, goal: str, items: tuple[DottedItem, ...], *, accepting: bool) -> State:
         key = (goal, accepting, frozenset(items))
         if key not in self._states:
-            self._states[key] = RuleState(self, goal, tuple(items), accepting)
+            self._states[key] = RuleState(self, goal, items, accepting)
         return self._states[key]
+
+    def _after(self, goal: str, reached: Sequence[AlternativeAt], inside: tuple[DottedItem, ...] = ()) -> State:
+        """Return the state after symbols that were read, each up to one of these positions, and inside literals.
+
+        PERF: behind each of 800 keywords a program may go on with any of them: that is found once.
+        """
+        if not reached:
+            return self._interned(goal, inside, accepting=False)
+        key = (goal, tuple(reached))
+        behind = self._behind.get(key)
+        if behind is None:
+            behind = self._behind[key] = self._state(goal, reached)
+        if not inside:
+            return behind
+        items, accepting = (behind._items, behind._accepting) if isinstance(behind, RuleState) else ((), True)
+        spend((len(inside) + len(items)) >> 3)
+        return self._interned(goal, tuple(dict.fromkeys((*inside, *items))), accepting=accepting)
 
     def _ends_as_begun(self, goal: str, at: AlternativeAt) -> bool:
         """Return whether the machine's own rule stands at the end of one of its alternatives.
@@ -285,8 +300,8 @@ class Lowering:
                 calls.setdefault(symbol, []).append(self._next[at])
         return Edges(
             ranges=tuple((first, first, self._after_bytes(goal, group)) for first, group in sorted(literals.items())),
-            calls=tuple(self._together([(symbol, self._state(goal, [], group)) for symbol, group in calls.items()])),
-            tokens=tuple((name, self._state(goal, [], group)) for name, group in tokens.items()),
+            calls=tuple(self._together([(symbol, self._after(goal, group)) for symbol, group in calls.items()])),
+            tokens=tuple((name, self._after(goal, group)) for name, group in tokens.items()),
             accepting=accepting,
         )
 
@@ -315,9 +330,9 @@ class Lowering:
             min(len(first), len(last)),
         )
         shared = first[:end]
-        inside = [(at, offset + len(shared)) for rest, (at, offset) in group if len(rest) > len(shared)]
+        inside = tuple((at, offset + len(shared)) for rest, (at, offset) in group if len(rest) > len(shared))
         reached = [self._next[at] for rest, (at, _) in group if len(rest) == len(shared)]
-        then = self._state(goal, inside, reached)
+        then = self._after(goal, reached, inside)
         return Bytes(shared[1:], then) if len(shared) > 1 else then
 
     def show(self, item: DottedItem) -> str:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from constrained.errors import LimitExceeded
 from constrained.regex import NEVER, Expr, char_class, concat, repeat, union
@@ -125,6 +125,7 @@ class Alphabet:
 
 
 Rows = list[tuple[bool, dict[int, int]]]  # accepts; point -> row
+Classes: TypeAlias = Mapping[int, int] | range  # the identity as a range
 
 
 # of `cut_off`: three places in automata, -1 for none; whether the mark has been read
@@ -172,12 +173,14 @@ def both(left: Rows, right: Rows) -> Rows:
 
 def smallest(rows: Rows) -> Rows:
     """Return the smallest automaton of a language, given one of it; see `automaton`."""
-    return _numbered(rows, _blocks(rows, _live(rows)))
+    block = _blocks(rows, _live(rows))
+    return _numbered(rows, block, {number: at for at, number in block.items()})
 
 
 def behind(rows: Rows, at: int) -> Rows:
     """Return what a smallest automaton accepts from one of its rows on."""
-    return _numbered(rows, dict(enumerate(range(len(rows)))), at)
+    every = range(len(rows))  # each row is a class of its own
+    return _numbered(rows, every, every, at)
 
 
 def _check(states: int) -> None:
@@ -235,24 +238,47 @@ def _live(rows: Rows) -> set[int]:
 
 
 def _blocks(rows: Rows, live: set[int]) -> dict[int, int]:
-    """Return for each live row the number of its class of equivalent rows."""
+    """Return for each live row the number of its class of equivalent rows.
+
+    A round divides each class by where its rows lead; the largest part keeps the class's number, so only rows that lead
+    to the others are looked at again.  Rows of a class that are not looked at led to the same classes when it was made,
+    and no other row does any more.
+    Cost: a row is looked at once for each halving of a class that it leads to.  Source: E. Moore (1956); to keep the
+    largest part: J. Hopcroft, An n log n algorithm for minimizing states in a finite automaton (1971).
+    """
+    leads = {at: [(point, to) for point, to in rows[at][1].items() if to in live] for at in live}
+    sources: dict[int, list[int]] = {at: [] for at in live}
+    for at, edges in leads.items():
+        for _, to in edges:
+            sources[to].append(at)
     block = {at: int(rows[at][0]) for at in live}
-    count = 0
-    while count != (count := len(set(block.values()))):
-        numbers: dict[object, int] = {}
-        shapes = (
-            (at, (block[at], tuple((point, block[to]) for point, to in rows[at][1].items() if to in live)))
-            for at in block
-        )
-        block = {at: numbers.setdefault(shape, len(numbers)) for at, shape in shapes}
-        spend(4 * len(block))
+    members = [{at for at in live if block[at] == accepts} for accepts in (0, 1)]
+    changed = sorted(live)
+    while changed:
+        spend(4 * len(changed))
+        parts: dict[int, dict[object, set[int]]] = {}
+        for at in changed:
+            shape = tuple([(point, block[to]) for point, to in leads[at]])
+            parts.setdefault(block[at], {}).setdefault(shape, set()).add(at)
+        moved: list[int] = []
+        for number, found in parts.items():
+            *smaller, last = sorted(found.values(), key=len)
+            for part in (*smaller, last):
+                members[number] -= part
+            if len(last) > len(members[number]):
+                members[number], last = last, members[number]
+            for part in filter(None, (*smaller, last)):
+                block.update(dict.fromkeys(part, len(members)))
+                members.append(part)
+                moved += part
+        changed = sorted({source for at in moved for source in sources[at]})
     return block
 
 
-def _numbered(rows: Rows, block: dict[int, int], start: int = 0) -> Rows:
+def _numbered(rows: Rows, block: Classes, member: Classes, start: int = 0) -> Rows:
+    """Return one row for each class that is met from a row on; block: the class of a row; member: a row of a class."""
     if start not in block:
         return []
-    member = {number: at for at, number in block.items()}
     order = {block[start]: 0}
     found: Rows = []
     for number in (work := [block[start]]):
