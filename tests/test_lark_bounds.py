@@ -16,10 +16,12 @@ from oracles import Acceptor, LarkOracle, all_texts
 from constrained import ChatFormat, Vocabulary, compile
 from constrained.errors import GrammarError, LimitExceeded, Rejected
 from constrained.grammar import Grammar
+from constrained.grammar.lark.lexing import lookahead
 from constrained.grammar.lark.lexing.small_alphabet import Rows, smallest
 from constrained.grammar.lark.text import LarkText
 from constrained.grammar.lower import RuleState
-from constrained.regex import Expr
+from constrained.regex import ANY_TEXT, Expr
+from constrained.regex.syntax.assertion_tree import may_look_left
 from constrained.work import Budget, metered
 
 SAME = {  # grammar: alphabet; what the library takes of all texts of up to five characters is what is taken
@@ -46,6 +48,28 @@ def test_terminals_that_look_back_are_refused(pattern: str, use: str) -> None:
     """Ignored ones too: they were read as if what they ask always held."""
     with pytest.raises(GrammarError, match="an assertion about the text before the terminal"):
         Grammar.from_lark(use.format(pattern))
+
+
+LOOKING = (
+    r"(?!(?:ab|cd)\b)[a-d]+", r"\ba", r"a\b", "(?<!a)b", "b(?<!ab)", "b(?<!b)", r"a?\b", r"(a|\b)b", r"(?=\b)a", "^a", "a^b",
+    r"a+\B", "(?:a(?<=a))*b", "(?:(?<=a)a)*b", "[ab]{2}(?<=aa)x", r"(?!a?\b)a", r"(?:a\b|b?\b)a", r"a{0,2}\bb", r"(?!a\b)(?!\b)a",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", LOOKING)
+def test_what_looks_no_further_than_its_own_text_is_seen_at_once(pattern: str, monkeypatch) -> None:
+    def refused() -> bool:
+        try:
+            lookahead.SmallPattern(pattern).check_left()
+        except GrammarError:
+            return True
+        return False
+
+    reading = lookahead.SmallPattern(pattern)
+    may = may_look_left(reading.tree, reading.alphabet.rewritten(ANY_TEXT))
+    assert may >= refused()
+    monkeypatch.setattr(lookahead, "may_look_left", lambda *_: True)
+    assert may >= refused(), "as two automata say that are compared"
 
 
 def test_a_terminal_without_a_word_is_wrong_only_where_it_is_needed() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from constrained.regex.algebra import concat, repeat, union
-from constrained.regex.expr import ANY_TEXT, EPSILON, INFINITE, Expr
+from constrained.regex.expr import ANY_TEXT, EPSILON, INFINITE, Expr, parts
 from constrained.work import spend
 
 
@@ -130,3 +130,36 @@ def has_behind(tree: PatternTree) -> bool:
     if isinstance(tree, (Seq, Alt)):
         return any(has_behind(item) for item in tree.items)
     return isinstance(tree, LookBehind) or (isinstance(tree, (Loop, LookAhead)) and has_behind(tree.body))
+
+
+def may_look_left(tree: PatternTree, every: Expr = ANY_TEXT, read: int = 0) -> bool:
+    """Return whether a tree may ask about the text to the left of where it began.
+
+    An edge of a word behind a letter asks about that letter alone.
+
+    every: all texts, of the characters that the tree is made of; read: so many characters since it began, at least.
+    """
+    spend(1)
+    if isinstance(tree, Seq):
+        for item in tree.items:
+            if may_look_left(item, every, read):
+                return True
+            read += _shortest(item)
+        return False
+    if isinstance(tree, Alt):
+        return any(may_look_left(item, every, read) for item in tree.items)
+    if isinstance(tree, LookBehind):
+        head, *rest = parts(tree.prefix)
+        return sum(part.long for part in rest) > read if rest and head is every else True
+    return isinstance(tree, (Loop, LookAhead)) and may_look_left(tree.body, every, read)
+
+
+def _shortest(tree: PatternTree) -> int:
+    """Return how many characters a tree reads at least."""
+    if isinstance(tree, Seq):
+        return sum(_shortest(item) for item in tree.items)
+    if isinstance(tree, Alt):
+        return min(_shortest(item) for item in tree.items)
+    if isinstance(tree, Loop):
+        return tree.least * _shortest(tree.body)
+    return tree.expr.short if isinstance(tree, PlainPart) else 0

@@ -49,8 +49,8 @@ from constrained.grammar.lark.lexing.marked_reading import (
 )
 from constrained.grammar.lark.lexing.match_preference import Guarding, preferred
 from constrained.grammar.lark.lexing.small_alphabet import Alphabet, Rows, automaton, cut_off, free_row
-from constrained.regex import NEVER, Expr, concat, intersect, is_empty, literal, parse_python
-from constrained.regex.syntax.assertion_tree import PlainPart, has_ahead, has_behind, seq
+from constrained.regex import ANY_TEXT, NEVER, Expr, concat, intersect, is_empty, literal, parse_python
+from constrained.regex.syntax.assertion_tree import PlainPart, has_ahead, may_look_left, seq
 from constrained.regex.syntax.assertions import build
 from constrained.regex.syntax.closed_runs import closed_run
 from constrained.regex.syntax.python import TreeReader
@@ -166,7 +166,7 @@ class SmallPattern:
 
     def check_left(self) -> None:
         """Refuse a pattern for which it matters what stands before its match."""
-        if not has_behind(self.tree):
+        if not may_look_left(self.tree, self.alphabet.rewritten(ANY_TEXT)):
             return
         main = self._marked(through=False)
         matched = seq(main.sequence(self._items, self._flags), PlainPart(MARK), PlainPart(REST))
