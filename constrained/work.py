@@ -33,6 +33,7 @@ from constrained.errors import LimitExceeded
 MAX_WORK = 1_000_000  # units; about one second of one core
 CHECK = 1_000  # units between two looks at the clock
 NO_LIMIT = 1 << 62
+MORE_WORK = "do it in: with constrained.work.metered(constrained.work.Budget(…)):"
 
 
 class Preempted(BaseException):
@@ -54,11 +55,13 @@ class Budget:
 
     limit: units (None: no bound).  deadline: seconds from now, or from the last `renew`.  cancelled: asked now and
     then; true ends the work.  share: units that `renew` gives back.
-    wanted: asked as often; true ends the work by `Preempted`.
+    wanted: asked as often; true ends the work by `Preempted`.  remedy: what allows more, for the error.
     Invariant: `left` only falls, but for `renew` and `refill`.
     """
 
-    __slots__ = ("at", "limit", "left", "cancelled", "deadline", "wanted", "share", "_until", "_next_check", "whole")
+    __slots__ = (
+        "at", "cancelled", "deadline", "left", "limit", "remedy", "share", "wanted", "whole", "_next_check", "_until",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,8 +70,9 @@ class Budget:
         deadline: float | None = None,
         cancelled: Callable[[], bool] | None = None,
         share: int = 0,
+        remedy: str = MORE_WORK,
     ) -> None:
-        self.limit = limit
+        self.limit, self.remedy = limit, remedy
         self.at: Placed | None = None  # what was looked at last
         self.whole: str | None = None  # what it is all about, where no smaller place is known
         self.left = NO_LIMIT if limit is None else limit
@@ -124,7 +128,7 @@ class Budget:
                 because=f"it takes more than {self.limit:,} units of work, about {self.limit / MAX_WORK:.3g} s"
                 if self.limit
                 else "no work is allowed",
-                instead="simplify it there, or compile(…, max_work=…) with more units",
+                instead=f"simplify it there, or {self.remedy}",
             )
         self._next_check = max(self.left - CHECK, 0)
         if self._until is not None and time.monotonic() > self._until:

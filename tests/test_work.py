@@ -24,16 +24,20 @@ def test_the_innermost_budget_counts_and_comes_back():
     assert current() is None
 
 
-def test_a_spent_budget_names_the_place():
+@pytest.mark.parametrize(
+    ("budget", "remedy"),
+    [(Budget(10), "constrained.work.metered(constrained.work.Budget(…))"), (CompileOptions(max_work=10).budget(), "max_work=…")],
+)
+def test_a_spent_budget_names_the_place_and_what_allows_more(budget, remedy):
     with (
-        metered(Budget(10)),
+        metered(budget),
         working_on("#/properties/a"),
         working_on("pattern 'x+'"),
         pytest.raises(LimitExceeded) as caught,
     ):
         spend(11)
     assert caught.value.where == "#/properties/a pattern 'x+'"
-    assert "max_work" in str(caught.value)
+    assert remedy in caught.value.instead
 
 
 def test_refills_stop_at_the_limit():

@@ -64,4 +64,5 @@ class CompileOptions:
 
     def budget(self) -> Budget:
         share = 0 if self.max_work is None else self.max_work // SHARE
-        return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, share=share)
+        remedy = "compile(…, max_work=…) with more units"
+        return Budget(self.max_work, deadline=self.deadline, cancelled=self.cancelled, share=share, remedy=remedy)
