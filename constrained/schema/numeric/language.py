@@ -103,8 +103,8 @@ def _listed(values: frozenset[Fraction], spelling: NumberSpelling) -> Language:
     everything = Magnitudes(NumberRange(), frozenset(), negative=False)
     sides = [value for value in values if value.numerator >= 0], [-value for value in values if value.numerator <= 0]
     return Start(*[
-        MantissaStates(everything, spelling, plain=False, negative=negative, points=Points(side)) if side else None
-        for negative, side in enumerate(sides)
+        MantissaStates(everything, spelling, plain=False, negative=bool(sign), points=Points(side)) if side else None
+        for sign, side in enumerate(sides)
     ])
 
 
