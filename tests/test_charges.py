@@ -6,7 +6,11 @@ from fractions import Fraction
 
 import pytest
 
+from constrained import Grammar, GrammarError, regex
+from constrained.schema.machines.recorded_values import whole_of
 from constrained.schema.numeric.language import JSON_NUMBERS, number_language
+from constrained.schema.satisfiability.counts import matched
+from constrained.schema.strings.sets import listed
 from constrained.schema.values import NumberRange
 from constrained.work import Budget, metered
 
@@ -23,3 +27,33 @@ def units(work) -> int:
 def test_listed_numbers_are_charged_one_by_one(step):
     listed = tuple([NumberRange(low=step * at, high=step * at) for at in range(-100, 100)])
     assert 1_000 <= units(lambda: number_language.__wrapped__(listed, JSON_NUMBERS)) <= 3_000
+
+
+def test_listed_texts_are_charged_by_their_letters():
+    language = regex.literal("a" * 300)
+    listed(language, 9)  # derivatives are made once
+    assert 300 <= units(lambda: listed(language, 9)) <= 400
+
+
+def test_values_that_are_matched_are_charged_one_by_one():
+    domains = [[*range(50)]] * 20
+    assert 1_000 <= units(lambda: matched(domains)) <= 2_000
+
+
+def test_values_that_are_spelled_out_are_charged_part_by_part():
+    assert 1_000 <= units(lambda: whole_of(("array", tuple([("null", None)] * 100)))) <= 2_000
+
+
+def test_ways_of_counted_items_are_charged_one_by_one():
+    counted = [{"contains": {"required": [name]}, "maxContains": 3} for name in "abcdefgh"]
+    (opening, _), *_ = Grammar.from_json_schema({"type": "array", "allOf": counted}).start_state().expand().calls
+    opening.then.expand()  # values are made once
+    assert units(opening.then.expand) >= 1_000
+
+
+LONG = ["a" * 9_000 + str(number) for number in range(100)]
+
+
+def test_what_is_too_long_as_lark_is_refused_while_it_is_written():
+    with pytest.raises(GrammarError, match="patterns of more than 128,000 characters"):
+        Grammar.from_json_schema({"enum": LONG}).to_lark()
