@@ -6,7 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from constrained import Grammar, GrammarError, regex
+from constrained import Grammar, GrammarError, LimitExceeded, regex
+from constrained.grammar.lark.printer import _LarkWriter
+from constrained.integrations.exporting.characters import _CharacterWriter
+from constrained.integrations.exports import export
 from constrained.schema.machines.recorded_values import whole_of
 from constrained.schema.numeric.language import JSON_NUMBERS, number_language
 from constrained.schema.satisfiability.counts import matched
@@ -57,3 +60,38 @@ LONG = ["a" * 9_000 + str(number) for number in range(100)]
 def test_what_is_too_long_as_lark_is_refused_while_it_is_written():
     with pytest.raises(GrammarError, match="patterns of more than 128,000 characters"):
         Grammar.from_json_schema({"enum": LONG}).to_lark()
+
+
+class Counted(set):
+    """A set that counts how often it is asked."""
+
+    asked = 0
+
+    def __contains__(self, name):
+        self.asked += 1
+        return super().__contains__(name)
+
+
+def test_states_are_named_without_trying_the_numbers_of_those_before():
+    grammar = Grammar.choice(["a"])
+    printer, exporter = _LarkWriter(grammar, lookahead=False), _CharacterWriter(grammar, "gbnf")
+    printer._taken, exporter._taken = Counted(printer._taken), Counted(exporter._taken)
+    printed = [printer._fresh("text") for _ in range(1_000)]
+    exported = [exporter._name(number, "text") for number in range(1_000)]
+    assert printed[-1] == "text_999"
+    assert exported[-1] == "text-999"
+    assert printer._taken.asked + exporter._taken.asked < 5_000
+
+
+def test_classes_that_are_exported_are_charged_range_by_range():
+    language = regex.parse_python(r"\w")
+    ranges = len(language.edges())
+    writer = _CharacterWriter(Grammar.choice(["a"]), "gbnf")
+    assert ranges > 500
+    assert units(lambda: writer._steps(language)) >= 2 * ranges
+
+
+def test_an_export_that_is_too_large_says_so():
+    with pytest.raises(LimitExceeded) as caught:
+        export(Grammar.from_regex(r"(?:\w[^\w]){2400}"), "gbnf")
+    assert "export to gbnf" in caught.value.where
