@@ -75,8 +75,7 @@ class LarkRules:
         self._names: dict[object, str] = {}
         self._queue: list[tuple[str, Callable[[], list[_Sequence]]]] = []
         self._terminals: dict[str, str] = {}  # long patterns -> their names
-        self._notes: dict[str, None] = {}
-        self._long = 0  # characters of the terminals
+        self._notes, self._long = dict[str, None](), 0  # characters of the terminals
 
     def write(self, start: State) -> list[str]:
         """Return the definitions; the first one defines the prefix.
@@ -93,8 +92,7 @@ class LarkRules:
             sum(3 + sum(1 + len(sequence) for sequence in alternatives) for alternatives in placed.values())
             + self._long // 8
         )
-        if size > MOST_SYMBOLS:
-            raise _too_large(f"{size:,} Lark symbols", f"more than {MOST_SYMBOLS:,} take a second or longer to read")
+        _check_size(size)
         rules = [f"{name}: " + "\n    | ".join(map(" ".join, alternatives)) for name, alternatives in placed.items()]
         return [*rules, *(f"{name}: /{pattern}/" for pattern, name in self._terminals.items()), *self._notes]
 
@@ -238,14 +236,9 @@ class LarkRules:
             ]
             if not language.accepts:
                 return found
-            return [
-                *found,
-                (self._pattern(way.skipped + way.quote),)
-                if way.skipped
-                else (_Fixed.of(way.quote),)
-                if way.quote
-                else (),
-            ]
+            closing = way.skipped + way.quote
+            end = self._pattern(closing) if way.skipped else _Fixed.of(closing)
+            return [*found, (end,) if closing else ()]
 
         return self._name((way, language), body)
 
@@ -290,8 +283,7 @@ class LarkRules:
         if known is None:
             known = self._terminals[pattern] = f"{self._prefix.upper()}_T{len(self._terminals)}"
             self._long += len(pattern)
-            if self._long > 8 * MOST_SYMBOLS:
-                raise _too_large(f"patterns of more than {8 * MOST_SYMBOLS:,} characters", "that is too long to read")
+            _check_size(self._long // 8)
         return known
 
     def _literal(self, quoting: Quoting | MarkerSafe, text: str) -> str:
@@ -339,6 +331,11 @@ def _parts(way: Way, ranges: Ranges) -> list[str]:
     return found + [
         way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part
     ]
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_SYMBOLS:
+        raise _too_large(f"{size:,} Lark symbols", f"more than {MOST_SYMBOLS:,} take a second or longer to read")
 
 
 def _too_large(size: str, because: str) -> GrammarError:
