@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from constrained import Grammar, GrammarError, LimitExceeded, regex
+from constrained import Grammar, GrammarError, LimitExceeded, Vocabulary, regex
+from constrained.formats.tools.definitions import read_tools
 from constrained.grammar.lark.printer import _LarkWriter
 from constrained.integrations.exporting.characters import _CharacterWriter
 from constrained.integrations.exports import export
@@ -95,3 +96,16 @@ def test_an_export_that_is_too_large_says_so():
     with pytest.raises(LimitExceeded) as caught:
         export(Grammar.from_regex(r"(?:\w[^\w]){2400}"), "gbnf")
     assert "export to gbnf" in caught.value.where
+
+
+def test_text_that_is_cut_into_tokens_is_charged_before_it_is_all_cut():
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)])
+    assert 29_000 <= units(lambda: vocabulary.tokenize(b"ab" * 5_000)) <= 31_000
+
+
+def test_the_limit_of_a_list_of_tools_names_the_tool():
+    tools = [{"name": f"f{number}", "parameters": {}} for number in range(200)]
+    with metered(Budget(1_500)), pytest.raises(LimitExceeded) as caught:
+        read_tools(tools)
+    assert caught.value.where is not None
+    assert caught.value.where.startswith("tool 1")
