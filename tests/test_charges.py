@@ -11,6 +11,7 @@ from constrained.formats.tools.definitions import read_tools
 from constrained.grammar.lark.printer import _LarkWriter
 from constrained.integrations.exporting.characters import _CharacterWriter
 from constrained.integrations.exports import export
+from constrained.schema.embedding import EmbeddedSchema
 from constrained.schema.machines.recorded_values import whole_of
 from constrained.schema.numeric.language import JSON_NUMBERS, number_language
 from constrained.schema.satisfiability.counts import matched
@@ -109,3 +110,12 @@ def test_the_limit_of_a_list_of_tools_names_the_tool():
         read_tools(tools)
     assert caught.value.where is not None
     assert caught.value.where.startswith("tool 1")
+
+
+def test_schemas_beside_each_other_are_not_compared_with_each_other(monkeypatch):
+    compared = []
+    same = EmbeddedSchema.__eq__
+    monkeypatch.setattr(EmbeddedSchema, "__eq__", lambda one, other: compared.append(other) or same(one, other))
+    parts = {f"s{number}": Grammar.from_json_schema({"const": number}) for number in range(100)}
+    Grammar.from_lark("start: " + " | ".join(parts), define=parts).start_state().expand()
+    assert len(compared) < 500
