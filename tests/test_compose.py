@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import pytest
 
 import constrained as c
 from constrained import Grammar, GrammarError, LimitExceeded, Rejected
+from constrained.grammar import Embedded, Literal, Pattern, Ref, Rule, Special
 from constrained.grammar.compose import suffix_automaton
 
 VOCABULARY = c.Vocabulary(
@@ -107,6 +109,10 @@ def test_suffix_automata(source):
 WRONG = {
     "a number": lambda: A + 1,
     "a text": lambda: A | "b",
+    "a text in front": lambda: "b" + A,
+    "a text or": lambda: "b" | A,
+    "a number in front": lambda: sum([A, A]),
+    "nothing": lambda: A + None,
     "no choice": lambda: Grammar.choice([]),
     "one text for many": lambda: Grammar.choice("ab"),
     "no text": lambda: Grammar.choice([1]),
@@ -125,6 +131,58 @@ WRONG = {
         "start: /a(?!b)/ b", define={"b": Grammar.substring_of("ab")}
     ),
 }
+
+
+def _by_hand(symbol, **fields):
+    return Grammar({"start": Rule("start", ((symbol,),))}, **fields)
+
+
+# written by hand, of the wrong types
+HAND_WRITTEN = {
+    "rules that are a text": lambda: Grammar("start"),
+    "rules that are a list": lambda: Grammar([Rule("start", ((),))]),
+    "a rule that is a list": lambda: Grammar({"start": [["a"]]}),
+    "a rule of another name": lambda: Grammar({"start": Rule("begin", ((),))}),
+    "a rule without a name": lambda: Grammar({1: Rule(1, ((),))}, 1),
+    "alternatives that are a text": lambda: Grammar({"start": Rule("start", "ab")}),
+    "alternatives that are nothing": lambda: Grammar({"start": Rule("start", None)}),
+    "an alternative that is a list": lambda: Grammar({"start": Rule("start", ([Literal("a")],))}),
+    "an alternative that is a symbol": lambda: Grammar({"start": Rule("start", (Literal("a"),))}),
+    "a symbol that is a text": lambda: _by_hand("a"),
+    "a literal that is a number": lambda: _by_hand(Literal(1)),
+    "a literal that no bytes spell": lambda: _by_hand(Literal("\ud800")),
+    "a special token that is a number": lambda: _by_hand(Special(1)),
+    "a reference to a number": lambda: _by_hand(Ref(1)),
+    "a reference to a list": lambda: _by_hand(Ref([])),
+    "a pattern that is a text": lambda: _by_hand(Pattern("a", "a")),
+    "a machine that is a text": lambda: _by_hand(Embedded("a", "a")),
+    "no start": lambda: Grammar({}),
+    "a start that is a number": lambda: _by_hand(Literal("a"), start=1),
+    "specials that are a text": lambda: _by_hand(Literal("a"), specials="a"),
+    "specials that are a number": lambda: _by_hand(Literal("a"), specials=1),
+    "specials that are numbers": lambda: _by_hand(Literal("a"), specials=[1]),
+    "specials that are lists": lambda: _by_hand(Literal("a"), specials=[["a"]]),
+    "stops that are nothing": lambda: replace(A, stops=None),
+    "widened that is nothing": lambda: replace(A, widened=None),
+    "cut that is a number": lambda: replace(A, cut=1),
+    "adopts that is a text": lambda: replace(A, adopts="no"),
+    "a source that is a number": lambda: replace(A, source=1),
+    "other rules": lambda: replace(A, rules=None),
+    "an unknown rule": lambda: A.replace("b", ((),)),
+    "a rule that is a number": lambda: A.replace(1, ((),)),
+    "no name of a rule": lambda: A.replace([], ((),)),
+    "alternatives for a rule that are a number": lambda: A.replace("start", 1),
+    "alternatives for a rule that are symbols": lambda: A.replace("start", [Literal("a")]),
+    "further rules that are texts": lambda: A.replace("start", ((),), ["a"]),
+    "a further rule alone": lambda: A.replace("start", ((),), 1),
+    "with special tokens that are a number": lambda: _by_hand(Literal("a")).with_specials(1),
+    "with special tokens that are a text": lambda: _by_hand(Literal("a")).with_specials("a"),
+    "with special tokens that are lists": lambda: _by_hand(Literal("a")).with_specials([["a"]]),
+    "without special tokens that are a number": lambda: A.without_specials(1),
+    "without special tokens that are lists": lambda: A.without_specials([["a"]]),
+    "without special tokens that are nothing": lambda: A.without_specials(None),
+}
+WRONG |= HAND_WRITTEN
 
 
 @pytest.mark.parametrize("use", WRONG.values(), ids=WRONG)

@@ -6,7 +6,9 @@ import pytest
 
 import constrained as c
 from constrained.cli.samples import TOOLS
+from constrained.research import coverage as module
 from constrained.research.coverage import rule_coverage, schema_coverage
+from constrained.work import Budget, metered
 
 LIST = c.Grammar.from_lark('start: "[" [item] "]"\nitem: start | "a" | "b"')
 
@@ -91,3 +93,20 @@ def test_keywords_of_a_wrong_type_have_no_branches(schema):
 def test_wrong_arguments_are_errors_of_the_tree(grammar, texts, vocabulary):
     with pytest.raises(c.ConstrainedError):
         rule_coverage(grammar, texts, vocabulary)
+
+
+def test_alternatives_are_left_out_by_halves(monkeypatch):
+    made = []
+    monkeypatch.setattr(module, "compile", lambda *given: made.append(given) or c.compile(*given))
+    grammar = c.Grammar.from_lark("start: r+\nr: " + " | ".join(f'"a{at}x"' for at in range(200)))
+    found = rule_coverage(grammar, ["a1x", "a2xa9x", "a9xa9x"])
+    assert {entry.what: entry.used for entry in found.entries if entry.used and entry.where == "rule r"} == {
+        "'a1x'": 1, "'a2x'": 1, "'a9x'": 2,
+    }  # fmt: skip
+    assert len(made) < 60
+
+
+def test_alternatives_that_many_texts_need_are_a_limit():
+    grammar = c.Grammar.from_lark("start: r+\nr: " + " | ".join(f'"a{at}x"' for at in range(400)))
+    with pytest.raises(c.LimitExceeded, match="alternatives of a grammar"), metered(Budget(100_000)):
+        rule_coverage(grammar, [f"a{at}x" for at in range(400)])

@@ -21,6 +21,11 @@ def test_masks_and_orders(count):
     mask = random.Random(count).getrandbits(count) if count else 0
     assert bits(mask) == [bit for bit in range(count) if mask >> bit & 1]
     assert mask_of(bits(mask), count) == mask
+    for held in ([0], [count - 1], [count // 2, count // 3], bits(mask)):
+        some = sorted({key for key in held if 0 <= key < count})
+        if some:
+            assert bits(mask_of(some, count)) == some
+            assert order.nearest(mask_of(some, count)) == min(order.rank_of[key] for key in some)
 
 
 def test_an_order_is_linear_in_its_keys():

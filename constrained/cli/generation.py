@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.engine.constraint import Constraint
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, LimitExceeded
 from constrained.formats import ChatFormat
 from constrained.integrations.typed import described
 
@@ -48,11 +48,16 @@ def generate(
 ) -> list[int]:
     """Return the ids that the model writes after a prompt, stop token included; under a constraint, a whole word.
 
-    Raises: LimitExceeded: `max_tokens` are too few for any word.
+    Raises: LimitExceeded: `max_tokens` are too few for any word, or prompt and text do not fit the model.
     """
     import torch
 
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if context is not None and len(prompt) > context * _longest(tokenizer):  # 10 MB of tokens take ten seconds
+        raise _too_long(f"{len(prompt):,} characters", context)
     encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
+    if context is not None and encoded["input_ids"].shape[1] + sampling.max_tokens > context:
+        raise _too_long(f"{encoded['input_ids'].shape[1]:,} tokens, and {sampling.max_tokens:,} may follow", context)
     choice = (
         {"do_sample": True, "temperature": sampling.temperature, "top_k": 0, "top_p": sampling.top_p}
         if sampling.temperature > 0
@@ -67,6 +72,19 @@ def generate(
             eos_token_id=list(stop), pad_token_id=stop[0],
         )
     return list(output[0, encoded["input_ids"].shape[1] :].tolist())
+
+
+def _longest(tokenizer: Any) -> int:
+    """Return the most characters of a prompt that one token stands for."""
+    return max(map(len, tokenizer.get_vocab()))
+
+
+def _too_long(size: str, context: int) -> LimitExceeded:
+    return LimitExceeded(
+        "the prompt does not fit the model",
+        because=f"it has {size}; the model reads {context:,} tokens",
+        instead="a shorter prompt, or a smaller --max-tokens",
+    )
 
 
 def trace(constraint: Constraint, vocabulary: Vocabulary, ids: Sequence[int]) -> GenerationCost:

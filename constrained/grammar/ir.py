@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from constrained.errors import GrammarError, shown
+from constrained.grammar.checks import check_fields, names_of, rules_of
 from constrained.grammar.symbols import (
     Embedded,
     Pattern,
@@ -76,6 +77,7 @@ class Grammar:
     recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         named, declared, found = [self.start], set(self.specials), []
         for symbol in self.symbols():
             if isinstance(symbol, Ref):
@@ -90,18 +92,15 @@ class Grammar:
                 options = ", ".join(sorted(self.rules)) or "none"
                 raise GrammarError(f"rule '{name}' is used but not defined", instead=f"one of: {options}")
         object.__setattr__(self, "specials", frozenset(declared))
+        object.__setattr__(self, "stops", frozenset(self.stops))
         object.__setattr__(self, "widened", (*self.widened, *found))
 
     # -- building ------------------------------------------------------------------------------------------------------
 
     @classmethod
     def from_lark(
-        cls,
-        text: str,
-        start: str = "start",
-        specials: Collection[str] | Mapping[str, str] = (),
-        declare: Mapping[str, str] | None = None,
-        define: Mapping[str, Grammar] | None = None,
+        cls, text: str, start: str = "start", specials: Collection[str] | Mapping[str, str] = (),
+        declare: Mapping[str, str] | None = None, define: Mapping[str, Grammar] | None = None,
     ) -> Grammar:
         """Return the grammar of a Lark text, which opens no file; what it means is said in `lark.reader`.
 
@@ -204,9 +203,15 @@ class Grammar:
         """Return the words of this grammar, each followed by a word of the other."""
         return _made("sequence", self, other).made_by("sequence", self, other)
 
+    def __radd__(self, other: object) -> Grammar:
+        """Refuse what is no grammar in front as behind, by an error that says what to write instead."""
+        return _made("sequence", other, self)
+
     def __or__(self, other: Grammar) -> Grammar:
         """Return the words of both grammars."""
         return _made("either", self, other).made_by("either", self, other)
+
+    __ror__ = __radd__
 
     def optional(self) -> Grammar:
         """Return the words of this grammar, and the empty one."""
@@ -220,10 +225,10 @@ class Grammar:
         """Return this grammar with other alternatives for one rule, and with `extra` rules (new, or in place of old
         ones).
         """
-        if rule not in self.rules:
-            raise GrammarError(f"rule '{rule}' is not defined", instead=f"one of: {', '.join(sorted(self.rules))}")
-        rules = {**self.rules, **{new.name: new for new in extra}, rule: Rule(rule, tuple(alternatives))}
-        return replace(self, rules=rules)
+        if not isinstance(rule, str) or rule not in self.rules:
+            raise GrammarError(f"rule {shown(rule)} is not defined", instead=f"one of: {', '.join(sorted(self.rules))}")
+        new = Rule(rule, tuple(alternatives) if isinstance(alternatives, Iterable) else alternatives)
+        return replace(self, rules={**self.rules, **rules_of(extra), rule: new})
 
     def made_by(self, *call: Any) -> Grammar:
         """Note the call that has just made this grammar; nobody else has seen it yet."""
@@ -237,7 +242,9 @@ class Grammar:
         frozenset({'<end>'})
         """
         texts = set().union(*map(texts_of, self.symbols())) - self.specials
-        adopted = texts and texts.intersection(names)  # PERF: most have none, and the names are hundreds
+        if not texts:  # PERF: most have none, and the names are hundreds
+            return self
+        adopted = texts.intersection(names_of(names, "special tokens"))
         if not adopted:
             return self
         found = self.specials | adopted
@@ -254,11 +261,12 @@ class Grammar:
 
         Raises: GrammarError: for tokens that the grammar only declares, which have no spelling.
         """
+        names = names_of(names, "special tokens")
         left = self.specials.difference(names)
         if left in self._variants:
             return self._variants[left]
         for symbol in self.symbols():
-            lost = ({symbol.name} if isinstance(symbol, Special) else named_within(symbol)) & set(names)
+            lost = ({symbol.name} if isinstance(symbol, Special) else named_within(symbol)) & names
             if lost:
                 what = f"special token {min(lost)!r} has no spelling"
                 raise GrammarError(what, because="the grammar only declares it")
@@ -376,16 +384,8 @@ class Grammar:
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[object, ...]:
-        values = (
-            dict(self.rules),
-            self.start,
-            self.specials,
-            self.widened,
-            self.source,
-            self.adopts,
-            self.stops,
-            self.cut,
-        )
+        fields = self.start, self.specials, self.widened, self.source, self.adopts, self.stops, self.cut
+        values = (dict(self.rules), *fields)
         return (Grammar, values) if self.recipe is None else (Grammar, values, {"recipe": self.recipe})
 
 

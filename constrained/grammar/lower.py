@@ -99,6 +99,14 @@ def _started(machine: Any, specials: Collection[str]) -> State:
     return state
 
 
+def _called(symbol: Symbol) -> object:
+    """Return what tells calls apart: machines by identity, as equal schemas are one object (`schema.by_content`).
+
+    PERF: all schemas with the same options have one hash, so that 3,000 in one table took 20 s.
+    """
+    return id(symbol.machine) if isinstance(symbol, Embedded) else symbol
+
+
 class Lowering:
     """All machine states of one grammar.
 
@@ -120,7 +128,7 @@ class Lowering:
         self._resume: dict[str, list[AlternativeAt]] = {}  # rule -> where to go on when it has been recognised
         self._states: dict[tuple[str, bool, frozenset[DottedItem]], State] = {}
         self._behind: dict[tuple[str, tuple[AlternativeAt, ...]], State] = {}  # of what has just been read
-        self._calls: dict[Symbol, State] = {}
+        self._calls: dict[object, State] = {}
         self._number(grammar.start)
         self.nullable = facts.nullable(Ref(grammar.start))
         self.start = self._begin(grammar.start, accepting=self.nullable)
@@ -267,7 +275,8 @@ class Lowering:
 
     def _call(self, symbol: Symbol) -> State:
         """Return the start state of what a symbol calls."""
-        if symbol not in self._calls:
+        key = _called(symbol)
+        if key not in self._calls:
             if isinstance(symbol, Ref):
                 called = self._begin(symbol.rule)
             elif isinstance(symbol, Embedded):
@@ -275,8 +284,8 @@ class Lowering:
             else:
                 assert isinstance(symbol, Pattern)
                 called = Text(Quoting.RAW, filled(symbol.language))
-            self._calls[symbol] = called
-        return self._calls[symbol]
+            self._calls[key] = called
+        return self._calls[key]
 
     def edges(self, goal: str, items: tuple[DottedItem, ...], accepting: bool) -> Edges:
         """Return what leaves a state.
@@ -285,7 +294,7 @@ class Lowering:
         """
         literals: dict[int, list[tuple[bytes, DottedItem]]] = {}
         tokens: dict[str, list[AlternativeAt]] = {}
-        calls: dict[Symbol, list[AlternativeAt]] = {}
+        calls: dict[object, tuple[Symbol, list[AlternativeAt]]] = {}
         spend(2 * len(items))
         for at, offset in items:
             symbol = self._symbol[at]
@@ -297,10 +306,10 @@ class Lowering:
                 rest = symbol.text.encode()[offset:]
                 literals.setdefault(rest[0], []).append((rest, (at, offset)))
             elif symbol is not None:
-                calls.setdefault(symbol, []).append(self._next[at])
+                calls.setdefault(_called(symbol), (symbol, []))[1].append(self._next[at])
         return Edges(
             ranges=tuple((first, first, self._after_bytes(goal, group)) for first, group in sorted(literals.items())),
-            calls=tuple(self._together([(symbol, self._after(goal, group)) for symbol, group in calls.items()])),
+            calls=tuple(self._together([(symbol, self._after(goal, group)) for symbol, group in calls.values()])),
             tokens=tuple((name, self._after(goal, group)) for name, group in tokens.items()),
             accepting=accepting,
         )

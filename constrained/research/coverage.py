@@ -4,7 +4,7 @@
     covered.unused()                              # what no text has shown
 
 **Rules.**  A text *needs* an alternative if it is no word of the grammar without it.  So the question is put to the
-engine, not to a parse tree: one constraint for each alternative, each reads all texts.  Where a text can be derived in
+engine, not to a parse tree: to constraints without some alternatives.  Where a text can be derived in
 two ways it needs neither; those that some derivation could have used are not told from those that none could.  Rules
 that readers made for repeats and options count under the rule that they stand in.
 
@@ -17,20 +17,22 @@ Tests: tests/test_coverage.py.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from constrained.engine.constraint import Constraint, compile
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, SchemaError, VocabularyError, shown
 from constrained.grammar.ir import Grammar
-from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref
+from constrained.grammar.symbols import Embedded, Literal, Pattern, Ref, Rule
 from constrained.grammar.symbols import Symbol as Part
 from constrained.work import metered, place, spend, working_on
 
 _BRANCH, _VALID = 10, 100  # units of work: to look at a branch, to ask whether a value is valid
+_ALTERNATIVE = 10  # units of work: one in a grammar that is compiled
 MOST_DEPTH = 64  # of schemas: a reference may lead back to itself
 
 
@@ -76,7 +78,8 @@ class Coverage:
 def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vocabulary | None = None) -> Coverage:
     """Return how many texts need each alternative of each rule that has several.
 
-    Special tokens stand in the texts by name.  Cost: a constraint for each alternative, and every text read by each.
+    Special tokens stand in the texts by name.  Cost: see `_needed`.
+    Raises: LimitExceeded: many texts need many alternatives.
     """
     if not isinstance(grammar, Grammar):
         raise GrammarError(f"not a grammar: {shown(grammar)}", instead="Grammar.from_lark(…)")
@@ -85,34 +88,70 @@ def rule_coverage(grammar: Grammar, texts: Iterable[str | bytes], vocabulary: Vo
     if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
         raise VocabularyError(f"not a vocabulary: {shown(vocabulary)}", instead="Vocabulary.from_tokenizer(tokenizer)")
     special = sorted(set(grammar.specials) | (set(vocabulary.special) if vocabulary is not None else set()))
-    read = [_symbols(_bytes(text), special) for text in texts]
+    read: list[Sequence[int | str]] = [_symbols(_bytes(text), special) for text in texts]
     letters = Vocabulary(
         [bytes([byte]) for byte in range(256)],
         special={name: 256 + at for at, name in enumerate(special)},
         stop=[],
         size=256 + len(special),
     )
-    words = [word for word in read if _reads(compile(grammar, letters), word, letters)]
-    entries = []
-    for name, rule in grammar.rules.items():
-        for at, alternative in enumerate(rule.alternatives):
-            if len(rule.alternatives) > 1:
-                others = rule.alternatives[:at] + rule.alternatives[at + 1 :]
-                needed = sum(not found for found in _all_read(grammar.replace(name, others), words, letters))
-                entries.append(Alternative(f"rule {name}", " ".join(map(_shown, alternative)) or "(nothing)", needed))
+    whole = compile(grammar, letters)
+    with metered(), working_on("alternatives of a grammar"):
+        words = [word for word in read if _reads(whole, word, letters)]
+        used = _needed(grammar, words, letters)
+    entries = [
+        Alternative(f"rule {name}", " ".join(map(_shown, grammar.rules[name].alternatives[at])) or "(nothing)", count)
+        for (name, at), count in used.items()
+    ]
     return Coverage(tuple(entries), len(read), len(read) - len(words))
 
 
-def _all_read(grammar: Grammar, words: Sequence[Sequence[int | str]], letters: Vocabulary) -> Iterator[bool]:
+def _needed(grammar: Grammar, words: list[Sequence[int | str]], letters: Vocabulary) -> Counter[tuple[str, int]]:
+    """Return the alternatives of the rules that have several, as (rule, place), and how many words need each.
+
+    A word that is read without some alternatives needs none of them, so they are left out many at a time: by halves.
+    Cost: a constraint for each half that a word needs, which the words that need it read.
+    """
+    places = [(name, at) for name, rule in grammar.rules.items() if len(rule.alternatives) > 1
+              for at in range(len(rule.alternatives))]
+    found = Counter(dict.fromkeys(places, 0))
+    todo = [(places, words)] if places else []
+    while todo:
+        some, asked = todo.pop()
+        lacking = _unread(_without(grammar, some), asked, letters)
+        if len(some) == 1:
+            found[some[0]] = len(lacking)
+        elif lacking:
+            middle = len(some) // 2
+            todo += [(some[:middle], lacking), (some[middle:], lacking)]
+    return found
+
+
+def _without(grammar: Grammar, places: Sequence[tuple[str, int]]) -> Grammar:
+    """Return a grammar without some alternatives."""
+    left_out = set(places)
+    spend(sum([_ALTERNATIVE * len(rule.alternatives) for rule in grammar.rules.values()]))
+    rules = {
+        name: Rule(name, tuple([each for at, each in enumerate(rule.alternatives) if (name, at) not in left_out]))
+        for name, rule in grammar.rules.items()
+    }
+    return replace(grammar, rules=rules)
+
+
+def _unread(
+    grammar: Grammar, words: list[Sequence[int | str]], letters: Vocabulary
+) -> list[Sequence[int | str]]:
+    """Return the words that are none of a grammar."""
     try:
         constraint = compile(grammar, letters)
-    except GrammarError:  # without the alternative there is no word at all
-        return iter([False] * len(words))
-    return (_reads(constraint, word, letters) for word in words)
+    except GrammarError:  # it has no word at all
+        return words
+    return [word for word in words if not _reads(constraint, word, letters)]
 
 
 def _reads(constraint: Constraint, word: Sequence[int | str], letters: Vocabulary) -> bool:
     matcher = constraint.matcher()
+    spend(1 + 3 * len(word))
     for symbol in word:
         token = letters.special[symbol] if isinstance(symbol, str) else symbol
         if not matcher.accepts(token):
@@ -133,13 +172,12 @@ def _bytes(text: object) -> bytes:
 def _symbols(text: bytes, special: Sequence[str]) -> list[int | str]:
     """Return a text's bytes, with the special tokens that it spells as such."""
     found: list[int | str] = []
-    names = {name.encode(): name for name in sorted(special, key=len, reverse=True)}
+    names = [name.encode() for name in sorted(special, key=len, reverse=True) if name]
     at = 0
-    while at < len(text):
-        name = next((name for name in names if text.startswith(name, at)), None)
-        found.append(text[at] if name is None else names[name])
-        at += 1 if name is None else len(name)
-    return found
+    for match in re.finditer(b"|".join(map(re.escape, names)), text) if names else ():
+        found += [*text[at : match.start()], match[0].decode()]
+        at = match.end()
+    return [*found, *text[at:]]
 
 
 def _shown(part: Part) -> str:

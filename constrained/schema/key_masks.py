@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 _SHORT = 256  # bits below which taking the lowest off, one by one, is faster
+_FEW = 64  # set bits of a long mask below which it is, too
 _KEPT = 256  # masks that an order keeps
 
 
 def bits(mask: int) -> list[int]:
     """Return the numbers of the bits that are set."""
-    if mask.bit_length() > _SHORT:
+    if mask.bit_length() > _SHORT and mask.bit_count() > _FEW:
         return [number for number, digit in enumerate(bin(mask)[:1:-1]) if digit == "1"]
     found = []
     while mask:
@@ -55,3 +56,20 @@ class KeyOrder:
         """Return the keys of a rank or more."""
         kept = -(-rank // self._spaced)
         return self._behind[kept] | mask_of(self._keys[rank : kept * self._spaced], len(self._keys))
+
+    def nearest(self, keys: int) -> int:
+        """Return the least rank of some keys, at least one.
+
+        Invariant: all of them have a rank of low * _spaced or more, and not all one of high * _spaced or more.
+        """
+        low, high = 0, len(self._behind) - 1
+        while low + 1 < high:
+            middle = (low + high) // 2
+            if keys & ~self._behind[middle]:
+                high = middle
+            else:
+                low = middle
+        held, ranked = keys.to_bytes(1 + (len(self._keys) >> 3), "little"), self._keys
+        return next(
+            rank for rank in range(low * self._spaced, len(ranked)) if held[ranked[rank] >> 3] >> (ranked[rank] & 7) & 1
+        )

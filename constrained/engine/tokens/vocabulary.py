@@ -279,7 +279,7 @@ class Vocabulary:
         known: dict[bytes, list[int]] = {}
         while (at := ends[-1]) < size:
             if not len(ends) & 255:
-                spend(512)
+                spend(768)
             start = data[at : at + _BEGINNING]
             tried = known.get(start)
             if tried is None:

@@ -28,7 +28,7 @@ from constrained.errors import SchemaError, shown
 from constrained.formats.tools.parameters import PARAMETERS, Schema, malformed, mapping, read_parameters
 from constrained.formats.tools.relaxed import parse_relaxed
 from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
-from constrained.work import metered, spend
+from constrained.work import metered, spend, working_on
 
 # Keys of a definition that say nothing about the arguments of a call.
 _REMARKS = frozenset(
@@ -144,7 +144,8 @@ def _is_definition(value: Mapping[Any, Any]) -> bool:
 
 
 def _read_tool(definition: object, index: int) -> Tool:
-    spend(10)
+    with working_on(f"tool {index}"):
+        spend(10)
     if isinstance(definition, Tool):
         return definition
     if isinstance(definition, type):

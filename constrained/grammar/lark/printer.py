@@ -101,6 +101,7 @@ class _LarkWriter:
         self.differs: dict[tuple[str, str, str], None] = {}  # (rule, "wider" or "narrower", reason)
         self._known: dict[Symbol, str] = {}
         self._taken = {"start"}
+        self._numbers: dict[str, int] = {}  # the last that was put behind a name
         self._at = "start"  # the rule that is being printed
         self._names = {grammar.start: "start"}
         for name in self._rules:
@@ -127,10 +128,11 @@ class _LarkWriter:
         """Return a name that Lark allows and nothing else has."""
         stem = re.sub(r"[^a-z0-9]+", "_", wanted.lower()).strip("_")
         stem = ("_" if wanted.startswith("_") else "") + (stem if stem[:1].isalpha() else f"r{stem}")
-        name, number = stem, 0
+        name, number = stem, self._numbers.get(stem, 0)
         while name in self._taken:
             number += 1
             name = f"{stem}_{number}"
+        self._numbers[stem] = number
         self._taken.add(name)
         return name
 

@@ -23,7 +23,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import Grammar, Literal, Pattern, Ref, Special, Symbol
 from constrained.grammar.lark.printer import write
 from constrained.machine import Language
-from constrained.work import metered, spend
+from constrained.work import metered, spend, working_on
 
 MOST_STATES = 5_000
 _NAMED = re.compile(r"<[^<>\s]+>")
@@ -48,7 +48,7 @@ def in_characters(grammar: Grammar, to: str) -> Exported:
 
     Raises: GrammarError: the engine cannot say it.
     """
-    with metered():
+    with metered(), working_on(f"export to {to}"):
         printed = write(grammar, lookahead=False)  # what each state reads is written out in any case
         flat = Grammar.from_lark(str(printed), specials=grammar.specials)
         writer = _CharacterWriter(flat, to)
@@ -69,6 +69,7 @@ class _CharacterWriter:
         self._lark = to == "llguidance"
         self._names: dict[object, str] = {}
         self._taken = {"root", "start"} if self._lark else {"root"}
+        self._numbers: dict[str, int] = {}  # the last that was put behind a stem
         self._todo: list[tuple[str, Language]] = []
         self.notes: list[str] = []
 
@@ -103,10 +104,11 @@ class _CharacterWriter:
         if known is None:
             stem = re.sub(r"[^a-z0-9]+", "_" if self._lark else "-", wanted.lower()).strip("_-")
             stem = stem if stem[:1].isalpha() else f"r{stem}"
-            known, number = stem, 0
+            known, number = stem, self._numbers.get(stem, 0)
             while known in self._taken:
                 number += 1
                 known = f"{stem}{'_' if self._lark else '-'}{number}"
+            self._numbers[stem] = number
             self._taken.add(known)
             self._names[key] = known
         return known
@@ -136,6 +138,7 @@ class _CharacterWriter:
     def _steps(self, language: Language) -> list[list[str]]:
         if self._to == "xgrammar" and any(low == 0 for low, _, _ in language.edges()) and _NO_NUL not in self.notes:
             self.notes.append(_NO_NUL)
+        spend(2 * len(language.edges()))
         leads: dict[Language, list[tuple[int, int]]] = {}
         for low, high, target in language.edges():
             leads.setdefault(target, []).extend(_scalars(low, high))

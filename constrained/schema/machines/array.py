@@ -287,7 +287,7 @@ class ArrayMachine:
                 entries = claims(self.values, entries, clause, demanded)
         ways = [_ItemReading(conj, (), clauses, 0) for conj, clauses in entries]
         for number, (reached, count) in enumerate(zip(progress.counts, shape.counts, strict=True)):
-            spend(1 + len(ways) // 4)
+            spend(1 + 4 * len(ways))
             if count.max is not None or reached < count.min:
                 ways = [grown for way in ways for grown in (
                     self._counted(way, number, reached) if self._overlapping(way.met) >> number & 1 else (way,))]

@@ -285,10 +285,7 @@ class ObjectMachine:
         ahead = self.ahead(at)
         needed = self.required & ~at.written
         if self.values.ordered and needed:
-            first = (needed & -needed).bit_length() - 1
-            rank_of = self.order.rank_of
-            nearest = min(rank_of[bit] for bit in bits(needed)) if needed & (needed - 1) else rank_of[first]
-            ahead &= ~self.order.behind(nearest + 1)
+            ahead &= ~self.order.behind(self.order.nearest(needed) + 1)
         if self._most is not None and at.size + needed.bit_count() >= self._most:
             ahead &= needed
         doubtful = self.clauses.doubtful(at, needed) if at.clauses else 0

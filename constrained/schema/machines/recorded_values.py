@@ -380,6 +380,7 @@ def whole_of(item: Any) -> Whole:
 
 def _filled(at: Built | None, item: Any) -> Built | Whole:
     kind, value = item
+    spend(10)
     if kind in ("array", "object"):
         inner = Built(at, kind, ())
         for entry in sorted(value, key=repr) if kind == "object" else value:

@@ -22,11 +22,12 @@ from fractions import Fraction
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
 from constrained.schema.numeric.exponents import LEAST_MINUS, LEAST_PLUS, Edge, Interned, NumberSpelling
-from constrained.schema.numeric.magnitudes import Magnitudes, bound, magnitudes
+from constrained.schema.numeric.magnitudes import Magnitudes, decimal, magnitudes
 from constrained.schema.numeric.points import Points
 from constrained.schema.numeric.ranges import contains
 from constrained.schema.numeric.states import MantissaStates, Start, union
 from constrained.schema.values import NumberRange
+from constrained.work import spend_nearby
 
 JSON_NUMBERS = NumberSpelling()
 CANONICAL_NUMBERS = NumberSpelling(canonical=True)
@@ -59,6 +60,7 @@ def number_language(
     >>> [(chr(low), chr(high)) for low, high, _ in start.edges()], [chr(low) for low, _, _ in after.edges()]
     ([('1', '1'), ('2', '9')], ['0', '2'])
     """
+    spend_nearby(4 * len(ranges))
     starts: dict[Language, None] = {}
     listed = (
         frozenset(numbers.low for numbers in ranges if numbers.low is not None and numbers.low == numbers.high)
@@ -99,13 +101,11 @@ def _listed(values: frozenset[Fraction], spelling: NumberSpelling) -> Language:
     if spelling.canonical:
         return LiteralSet(tuple(sorted(map(canonical_text, values))))
     everything = Magnitudes(NumberRange(), frozenset(), negative=False)
-    readers = []
-    for sign in (1, -1):
-        side = [value * sign for value in values if value * sign >= 0]
-        readers.append(
-            MantissaStates(everything, spelling, plain=False, negative=sign < 0, points=Points(side)) if side else None
-        )
-    return Start(*readers)
+    sides = [value for value in values if value.numerator >= 0], [-value for value in values if value.numerator <= 0]
+    return Start(*[
+        MantissaStates(everything, spelling, plain=False, negative=bool(sign), points=Points(side)) if side else None
+        for sign, side in enumerate(sides)
+    ])
 
 
 def canonical_text(value: Fraction) -> str:
@@ -116,8 +116,8 @@ def canonical_text(value: Fraction) -> str:
     """
     if value.denominator == 1:
         return str(value.numerator)
-    written, sign = bound(abs(value), False), "-" if value < 0 else ""
-    digits, point = written.digits, written.point
+    sign = "-" if value < 0 else ""
+    digits, point = decimal(abs(value))
     if -LEAST_MINUS < point - 1 < LEAST_PLUS:
         digits = "0" * (1 - point) + digits
         point = max(point, 1)

@@ -57,10 +57,21 @@ class Bound:
 
 def bound(value: Fraction, open_: bool) -> Bound:
     """Return a positive number, which must be a finite decimal, as a bound."""
-    twos, fives, _ = _split(Fraction(value.denominator))
-    shift = max(twos, fives)
+    return Bound(value, open_, *decimal(value))
+
+
+def decimal(value: Fraction) -> tuple[str, int]:
+    """Return a positive finite decimal as digits that neither start nor end with "0", and a point: 0.digits × 10^point.
+
+    >>> decimal(Fraction("120")), decimal(Fraction("0.05"))
+    (('12', 3), ('5', -1))
+    """
+    shift = 0
+    if value.denominator > 1:
+        twos, fives, _ = _split(Fraction(value.denominator))
+        shift = max(twos, fives)
     digits = _text(value.numerator * 10**shift // value.denominator)
-    return Bound(value, open_, digits.rstrip("0"), len(digits) - shift)
+    return digits.rstrip("0"), len(digits) - shift
 
 
 def _split(value: Fraction) -> tuple[int, int, int]:

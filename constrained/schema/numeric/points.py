@@ -8,32 +8,34 @@ searches per digit.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 
-from constrained.schema.numeric.magnitudes import Interval, bound
+from constrained.schema.numeric.magnitudes import Interval, decimal
+from constrained.work import spend_nearby
 
 
 class Points:
     """Some magnitudes of one sign; `zero` counts with both."""
 
-    __slots__ = ("digits", "places", "values", "zero")
+    __slots__ = ("digits", "places", "zero")
 
-    def __init__(self, values: Iterable[Fraction]) -> None:
-        self.values = frozenset(values)  # all >= 0
-        self.zero = Fraction(0) in self.values
+    def __init__(self, values: Collection[Fraction]) -> None:
+        """values: all >= 0, each once."""
+        spend_nearby(3 * len(values))
+        self.zero = not all(values)
         found: dict[str, list[int]] = {}
-        for value in self.values:
+        for value in values:
             if value:
-                written = bound(value, False)
-                found.setdefault(written.digits, []).append(written.point)
+                digits, point = decimal(value)
+                found.setdefault(digits, []).append(point)
         self.digits = sorted(found)
         self.places = [tuple(sorted(found[digits])) for digits in self.digits]  # value = 0.digits × 10^place
 
     def slice(self, prefix: str) -> tuple[int, int]:
         """Return the magnitudes whose digits, with zeros behind them, start with `prefix`; its first digit is > 0.
 
-        >>> points = Points(map(Fraction, (1, 10, 101, 11)))
+        >>> points = Points([*map(Fraction, (1, 10, 101, 11))])
         >>> points.digits, points.slice("10"), points.slice("11")
         (['1', '101', '11'], (0, 2), (2, 3))
         """

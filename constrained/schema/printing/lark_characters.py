@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from constrained.machine import MarkerSafe, Quoting
 from constrained.regex.charset import intersect as meet
+from constrained.work import spend
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]  # inclusive code points, sorted and disjoint
 
@@ -82,6 +83,7 @@ def hexadecimal(low: int, high: int, digits: int, *, upper: bool) -> str:
     """
     if digits == 0:
         return ""
+    spend(4)
     unit = 16 ** (digits - 1)
     if low % unit == 0 and (high + 1) % unit == 0:
         rest = _digit(0, 15, upper=upper)

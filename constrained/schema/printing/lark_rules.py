@@ -27,6 +27,7 @@ from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_
 from constrained.regex.charset import intersect as meet
 from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.regex.syntax.closed_runs import ClosedRun
+from constrained.schema.key_masks import bits
 from constrained.schema.machines.texts import cut
 from constrained.schema.numeric.language import CANONICAL_NUMBERS, NumberTexts, number_language
 from constrained.schema.printing.lark_characters import Ranges, Way, char_class, fixed, ways
@@ -74,7 +75,7 @@ class LarkRules:
         self._names: dict[object, str] = {}
         self._queue: list[tuple[str, Callable[[], list[_Sequence]]]] = []
         self._terminals: dict[str, str] = {}  # long patterns -> their names
-        self._notes: dict[str, None] = {}
+        self._notes, self._long = dict[str, None](), 0  # characters of the terminals
 
     def write(self, start: State) -> list[str]:
         """Return the definitions; the first one defines the prefix.
@@ -89,10 +90,9 @@ class LarkRules:
         placed = _put_in_place(bodies, self._prefix)
         size = (
             sum(3 + sum(1 + len(sequence) for sequence in alternatives) for alternatives in placed.values())
-            + sum(map(len, self._terminals)) // 8
+            + self._long // 8
         )
-        if size > MOST_SYMBOLS:
-            raise _too_large(f"{size:,} Lark symbols", f"more than {MOST_SYMBOLS:,} take a second or longer to read")
+        _check_size(size)
         rules = [f"{name}: " + "\n    | ".join(map(" ".join, alternatives)) for name, alternatives in placed.items()]
         return [*rules, *(f"{name}: /{pattern}/" for pattern, name in self._terminals.items()), *self._notes]
 
@@ -128,11 +128,8 @@ class LarkRules:
     def _dispatched(self, callee: Text, after: Dispatch) -> list[_Sequence]:
         language = callee.language
         if isinstance(language, LiteralSet) and not after.records:
-            followed = (
-                (label, after.after(label))
-                for label in range(len(language.texts))
-                if not language.excluded >> label & 1
-            )
+            everything = (1 << len(language.texts)) - 1
+            followed = ((label, after.after(label)) for label in bits(everything & ~language.excluded))
             return [
                 (self._literal(callee.quoting, language.texts[label]), *self._reading(state))
                 for label, state in followed
@@ -239,14 +236,9 @@ class LarkRules:
             ]
             if not language.accepts:
                 return found
-            return [
-                *found,
-                (self._pattern(way.skipped + way.quote),)
-                if way.skipped
-                else (_Fixed.of(way.quote),)
-                if way.quote
-                else (),
-            ]
+            closing = way.skipped + way.quote
+            end = self._pattern(closing) if way.skipped else _Fixed.of(closing)
+            return [*found, (end,) if closing else ()]
 
         return self._name((way, language), body)
 
@@ -290,6 +282,8 @@ class LarkRules:
         known = self._terminals.get(pattern)
         if known is None:
             known = self._terminals[pattern] = f"{self._prefix.upper()}_T{len(self._terminals)}"
+            self._long += len(pattern)
+            _check_size(self._long // 8)
         return known
 
     def _literal(self, quoting: Quoting | MarkerSafe, text: str) -> str:
@@ -313,6 +307,7 @@ class LarkRules:
         if ranges == (NumberRange(),) and not spelling.bare_point:
             return _NUMBER
         self._notes[_CANONICAL] = None
+        spend(2 * len(ranges))  # they are hashed
         return self._automaton(number_language(ranges, CANONICAL_NUMBERS))
 
     def _automaton(self, language: Language) -> str:
@@ -336,6 +331,11 @@ def _parts(way: Way, ranges: Ranges) -> list[str]:
     return found + [
         way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part
     ]
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_SYMBOLS:
+        raise _too_large(f"{size:,} Lark symbols", f"more than {MOST_SYMBOLS:,} take a second or longer to read")
 
 
 def _too_large(size: str, because: str) -> GrammarError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from constrained.caches import cached
 from constrained.machine import MarkerSafe, Quoting
 from constrained.regex.charset import intersect as meet
 from constrained.regex.show import pattern_text
@@ -41,14 +42,15 @@ def closed(run: ClosedRun, *, ahead: bool) -> str | None:
     return f"{''.join(heads)}(?:(?!{guards}){char}){_count(run.least, run.most)}{closed_by}"
 
 
-def strings(quoting: Quoting | MarkerSafe, ranges: Ranges, least: int, most: int | None) -> list[str] | None:
+@cached(256, 10_000)
+def strings(quoting: Quoting | MarkerSafe, ranges: Ranges, least: int, most: int | None) -> tuple[str, ...] | None:
     """Return patterns of the strings of a class of characters, one of which holds each; None where a marker begins with
     what an escape can end with.
     """
     options = ways(quoting)
     if Quoting(int(quoting)) is not Quoting.PYTHON_CANONICAL:
         found = [_string(way, ranges, least, most) for way in options]
-        return None if None in found else [pattern for pattern in found if pattern is not None]
+        return None if None in found else tuple([pattern for pattern in found if pattern is not None])
     single, double = options  # repr() takes double quotes for texts with ' and without "
     calm, plain = ((meet(ranges, outside(((point, point),)))) for point in (_APOSTROPHE, _QUOTATION))
     patterns = [_string(single, calm, least, most)]
@@ -58,7 +60,7 @@ def strings(quoting: Quoting | MarkerSafe, ranges: Ranges, least: int, most: int
         if plain != ranges:
             unit = _unit(single)
             patterns.append(_string(single, ranges, least, most, f"(?={unit}*\")(?={unit}*\\\\')"))
-    return None if None in patterns else [pattern for pattern in patterns if pattern is not None]
+    return None if None in patterns else tuple([pattern for pattern in patterns if pattern is not None])
 
 
 def _string(way: Way, ranges: Ranges, least: int, most: int | None, conditions: str = "") -> str | None:

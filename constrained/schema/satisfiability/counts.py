@@ -85,7 +85,7 @@ def _augment(start: int, domains: Sequence[Collection[object]], chosen: dict[obj
     came: dict[object, int] = {}  # value -> the position that asks for it
     queue = [start]
     for position in queue:  # which grows
-        spend(1 + len(domains[position]) // 4)
+        spend(1 + len(domains[position]))
         for value in domains[position]:
             if value in came or value == without:
                 continue
@@ -120,7 +120,7 @@ class _Listing:
         if conj == NOTHING:
             return frozenset()
         if (conj, depth) not in self._known:
-            spend(2)
+            spend(8)
             self._known[conj, depth] = self._of(self.value_of(conj), depth)
         return self._known[conj, depth]
 

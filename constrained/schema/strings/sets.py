@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from constrained import regex
 from constrained.caches import cached
 from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
+from constrained.work import spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,7 @@ def listed(language: Expr, limit: int) -> list[str] | None:
     todo: list[tuple[str, Expr]] = [("", language)]
     while todo:
         text, state = todo.pop()
+        spend(1 + (len(text) >> 10))
         if state.accepts:
             found.append(text)
         if len(found) + len(todo) > limit:  # each open state has a text of its own
