@@ -93,8 +93,8 @@ class State(Protocol):
 
     It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see
     `engine.budget.shortest_ways`); `equal_ways() -> Hashable | None`: a key of states that shortest words lead to and
-    whose shortest words are as long; and `wider() -> State | None`: a state that many share and that reads more, with
-    `takes(word: str) -> bool`: whether a word of that one is one of this.
+    whose shortest words are as long; and `shared(way_of) -> tuple[str, State] | None`: a shortest word of a state that
+    many share and that reads more, and this state, where the word is one of both; `way_of` finds shortest words.
     """
 
     def expand(self) -> Edges: ...

@@ -13,7 +13,7 @@ is read as one that meets them and as one that does not.  An item is offered onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -89,14 +89,16 @@ class ArrayPosition(NamedTuple):
             return None
         return self._replace(written=Written())
 
-    def wider(self) -> ArrayPosition | None:
-        """Return the position before which no number was written; None: this one."""
-        wider = without_numbers(self.written)
-        return None if wider is self.written else self._replace(written=wider)
-
-    def takes(self, word: str) -> bool:
-        """Say that a word of `wider` writes none of the numbers that were written; False also where it may."""
-        return not may_repeat(self.written, word)
+    def shared(self, way_of: Callable[[State], str | None]) -> tuple[str, State] | None:
+        """Return the way out of the position before which no number was written, and that position; None also where the
+        way may write one of the numbers.
+        """
+        written = without_numbers(self.written)
+        if written is self.written:
+            return None
+        wider = self._replace(written=written)
+        way = way_of(wider)
+        return None if way is None or may_repeat(self.written, way) else (way, wider)
 
     def _tight(self, phase: int) -> ArrayPosition:
         """Return the position in a phase where no whitespace may come.

@@ -201,6 +201,11 @@ class Distinct:
         """Whether keys come in the order of the schema."""
         return self._values.ordered
 
+    @cached_property
+    def quotes_keys(self) -> bool:
+        """Whether the keys of all objects in items stand in quotes."""
+        return self._values.punctuation.keys.quoting != Quoting.RAW
+
     def place(self, state: State, returns: Return | None) -> Place:
         """Return the place behind all that has come to its end there; kept."""
         while state is END and returns is not None:
