@@ -61,6 +61,7 @@ class Lookahead(PlainKernel):
         self._alike: dict[TextAt, TextAt] = {}
         self._texts: dict[tuple[TextAt, int], TextAt | None] = {}
         self._singles: dict[Config, int] = {}  # the states of single readings
+        self._forgetful: dict[int, int] = {}
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
         self._loops: dict[tuple[int, Language], int] = {}  # by identity of the spelling, which is never dropped
@@ -76,6 +77,18 @@ class Lookahead(PlainKernel):
             known = self._looks[state, byte] = self._alone(moved[0]) if len(moved) == 1 else self._close(moved)
         return known
 
+    def forgetful(self, state: int) -> int:
+        """Return the state with those records of unfinished texts forgotten that no byte more makes matter: what lies
+        behind it as `look_byte` says is known of all states like it.
+        """
+        known = self._forgetful.get(state)
+        if known is None:
+            configs = self.configurations(state)
+            found = frozenset([self._forgot(config) for config in configs])
+            known = state if found == configs else self._intern(found, self.is_final(state))
+            self._forgetful[state] = known
+        return known
+
     def _alone(self, config: Config) -> int:
         """Return the state of one configuration.  Kept: inside texts most bytes lead to the same few."""
         known = self._singles.get(config)
@@ -86,6 +99,7 @@ class Lookahead(PlainKernel):
     def cached_bytes(self) -> int:
         return super().cached_bytes() + 200 * (
             len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles) + len(self._texts)
+            + len(self._forgetful)
         )
 
     def _read(self, at: TextAt, byte: int) -> TextAt | None:

@@ -25,11 +25,12 @@ from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
-from constrained.schema.numeric.keys import MOST_DIGITS, NUMBERS, number_key
+from constrained.schema.numeric.keys import NUMBERS, number_value
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
 from constrained.schema.satisfiability.kinds import Kinds
+from constrained.schema.strings.absent import lacks_text
 from constrained.schema.values import ArrayShape, Conj, NumberRange
 from constrained.work import spend
 
@@ -79,29 +80,7 @@ def _string(text: str) -> Item:
 
 @cached(4096)  # PERF: what is tried behind each item is the same object, so that sets need not compare fractions
 def _number(text: str) -> Item:
-    return "number", _value(text)
-
-
-def _value(text: str) -> object:
-    """Return the value of a number: a Fraction, or its key where that would be too long to write down; which of both
-    is a matter of the value, not of its spelling.
-    """
-    key = number_key(text)
-    negative, digits, exponent = key
-    if len(digits) > MOST_DIGITS or isinstance(exponent, str) or abs(exponent) > MOST_DIGITS:
-        return key
-    return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
-
-
-def without_numbers(written: Written) -> Written:
-    """Return what was written but for its numbers."""
-    others = frozenset(item for item in written.scalars if item[0] != "number")
-    return written if len(others) == len(written.scalars) else Written(others, written.composites)
-
-
-def may_repeat(written: Written, word: str) -> bool:
-    """Say whether a word may write a number again, inside a string or not."""
-    return any(("number", _value(text)) in written.scalars for text in NUMBERS.findall(word))
+    return "number", number_value(text)
 
 
 def _are_few(numbers: tuple[NumberRange, ...]) -> bool:
@@ -205,6 +184,22 @@ class Distinct:
     def quotes_keys(self) -> bool:
         """Whether the keys of all objects in items stand in quotes."""
         return self._values.punctuation.keys.quoting != Quoting.RAW
+
+    def forgotten(self, written: Written) -> frozenset[Item]:
+        """Return the numbers and strings that were written: of most of them nobody asks again, see `written_again`."""
+        kinds = ("number",) if self._kinds is not None else ("number", "string")
+        return frozenset([item for item in written.scalars if item[0] in kinds])
+
+    def written_again(self, word: str, items: frozenset[Item]) -> frozenset[Item]:
+        """Return those of some numbers and strings that a word of bytes may write: of the strings, of numbers all or
+        none.
+        """
+        strings = self._values.punctuation
+        quoted = strings.quote is None and strings.strings != Quoting.RAW
+        found = [item for item in items if item[0] == "string" and not lacks_text(word, str(item[1]), quoted=quoted)]
+        numbers = frozenset([item for item in items if item[0] == "number"])
+        repeated = bool(numbers) and any(("number", number_value(text)) in numbers for text in NUMBERS.findall(word))
+        return frozenset(found) | (numbers if repeated else frozenset())
 
     def place(self, state: State, returns: Return | None) -> Place:
         """Return the place behind all that has come to its end there; kept."""

@@ -15,8 +15,9 @@ from constrained.work import spend
 
 _PLAIN = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")  # characters that are written as themselves or by their numbers
 _BY_NUMBER = re.compile(r"\\[uUxXN0-7]|&#")
-# whole keys in quotes without escapes; also some of what only looks like one, as a string may end with a quote
-_QUOTED_KEYS = re.compile(r"""(?=(?:"([^"\\]*)"|'([^'\\]*)')\s*:)""")
+# whole texts in quotes without escapes, and whether they are keys; also some of what only looks like one, as a text may
+# end with a quote
+_QUOTED = re.compile(r"""(?=(?:"([^"\\]*)"|'([^'\\]*)')(\s*:)?)""")
 
 
 def lacks(word: str, text: str) -> bool:
@@ -34,11 +35,18 @@ def lacks_key(word: str, key: str, *, quoted: bool) -> bool:
     >>> lacks_key('{"kind":"k"}', "k", quoted=True), lacks_key('{"k":"kind"}', "k", quoted=True)
     (True, False)
     """
-    if not quoted:
-        return lacks(word, key)
-    spend(1 + len(key) // 1000)
-    keys, escapes, by_number = _keys_in(word)
-    return _bytes(key) not in keys and not (by_number if _PLAIN.fullmatch(key) else escapes)
+    return _lacks_quoted(word, key, _quoted(word)[1]) if quoted else lacks(word, key)
+
+
+def lacks_text(word: str, text: str, *, quoted: bool) -> bool:
+    """As `lacks_key`, of a key or string."""
+    return _lacks_quoted(word, text, _quoted(word)[0]) if quoted else lacks(word, text)
+
+
+def _lacks_quoted(word: str, text: str, written: frozenset[str]) -> bool:
+    spend(1 + len(text) // 1000)
+    escaped = _BY_NUMBER.search(word) if _PLAIN.fullmatch(text) else "\\" in word
+    return _bytes(text) not in written and not escaped
 
 
 def _bytes(text: str) -> str:
@@ -47,8 +55,8 @@ def _bytes(text: str) -> str:
 
 
 @cached(64)
-def _keys_in(word: str) -> tuple[frozenset[str], bool, bool]:
-    """Return the keys in quotes of a word, and whether it has escapes, and such by number."""
+def _quoted(word: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the texts in quotes of a word, and which of them are keys."""
     spend(1 + len(word) // 32)
-    keys = frozenset([double or single for double, single in _QUOTED_KEYS.findall(word)])
-    return keys, "\\" in word, _BY_NUMBER.search(word) is not None
+    found = [(double or single, colon) for double, single, colon in _QUOTED.findall(word)]
+    return frozenset([text for text, _ in found]), frozenset([text for text, colon in found if colon])
