@@ -321,6 +321,58 @@ def _ends(matcher, tokens):
     assert walker.is_accepting() or walker.is_finished(), walker.text()
 
 
+_LATER_LONG = {"type": "string", "pattern": "^([0-9]{1,2}|[a-z]{5,})$"}
+_MANY = {
+    "strings": _LATER_LONG,
+    "records": _record(a=_LATER_LONG),
+    "lists": {"type": "array", "items": _LATER_LONG, "minItems": 1, "maxItems": 1},
+    "several types": {"anyOf": [{"type": "boolean"}, {"enum": ["q", "rr", None]}, {"type": "string", "maxLength": 2}]},
+    "integers": {"type": "integer", "minimum": 0, "maximum": 150},
+}
+
+
+@pytest.mark.parametrize("many", [65, 70, 100, 111, 120])
+@pytest.mark.parametrize("item", _MANY.values(), ids=_MANY.keys())
+def test_of_many_items_a_way_that_looking_ahead_finds_is_no_shorter_than_what_is_left(item, many):
+    """The text that is forgotten was one that such a way out would write again: 3 bytes were missing."""
+    vocabulary = c.Vocabulary(_BYTES, special={"<stop>": 200}, stop=[200], size=201)
+    schema = {"type": "array", "items": item, "minItems": many, "uniqueItems": True}
+    grammar = c.Grammar.from_json_schema(schema, whitespace="compact")
+    constraint = c.compile(grammar, vocabulary, max_work=20_000_000)
+    known = constraint.completions()
+    values = json.loads(known.way(known.start))
+    assert len(values) == many
+    for number in {51, 64, many - 10, many - 1}:
+        state, text = known.start, json.dumps([values[number]], separators=(",", ":")).encode()[:-1]
+        for end in range(len(text) - 2, len(text) + 1):
+            looked = state
+            for byte in text[:end]:
+                looked = known.tracker.look_byte(looked, byte)
+            exact = known.length(known.tracker.step_bytes(state, text[:end]))
+            assert exact <= known.length(looked) <= exact + 4, text[:end]
+
+
+@pytest.mark.parametrize("many", [65, 100, 120])
+@pytest.mark.parametrize("item", ["records", "lists"])
+def test_of_many_items_each_budget_is_enough_for_a_word(item, many):
+    pieces = [f'"{number}"'.encode() for number in range(50, 100)]
+    vocabulary = c.Vocabulary([*_BYTES, *pieces], special={"<stop>": 200}, stop=[200], size=201)
+    schema = {"type": "array", "items": _MANY[item], "minItems": many, "uniqueItems": True}
+    grammar = c.Grammar.from_json_schema(schema, whitespace="compact")
+    constraint = c.compile(grammar, vocabulary, max_work=20_000_000)
+    for spare in range(3):
+        picks, matcher = random.Random(spare), constraint.matcher(budget=constraint.min_tokens + spare)
+        for _ in range(9):
+            ways = [token for token in range(128, 178) if matcher.accepts(token)]
+            matcher.advance(picks.choice(ways) if ways else matcher.shortest_completion()[0])
+            assert len(matcher.shortest_completion()) <= matcher.remaining
+        assert any(token in range(128, 178) for token in matcher.tokens)
+        text = vocabulary.decode([*matcher.tokens, *matcher.shortest_completion()])
+        values = json.loads(text)
+        jsonschema.validate(values[:50], {**schema, "minItems": 50})
+        assert len({json.dumps(value) for value in values}) == len(values) >= many
+
+
 def test_numbers_that_a_way_out_does_not_write_again_share_it():
     numbers = [str(number).encode() for number in range(100, 1000)]
     vocabulary = c.Vocabulary([*_BYTES, *numbers], special={"<stop>": 1100}, stop=[1100], size=1101)

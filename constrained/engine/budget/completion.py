@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.budget.characters import Way, order, symbols
-from constrained.engine.budget.lookahead import FORGOTTEN, SOME, Lookahead
+from constrained.engine.budget.lookahead import FORGOTTEN, Lookahead
 from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.budget.successors import Successors, TokenSteps
 from constrained.engine.twin.automaton import DEAD, Config, Frame
@@ -144,7 +144,8 @@ class Completions:
         """Return the shortest way through a text and the state that follows it."""
         if frame.record is not None and frame.record.startswith(FORGOTTEN):
             assert isinstance(machine, TextAt)
-            target = self._like(after, SOME, after.after_text(SOME))
+            text = self.tracker.some(after)
+            target = self._like(after, text, after.after_text(text))
             return None if target is None else _joined(self._ways.texts.rest(machine), self._ways.of(target))
         places = (
             [("", machine)]

@@ -87,7 +87,8 @@ class Ways:
         if known is None:
             known = self._items[alone] = ItemWays(alone, self.texts, self._length, self._keep_items)
         found = known.first_free(at.used())
-        return None if found is None else (found[0], at.behind(found[1]), 1)
+        # an entry of an object has seven characters or more, see `recorded_values`
+        return None if found is None else (found[0], at.behind(found[1]), max(1, found[1].size // 7))
 
     def _length(self, machine: State) -> int:
         way = self.of(machine)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from constrained.schema.machines.value import Values
 
 _MOST_LISTED = 65
-_FEW_NUMBERS = 64
+_FEW_NUMBERS = _FEW_TEXTS = 64
 _MOST_PLACES = 400  # kinds of places inside an item that are looked at
 _MOST_KEPT = 10_000  # places of items, with what is known about them
 
@@ -50,10 +50,15 @@ class AfterText(Dispatch):
     records = True
 
     def __init__(self, after: ArrayPosition, used: frozenset[Item], *, number: bool, tells_from: int | None = None,
-                 alike: bool = False) -> None:
-        self._after, self.tells_from, self.alike = after, tells_from, alike
+                 alike: bool = False, whole: State | None = None) -> None:
+        self._after, self.tells_from, self.alike, self._whole = after, tells_from, alike, whole
         self._item = self.compared = _number if number else _string
         self._used = self.refused = used
+
+    @property
+    def elsewhere(self) -> tuple[Text, ...] | None:
+        """Ways out read all strings, also where this one is among those that are left; see `Distinct.items`."""
+        return ((self._whole,) if isinstance(self._whole, Text) else ()) if self.alike else None
 
     @cached_property
     def refuses(self) -> bool:  # type: ignore[override]  # only asked for
@@ -224,8 +229,8 @@ class Distinct:
         """Return the calls that read the next item: a value that has not been written and leaves enough for the items
         to come.
 
-        hurried: numbers that have been written are refused when they are complete, instead of left out of the
-        language, which is then the same behind all items; but for a few numbers, which may all be written.
+        hurried: numbers and strings that have been written are refused when they are complete, instead of left out of
+        the language, which is then the same behind all items; but for a few of them, which may all be written.
         """
         reserved = self._reserved(written, index)
         return self._read(self._conj(index), written, reserved, after, index=index, hurried=hurried)
@@ -246,14 +251,8 @@ class Distinct:
         return self._read(conj, written, frozenset(), after, index=None, hurried=hurried)
 
     def _read(
-        self,
-        conj: Conj,
-        written: Written,
-        reserved: frozenset[Item],
-        after: ArrayPosition,
-        *,
-        index: int | None,
-        hurried: bool,
+        self, conj: Conj, written: Written, reserved: frozenset[Item], after: ArrayPosition,
+        *, index: int | None, hurried: bool,
     ) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
         spend(1 + len(written.scalars) // 8 + (0 if hurried else written.composites.count))
@@ -279,11 +278,14 @@ class Distinct:
             )
             if language.edges():
                 calls.append((Text(Quoting.RAW, language), AfterText(after, used, number=True, tells_from=tells)))
-        strings = without_dead_ends(value.strings, _texts(used)) if value.strings is not NEVER else None
+        strings = None if value.strings is NEVER else value.strings
+        if strings is not None and not (hurried and scarce_from(strings, _FEW_TEXTS + 2 * len(used)) != 0):
+            strings = without_dead_ends(strings, _texts(used))
         if strings is not None:
             tells_from = 1 if index is None else self._tells_from(written, index + 1)
             alike = index is not None and not self._shape.prefix
-            follows = AfterText(after, used, number=False, tells_from=tells_from, alike=alike)
+            whole = self._values.string(value.strings) if strings is not value.strings else None
+            follows = AfterText(after, used, number=False, tells_from=tells_from, alike=alike, whole=whole)
             calls.append((self._values.string(strings), follows))
         return calls + self._composites(conj, written, reserved, after, hurried=hurried)
 
