@@ -93,8 +93,8 @@ class State(Protocol):
 
     It may also have `way_out() -> Edges`: fewer edges, along which some shortest word still lies (see
     `engine.budget.shortest_ways`); `equal_ways() -> Hashable | None`: a key of states that shortest words lead to and
-    whose shortest words are as long; and `wider() -> State | None`: a state that many share and that reads more, with
-    `takes(word: str) -> bool`: whether a word of that one is one of this.
+    whose shortest words are as long; and `shared(way_of) -> tuple[str, State] | None`: a shortest word of a state that
+    many share and that reads more, and this state, where the word is one of both; `way_of` finds shortest words.
     """
 
     def expand(self) -> Edges: ...
@@ -177,6 +177,7 @@ class Dispatch:
     texts; () where they are alike, None: it is not known where.
     `keyed` (with ``records``): the text is a key in quotes, so that a second such text stands behind a colon, a value
     and a comma; a token that holds two texts, but not these, cannot tell.
+    `earlier`: how many values besides the `special` texts what follows may have to differ from.
     None as result: the text is refused.
     `compared` (with ``records``): what decides whether a text is one of the `refused` ones; None: only `after_text`
     knows, and with it too `after_text` may refuse more.
@@ -188,6 +189,7 @@ class Dispatch:
     tells_from: int | None = None  # bytes behind the text; None: no number of them tells
     told_by: bytes = b""
     alike: bool = False
+    earlier: int = 0
     keyed: bool = False
     compared: Callable[[str], Hashable] | None = None
     refused: frozenset[Hashable] = frozenset()

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from constrained.engine.budget.characters import Way, order, symbols
-from constrained.engine.budget.lookahead import FORGOTTEN, SOME, Lookahead
+from constrained.engine.budget.lookahead import FORGOTTEN, Lookahead
 from constrained.engine.budget.shortest_ways import Ways
 from constrained.engine.budget.successors import Successors, TokenSteps
 from constrained.engine.twin.automaton import DEAD, Config, Frame
@@ -84,7 +84,8 @@ class Completions:
         self._tokens: dict[Way, tuple[int, ...] | None] = {}
         self._ends: dict[tuple[_WayEnd, str], _WayEnd] = {}  # an end and the symbol before it → the longer end
         self._longest: dict[int, int] = {}
-        self._successors: OrderedDict[int, Successors] = OrderedDict()
+        # by state as `Lookahead.forgetful` has it: which tokens were asked about, and where they lead
+        self._successors: OrderedDict[int, tuple[npt.NDArray[np.bool_], Successors]] = OrderedDict()
 
     def is_full(self) -> bool:
         """Say whether it holds so much that matchers should go on in a fresh one."""
@@ -143,7 +144,8 @@ class Completions:
         """Return the shortest way through a text and the state that follows it."""
         if frame.record is not None and frame.record.startswith(FORGOTTEN):
             assert isinstance(machine, TextAt)
-            target = self._like(after, SOME, after.after_text(SOME))
+            text = self.tracker.some(after)
+            target = self._like(after, text, after.after_text(text))
             return None if target is None else _joined(self._ways.texts.rest(machine), self._ways.of(target))
         places = (
             [("", machine)]
@@ -268,14 +270,20 @@ class Completions:
     def successors(self, state: int, allowed: Allowed) -> Successors:
         """Return where all tokens lead that may come next; those behind which looking ahead knows no way are stepped
         exactly, as they may stand in a second text that it does not tell from others.
+
+        PERF: inside most texts that are remembered tokens lead where they do inside all of these, so that this is found
+        out once for them: 77 generations over distinct strings took 16.1 s, before that 22.2.
         """
-        found = self._successors.get(state)
-        if found is None:
-            found = self._steps.successors(state, allowed())
-            unknown = [place for place in found.used if self.way(found.states[place]) is None]
-            found = self._successors[state] = self._steps.exactly(state, found, unknown) if unknown else found
-            while len(self._successors) > _KEPT:
-                self._successors.popitem(last=False)
+        start, asked = self.tracker.forgetful(state), allowed()
+        known = self._successors.get(start)
+        if known is not None and np.array_equal(known[0], asked):
+            return known[1]
+        found = self._steps.successors(start, asked)
+        unknown = [place for place in found.used if self.way(found.states[place]) is None]
+        found = self._steps.exactly(start, found, unknown) if unknown else found
+        self._successors[start] = asked, found
+        while len(self._successors) > _KEPT:
+            self._successors.popitem(last=False)
         return found
 
 

@@ -10,6 +10,10 @@ which are used.
 A second such text in one token finds `SOME` used and is refused: such tokens look dead, and whoever asks has to step
 them exactly.
 
+A way out may write more texts than there are candidates, and so the one that was forgotten.  Then another stands for it
+in place of `SOME`: the first that is no candidate.  What is left is as long with that one as with any other, or longer,
+as the way out takes the shortest that are left: what is asked for is an upper bound.
+
 Invariant: `look_byte` reaches a live state only if `step_byte` does, and a way that `completion` finds there is a way
 from the real state.
 Tests: tests/test_budget.py, on vocabularies whose tokens begin and end keys and items.
@@ -61,8 +65,10 @@ class Lookahead(PlainKernel):
         self._alike: dict[TextAt, TextAt] = {}
         self._texts: dict[tuple[TextAt, int], TextAt | None] = {}
         self._singles: dict[Config, int] = {}  # the states of single readings
+        self._forgetful: dict[int, int] = {}
         self._callees: dict[Dispatch, Text] = {}  # what is read before what follows it
         self._told: dict[Dispatch, set[str]] = {}
+        self._some: dict[Dispatch, str] = {}
         self._loops: dict[tuple[int, Language], int] = {}  # by identity of the spelling, which is never dropped
 
     def look_byte(self, state: int, byte: int) -> int:
@@ -76,6 +82,18 @@ class Lookahead(PlainKernel):
             known = self._looks[state, byte] = self._alone(moved[0]) if len(moved) == 1 else self._close(moved)
         return known
 
+    def forgetful(self, state: int) -> int:
+        """Return the state with those records of unfinished texts forgotten that no byte more makes matter: what lies
+        behind it as `look_byte` says is known of all states like it.
+        """
+        known = self._forgetful.get(state)
+        if known is None:
+            configs = self.configurations(state)
+            found = frozenset([self._forgot(config) for config in configs])
+            known = state if found == configs else self._intern(found, self.is_final(state))
+            self._forgetful[state] = known
+        return known
+
     def _alone(self, config: Config) -> int:
         """Return the state of one configuration.  Kept: inside texts most bytes lead to the same few."""
         known = self._singles.get(config)
@@ -86,6 +104,7 @@ class Lookahead(PlainKernel):
     def cached_bytes(self) -> int:
         return super().cached_bytes() + 200 * (
             len(self._looks) + len(self._reading) + len(self._alike) + len(self._singles) + len(self._texts)
+            + len(self._forgetful)
         )
 
     def _read(self, at: TextAt, byte: int) -> TextAt | None:
@@ -187,6 +206,29 @@ class Lookahead(PlainKernel):
             known = self._told[after] = {text[:length] for text in texts for length in range(len(text) + 1)}
         return known
 
+    def some(self, after: Dispatch) -> str:
+        """Return what stands for the texts that are forgotten before what follows them."""
+        known = self._some.get(after)
+        if known is None:
+            ways, known = self._ways, SOME
+            other = after.after_text(None)
+            if other is None or ways.of(other) is None or ways.writes(other):
+                target = after.after_text(SOME)
+                way = None if target is None else ways.of(target)
+                many = 0 if target is None or way is None else ways.writes(target) + after.earlier
+                if many > MOST_CANDIDATES:
+                    known = self._stand_in(after, 2 * many)
+            self._some[after] = known
+        return known
+
+    def _stand_in(self, after: Dispatch, most: int) -> str:
+        """Return the first text that is no candidate and not refused; `SOME` if none of so many is."""
+        beginnings, text = self._beginnings(after), self._callees[after]
+        if isinstance(text.language, LiteralSet):
+            return SOME
+        found = self._ways.texts.candidates(text, after.special, most)
+        return next((each for each in found if each not in beginnings and after.after_text(each) is not None), SOME)
+
     def _push(self, callee: State, after: State | Dispatch, frame: Frame | None) -> Frame | None:
         if isinstance(after, Dispatch) and isinstance(callee, Text) and after.elsewhere is not None:
             self._callees[after] = callee
@@ -195,7 +237,7 @@ class Lookahead(PlainKernel):
     def _returned(self, machine: State | TextAt, frame: Frame) -> State | None:
         if frame.record is not None and frame.record.startswith(FORGOTTEN):
             assert isinstance(frame.after, Dispatch)
-            return frame.after.after_text(SOME)
+            return frame.after.after_text(self.some(frame.after))
         return super()._returned(machine, frame)
 
 

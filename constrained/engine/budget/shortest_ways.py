@@ -68,10 +68,10 @@ class Ways:
 
     def _shares(self, machine: State) -> bool:
         """Take over the way out of a state that reads more, if it is one of this state too; say whether it is."""
-        wider: State | None = machine.wider() if hasattr(machine, "wider") else None
-        way = None if wider is None else self.of(wider)
-        if wider is None or way is None or not machine.takes(way):  # type: ignore[attr-defined]
+        found: tuple[Way, State] | None = machine.shared(self.of) if hasattr(machine, "shared") else None
+        if found is None:
             return False
+        way, wider = found
         spend_nearby(4)
         self.keep(machine, way, self.writes(wider))
         return True
@@ -87,7 +87,8 @@ class Ways:
         if known is None:
             known = self._items[alone] = ItemWays(alone, self.texts, self._length, self._keep_items)
         found = known.first_free(at.used())
-        return None if found is None else (found[0], at.behind(found[1]), 1)
+        # an entry of an object has seven characters or more, see `recorded_values`
+        return None if found is None else (found[0], at.behind(found[1]), max(1, found[1].size // 7))
 
     def _length(self, machine: State) -> int:
         way = self.of(machine)

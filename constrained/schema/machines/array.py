@@ -13,15 +13,15 @@ is read as one that meets them and as one that does not.  An item is offered onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
 from constrained.schema.machines.clauses import beyond, claims, empty, reads_simply, told_apart
-from constrained.schema.machines.distinct import Distinct, may_repeat, without_numbers
-from constrained.schema.machines.recorded_values import Written
+from constrained.schema.machines.distinct import Distinct
+from constrained.schema.machines.recorded_values import Item, Written
 from constrained.schema.reading.nodes import both
 from constrained.schema.reading.places import located, pointer_of
 from constrained.schema.satisfiability.items import can_complete
@@ -89,14 +89,22 @@ class ArrayPosition(NamedTuple):
             return None
         return self._replace(written=Written())
 
-    def wider(self) -> ArrayPosition | None:
-        """Return the position before which no number was written; None: this one."""
-        wider = without_numbers(self.written)
-        return None if wider is self.written else self._replace(written=wider)
-
-    def takes(self, word: str) -> bool:
-        """Say that a word of `wider` writes none of the numbers that were written; False also where it may."""
-        return not may_repeat(self.written, word)
+    def shared(self, way_of: Callable[[State], str | None]) -> tuple[str, State] | None:
+        """Return a way out that all positions share which lead on alike, and the position that it was searched from,
+        see `State.shared`: where no number was written, nor a string but those that the way before it writes.
+        """
+        distinct, kept = self.machine.distinct, frozenset[Item]()
+        for _ in range(2):
+            forgotten = kept if distinct is None else distinct.forgotten(self.written) - kept
+            if distinct is None or not forgotten:
+                return None
+            wider = self._replace(written=Written(self.written.scalars - forgotten, self.written.composites))
+            way = way_of(wider)
+            again = None if way is None else distinct.written_again(way, forgotten)
+            if not again:
+                return None if way is None else (way, wider)
+            kept |= again
+        return None
 
     def _tight(self, phase: int) -> ArrayPosition:
         """Return the position in a phase where no whitespace may come.
@@ -159,7 +167,7 @@ class ArrayMachine:
         self.values, self.shape, self._conj = values, shape, conj
         self.punctuation = punctuation or values.punctuation
         compared = shape.unique is not None and shape.max not in (0, 1)  # never between tags, see `tags.nests`
-        self._distinct = Distinct(values, shape) if compared else None  # type: ignore[arg-type]
+        self.distinct = Distinct(values, shape) if compared else None  # type: ignore[arg-type]
         lonely = any(brackets.lonely for brackets in self.punctuation.arrays)
         told_apart = [len(shape.prefix), shape.min, 2 if lonely else 0]
         for clause in shape.clauses:
@@ -183,7 +191,7 @@ class ArrayMachine:
     def start(self, brackets: int) -> ArrayPosition:
         shape = self.shape
         progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
-        written = _UNCOMPARED if self._distinct is None else Written()
+        written = _UNCOMPARED if self.distinct is None else Written()
         return ArrayPosition(self, FIRST, self.punctuation.gap is not None, brackets, progress, written)
 
     @cached_property
@@ -222,28 +230,28 @@ class ArrayMachine:
 
     def items(self, at: ArrayPosition, *, hurried: bool) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read the next item; hurried: see `Distinct.items`."""
-        if self._distinct is not None and self.shape.counts:
+        if self.distinct is not None and self.shape.counts:
             return [
                 call
                 for conj, counts in self._kinds_of_next(at)
-                for call in self._distinct.of_kind(
+                for call in self.distinct.of_kind(
                     conj, at.written, self._after(at, self._progress(at.progress, counts, 0)), hurried=hurried
                 )
             ]
-        if self._distinct is not None:
+        if self.distinct is not None:
             after = self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses))
             if not self._may_grow(at.progress):
                 return []
-            return self._distinct.items(at.written, at.progress.length, after, hurried=hurried)
+            return self.distinct.items(at.written, at.progress.length, after, hurried=hurried)
         state = self.values.state
         return [(state(conj), self._after(at, progress)) for conj, progress in self._options(at.progress)]
 
     def continues(self, at: ArrayPosition) -> bool:
         """Say whether one more item may come."""
-        if self._distinct is not None and self.shape.counts:
+        if self.distinct is not None and self.shape.counts:
             return next(self._kinds_of_next(at), None) is not None
-        if self._distinct is not None:
-            return self._may_grow(at.progress) and self._distinct.continues(
+        if self.distinct is not None:
+            return self._may_grow(at.progress) and self.distinct.continues(
                 at.written,
                 at.progress.length,
                 self._after(at, self._progress(at.progress, at.progress.counts, at.progress.clauses)),
@@ -254,12 +262,12 @@ class ArrayMachine:
 
     def _kinds_of_next(self, at: ArrayPosition) -> Iterator[tuple[Conj, tuple[int, ...]]]:
         """Yield what the next item may be where items are distinct and some are counted; see `Distinct.counted`."""
-        assert self._distinct is not None
+        assert self.distinct is not None
         if self._may_grow(at.progress):
-            yield from self._distinct.counted(at.written, at.progress.counts, at.progress.length)
+            yield from self.distinct.counted(at.written, at.progress.counts, at.progress.length)
 
     def _may_grow(self, progress: Progress) -> bool:
-        limit = self.shape.max if self._distinct else self.limit
+        limit = self.shape.max if self.distinct else self.limit
         return limit is None or progress.length < limit
 
     def _after(self, at: ArrayPosition, progress: Progress) -> ArrayPosition:

@@ -25,11 +25,12 @@ from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
 from constrained.schema.machines.texts import scarce_from, without_dead_ends
-from constrained.schema.numeric.keys import MOST_DIGITS, NUMBERS, number_key
+from constrained.schema.numeric.keys import NUMBERS, number_value
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
 from constrained.schema.satisfiability.kinds import Kinds
+from constrained.schema.strings.absent import lacks_text
 from constrained.schema.values import ArrayShape, Conj, NumberRange
 from constrained.work import spend
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from constrained.schema.machines.value import Values
 
 _MOST_LISTED = 65
-_FEW_NUMBERS = 64
+_FEW_NUMBERS = _FEW_TEXTS = 64
 _MOST_PLACES = 400  # kinds of places inside an item that are looked at
 _MOST_KEPT = 10_000  # places of items, with what is known about them
 
@@ -49,10 +50,15 @@ class AfterText(Dispatch):
     records = True
 
     def __init__(self, after: ArrayPosition, used: frozenset[Item], *, number: bool, tells_from: int | None = None,
-                 alike: bool = False) -> None:
-        self._after, self.tells_from, self.alike = after, tells_from, alike
+                 alike: bool = False, whole: State | None = None) -> None:
+        self._after, self.tells_from, self.alike, self._whole = after, tells_from, alike, whole
         self._item = self.compared = _number if number else _string
         self._used = self.refused = used
+
+    @property
+    def elsewhere(self) -> tuple[Text, ...] | None:
+        """Ways out read all strings, also where this one is among those that are left; see `Distinct.items`."""
+        return ((self._whole,) if isinstance(self._whole, Text) else ()) if self.alike else None
 
     @cached_property
     def refuses(self) -> bool:  # type: ignore[override]  # only asked for
@@ -79,29 +85,7 @@ def _string(text: str) -> Item:
 
 @cached(4096)  # PERF: what is tried behind each item is the same object, so that sets need not compare fractions
 def _number(text: str) -> Item:
-    return "number", _value(text)
-
-
-def _value(text: str) -> object:
-    """Return the value of a number: a Fraction, or its key where that would be too long to write down; which of both
-    is a matter of the value, not of its spelling.
-    """
-    key = number_key(text)
-    negative, digits, exponent = key
-    if len(digits) > MOST_DIGITS or isinstance(exponent, str) or abs(exponent) > MOST_DIGITS:
-        return key
-    return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
-
-
-def without_numbers(written: Written) -> Written:
-    """Return what was written but for its numbers."""
-    others = frozenset(item for item in written.scalars if item[0] != "number")
-    return written if len(others) == len(written.scalars) else Written(others, written.composites)
-
-
-def may_repeat(written: Written, word: str) -> bool:
-    """Say whether a word may write a number again, inside a string or not."""
-    return any(("number", _value(text)) in written.scalars for text in NUMBERS.findall(word))
+    return "number", number_value(text)
 
 
 def _are_few(numbers: tuple[NumberRange, ...]) -> bool:
@@ -201,6 +185,27 @@ class Distinct:
         """Whether keys come in the order of the schema."""
         return self._values.ordered
 
+    @cached_property
+    def quotes_keys(self) -> bool:
+        """Whether the keys of all objects in items stand in quotes."""
+        return self._values.punctuation.keys.quoting != Quoting.RAW
+
+    def forgotten(self, written: Written) -> frozenset[Item]:
+        """Return the numbers and strings that were written: of most of them nobody asks again, see `written_again`."""
+        kinds = ("number",) if self._kinds is not None else ("number", "string")
+        return frozenset([item for item in written.scalars if item[0] in kinds])
+
+    def written_again(self, word: str, items: frozenset[Item]) -> frozenset[Item]:
+        """Return those of some numbers and strings that a word of bytes may write: of the strings, of numbers all or
+        none.
+        """
+        strings = self._values.punctuation
+        quoted = strings.quote is None and strings.strings != Quoting.RAW
+        found = [item for item in items if item[0] == "string" and not lacks_text(word, str(item[1]), quoted=quoted)]
+        numbers = frozenset([item for item in items if item[0] == "number"])
+        repeated = bool(numbers) and any(("number", number_value(text)) in numbers for text in NUMBERS.findall(word))
+        return frozenset(found) | (numbers if repeated else frozenset())
+
     def place(self, state: State, returns: Return | None) -> Place:
         """Return the place behind all that has come to its end there; kept."""
         while state is END and returns is not None:
@@ -224,8 +229,8 @@ class Distinct:
         """Return the calls that read the next item: a value that has not been written and leaves enough for the items
         to come.
 
-        hurried: numbers that have been written are refused when they are complete, instead of left out of the
-        language, which is then the same behind all items; but for a few numbers, which may all be written.
+        hurried: numbers and strings that have been written are refused when they are complete, instead of left out of
+        the language, which is then the same behind all items; but for a few of them, which may all be written.
         """
         reserved = self._reserved(written, index)
         return self._read(self._conj(index), written, reserved, after, index=index, hurried=hurried)
@@ -246,14 +251,8 @@ class Distinct:
         return self._read(conj, written, frozenset(), after, index=None, hurried=hurried)
 
     def _read(
-        self,
-        conj: Conj,
-        written: Written,
-        reserved: frozenset[Item],
-        after: ArrayPosition,
-        *,
-        index: int | None,
-        hurried: bool,
+        self, conj: Conj, written: Written, reserved: frozenset[Item], after: ArrayPosition,
+        *, index: int | None, hurried: bool,
     ) -> list[tuple[State, State | Dispatch]]:
         """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
         spend(1 + len(written.scalars) // 8 + (0 if hurried else written.composites.count))
@@ -280,11 +279,14 @@ class Distinct:
             )
             if language.edges():
                 calls.append((Text(Quoting.RAW, language), AfterText(after, used, number=True, tells_from=tells)))
-        strings = without_dead_ends(value.strings, _texts(used)) if value.strings is not NEVER else None
+        strings = None if value.strings is NEVER else value.strings
+        if strings is not None and not (hurried and scarce_from(strings, _FEW_TEXTS + 2 * len(used)) != 0):
+            strings = without_dead_ends(strings, _texts(used))
         if strings is not None:
             tells_from = 1 if index is None else self._tells_from(written, index + 1)
             alike = index is not None and not self._shape.prefix
-            follows = AfterText(after, used, number=False, tells_from=tells_from, alike=alike)
+            whole = self._values.string(value.strings) if strings is not value.strings else None
+            follows = AfterText(after, used, number=False, tells_from=tells_from, alike=alike, whole=whole)
             calls.append((self._values.string(strings), follows))
         return calls + self._composites(conj, written, reserved, after, hurried=hurried)
 

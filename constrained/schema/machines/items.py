@@ -17,17 +17,18 @@ distinct.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from constrained.machine import END, Bytes, Dispatch, Edges, State, Text
 from constrained.schema.machines.object import Begin, Entry, ObjectPosition
-from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole, lacks
+from constrained.schema.machines.recorded_values import NONE, Built, Earlier, Whole
 from constrained.schema.machines.texts import ItemText, Recorded
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import constant
+from constrained.schema.strings.absent import lacks_key
 from constrained.work import spend
 
 if TYPE_CHECKING:
@@ -115,23 +116,33 @@ class OpenItem:
         single = [(byte, byte, target) for byte, target in sorted(ranges.items(), key=itemgetter(0))]
         return Edges(ranges=tuple(single), calls=tuple(calls))
 
-    def wider(self) -> OpenItem | None:
-        """Return the place in an item that may be written again, and as a rule each of its keys too, where no earlier
-        value can be met any more.
+    def shared(self, way_of: Callable[[State], str | None]) -> tuple[str, State] | None:
+        """Return a way out that all places share which lead on alike, and the state that it was searched from; see
+        `State.shared`.
+
+        Where no earlier value can be met any more, a place is like the one where the item may be written again, and
+        each of its keys too but those that the shortest way out of that one writes.
         """
         if not self.built.known or self.built.live_rivals():
             return None
-        if not self._keys():
-            return self.moved(self.place, self.built.forgotten())
+        keys, kept = _NONE.union(*map(_keys, self.frames())), _NONE
+        for _ in range(2):
+            wider = self._wider(keys - kept)
+            way = None if wider == self else way_of(wider)
+            if way is None:
+                return None
+            again = frozenset([key for key in keys - kept if not lacks_key(way, key, quoted=self.home.quotes_keys)])
+            if not again:
+                return None if keys == kept and self.built.may_be_in(way) else (way, wider)
+            kept |= again
+        return None
+
+    def _wider(self, keys: frozenset[str]) -> OpenItem:
+        """Return the place in an item that may be written again, and some keys too."""
         returns: Return | None = None
         for then in reversed([*self._frames_around()]):
-            returns = Return(_unwritten(then), returns)
-        return self.moved(self.home.place(_unwritten(self.place.state), returns), self.built.forgotten())
-
-    def _keys(self) -> frozenset[str]:
-        """Return the keys that `wider` takes again; none where a word cannot be seen to lack each."""
-        keys = _NONE.union(*map(_keys, self.frames()))
-        return keys if all(lacks("", key) for key in keys) else _NONE
+            returns = Return(_without(then, keys), returns)
+        return self.moved(self.home.place(_without(self.place.state, keys), returns), self.built.forgotten())
 
     # -- what is written here and nowhere else, see `engine.budget.item_ways` ------------------------------------------
 
@@ -174,11 +185,6 @@ class OpenItem:
     def behind(self, whole: Whole) -> State:
         """Return what follows an item of this value, which no earlier one has."""
         return self.home.behind(cast("ArrayPosition", self.after), whole)
-
-    def takes(self, word: str) -> bool:
-        """Say that a word of `wider` does not write this item again; False also where it may."""
-        keys = self._keys()
-        return all(lacks(word, key) for key in keys) if keys else not self.built.may_be_in(word)
 
     def _recorded(self, text: ItemText) -> Iterator[tuple[State, Dispatch]]:
         """Yield the calls that read a text, without those texts that lead nowhere.
@@ -319,11 +325,15 @@ def _keys(state: State) -> frozenset[str]:
     return state.others if isinstance(state, ObjectPosition) else _NONE
 
 
-def _unwritten(state: State) -> State:
-    """Return a state that takes such keys again."""
+def _without(state: State, keys: frozenset[str]) -> State:
+    """Return a state that takes some keys again."""
+    if not keys or keys.isdisjoint(_keys(state)):
+        return state
     if isinstance(state, (Entry, Begin)):
-        return state._replace(options=tuple([(conj, after._replace(others=_NONE)) for conj, after in state.options]))
-    return state._replace(others=_NONE) if isinstance(state, ObjectPosition) else state
+        options = [(conj, after._replace(others=after.others - keys)) for conj, after in state.options]
+        return state._replace(options=tuple(options))
+    assert isinstance(state, ObjectPosition)
+    return state._replace(others=state.others - keys)
 
 
 def _state(after: State | Dispatch) -> State:

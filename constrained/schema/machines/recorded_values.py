@@ -14,7 +14,6 @@ SPEC: JSON Schema core 2020-12 §4.2.2 (instance equality).  Tested in tests/tes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from hashlib import blake2b
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 from constrained.errors import LimitExceeded
 from constrained.schema.numeric.keys import keys_in, number_key
 from constrained.schema.numeric.language import canonical_text
+from constrained.schema.strings.absent import lacks
 from constrained.work import place, spend
 
 # of an atom: a str, a bool, None, a number's key; of an array: a tuple of nodes; of an object: a dict of nodes
@@ -37,8 +37,6 @@ WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null"
 _OPENING = {ord("{"): "object", ord("["): "array", ord("("): "array"}
 _CLOSING = frozenset(b"}])")
 _MODULUS = 1 << 128
-_PLAIN = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")  # characters that are written as themselves or by their numbers
-_BY_NUMBER = re.compile(r"\\[uUxXN0-7]|&#")
 SCALAR_KINDS = frozenset({"null", "boolean", "number", "string"})
 MOST_REMEMBERED = 1 << 24  # characters of arrays and objects in one array of distinct items
 
@@ -362,13 +360,6 @@ class Built:
         if not self.known:
             return Built(parent.parent, parent.kind, (), known=False)
         return parent._with(node, digest, self.size, survivors)
-
-
-def lacks(word: str, text: str) -> bool:
-    """Say that a word of bytes does not write a text, as letters of it are missing; False also where it may not."""
-    run = max(_PLAIN.findall(text), key=len, default="")
-    spend(1 + (len(run) + len(word)) // 1000)
-    return run != "" and run.encode("utf-8", "replace").decode("latin-1") not in word and not _BY_NUMBER.search(word)
 
 
 def whole_of(item: Any) -> Whole:

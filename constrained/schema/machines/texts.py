@@ -274,6 +274,11 @@ class Recorded(Dispatch):
     def elsewhere(self) -> tuple[Text, ...] | None:
         return self._item.home.elsewhere if self._is_any() else None
 
+    @property
+    def earlier(self) -> int:  # type: ignore[override]
+        """The earlier items."""
+        return self._item.earlier.count
+
     def _is_any(self) -> bool:
         """Say whether what comes next only asks which text it was to refuse it again."""
         told = self._then.alike if isinstance(self._then, Dispatch) else True

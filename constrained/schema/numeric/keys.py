@@ -10,6 +10,7 @@ Cost: some passes over the text in C.  Tested in tests/test_unique_items.py, aga
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import TypeAlias
 
 from constrained.caches import cached
@@ -43,6 +44,17 @@ def number_key(text: str) -> Key:
     if not bare:
         return False, "", 0
     return text.startswith("-"), bare, _moved(exponent, len(digits) - len(bare) - len(fraction))
+
+
+def number_value(text: str) -> object:
+    """Return the value of a number: a Fraction, or its key where that would be too long to write down; which of both
+    is a matter of the value, not of its spelling.
+    """
+    key = number_key(text)
+    negative, digits, exponent = key
+    if len(digits) > MOST_DIGITS or isinstance(exponent, str) or abs(exponent) > MOST_DIGITS:
+        return key
+    return Fraction(f"{'-' if negative else ''}{digits or 0}e{exponent}")
 
 
 @cached(64)
