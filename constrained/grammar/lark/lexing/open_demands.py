@@ -63,7 +63,7 @@ class Demands:
 
     def _demand(self, rows: Rows) -> Demand:
         key = tuple((accepts, tuple(leads.items())) for accepts, leads in rows)
-        spend(len(rows))
+        spend(2 * len(rows))
         return self._known.setdefault(key, Demand(rows, len(self._known)))
 
     def behind(self, rows: Rows, at: int) -> Demand:
