@@ -37,6 +37,8 @@ LARK_ERRORS = (
 )
 
 _WHAT = "cannot read Lark grammar"
+_TOO_LARGE = "a number in a Lark grammar is too large"
+_COUNTED = 20  # digits of a count that the library would divide for as long as Python lets it
 _PLACE = re.compile(r",? at line (\d+|\?),? col(?:umn)? (\d+|\?)")
 _UNDEFINED = re.compile(r"(?:Rule|Terminal|Template) '(\w+)' used but not defined \(in (?:rule|terminal) (.+)\)")
 _NAMED = re.compile(
@@ -62,7 +64,10 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     if isinstance(error, TypeError):
         return translated(_unworded(error), files)
     if isinstance(error, RecursionError):
-        return LimitExceeded("Lark grammar is nested too deeply", because="reading it needs more stack than Python has")
+        because = "reading it needs more stack than Python has"
+        if (place := _long_number(files, _COUNTED)) is not None:
+            return LimitExceeded(_TOO_LARGE, where=place, because=because, instead="for a repeat, * or +")
+        return LimitExceeded("Lark grammar is nested too deeply", because=because)
     if isinstance(error, OSError):
         stem = Path(str(error.filename or "")).stem
         return GrammarError(
@@ -72,7 +77,7 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     message = reason(error)
     if "set_int_max_str_digits" in message:
         return LimitExceeded(
-            "a number in a Lark grammar is too large", where=_long_number(files),
+            _TOO_LARGE, where=_long_number(files, sys.get_int_max_str_digits()),
             because="it has more digits than Python reads", instead="for a repeat, * or +",
         )
     if isinstance(error, UnexpectedInput):
@@ -101,10 +106,10 @@ def translated(error: Exception, files: list[LarkText]) -> ConstrainedError:
     )
 
 
-def _long_number(files: list[LarkText]) -> str | None:
-    """Return where the first number stands that Python does not read."""
+def _long_number(files: list[LarkText], digits: int) -> str | None:
+    """Return where the first number of so many digits stands."""
     for file in files:
-        if found := re.search(rf"\d{{{sys.get_int_max_str_digits()},}}", file.text):
+        if found := re.search(rf"\d{{{digits},}}", file.text):
             before = file.text[: found.start()]
             return file.place(before.count("\n") + 1, found.start() - before.rfind("\n"))
     return None
