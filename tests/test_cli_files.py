@@ -62,11 +62,11 @@ def test_an_id_that_is_no_text_is_the_error_of_its_line(capsys, tmp_path):
 
 def test_a_prompt_that_does_not_fit_the_model_is_the_error_of_its_line(capsys, tmp_path):
     rows = tmp_path / "rows.jsonl"
-    prompts = ["one word " * 3_000, "a" * 2_000_000, "Hi"]
+    prompts = ["one word " * 3_000, "a" * 2_000_000, "Hi", "one word " * 2_030]  # the last leaves room for 70 tokens
     rows.write_text("".join(json.dumps({"id": at, "prompt": prompt}) + "\n" for at, prompt in enumerate(prompts)))
     assert run(["generate", "--choice", "yes", "--jsonl", str(rows)]) == 1
-    tokens, characters, short = map(json.loads, capsys.readouterr().out.splitlines())
+    tokens, characters, short, long = map(json.loads, capsys.readouterr().out.splitlines())
     assert [row["error"]["type"] for row in (tokens, characters)] == ["LimitExceeded", "LimitExceeded"]
-    assert "tokens, and 400 may follow" in tokens["error"]["message"]
+    assert "tokens; the model reads" in tokens["error"]["message"]
     assert "2,000,049 characters" in characters["error"]["message"]
-    assert short["text"] == "yes"
+    assert short["text"] == long["text"] == "yes"

@@ -48,7 +48,8 @@ def generate(
 ) -> list[int]:
     """Return the ids that the model writes after a prompt, stop token included; under a constraint, a whole word.
 
-    Raises: LimitExceeded: `max_tokens` are too few for any word, or prompt and text do not fit the model.
+    At most `max_tokens`, and no more than the model can read behind the prompt.
+    Raises: LimitExceeded: these are too few for any word, or the prompt alone does not fit the model.
     """
     import torch
 
@@ -56,14 +57,16 @@ def generate(
     if context is not None and len(prompt) > context * _longest(tokenizer):  # 10 MB of tokens take ten seconds
         raise _too_long(f"{len(prompt):,} characters", context)
     encoded = tokenizer(prompt, return_tensors="pt").to(model.device)
-    if context is not None and encoded["input_ids"].shape[1] + sampling.max_tokens > context:
-        raise _too_long(f"{encoded['input_ids'].shape[1]:,} tokens, and {sampling.max_tokens:,} may follow", context)
+    length, most = encoded["input_ids"].shape[1], sampling.max_tokens
+    if context is not None:
+        if length >= context:
+            raise _too_long(f"{length:,} tokens", context)
+        most = min(most, context - length)
     choice = (
         {"do_sample": True, "temperature": sampling.temperature, "top_k": 0, "top_p": sampling.top_p}
         if sampling.temperature > 0
         else {"do_sample": False}
     )
-    most = sampling.max_tokens
     processors = [] if constraint is None else [constraint.logits_processor(max_new_tokens=most)]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(sampling.seed)
@@ -71,7 +74,7 @@ def generate(
             **encoded, **choice, max_new_tokens=most + len(processors), logits_processor=processors,  # and a stop token
             eos_token_id=list(stop), pad_token_id=stop[0],
         )
-    return list(output[0, encoded["input_ids"].shape[1] :].tolist())
+    return list(output[0, length:].tolist())
 
 
 def _longest(tokenizer: Any) -> int:
@@ -83,7 +86,7 @@ def _too_long(size: str, context: int) -> LimitExceeded:
     return LimitExceeded(
         "the prompt does not fit the model",
         because=f"it has {size}; the model reads {context:,} tokens",
-        instead="a shorter prompt, or a smaller --max-tokens",
+        instead="a shorter prompt",
     )
 
 
