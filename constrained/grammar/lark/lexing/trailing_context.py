@@ -269,7 +269,7 @@ class _Resolver:
                         groups.setdefault(tails[end], set()).add(end)
                 heads = ((self._restricted(symbol, one, frozenset(group)), tail) for tail, group in groups.items())
                 options = tuple((head, *rest) for head, tail in heads for rest in tail)
-                spend(len(options))
+                spend(2 * len(groups) + 2 * len(options))
                 if options:
                     found[one] = options
             tails = found
