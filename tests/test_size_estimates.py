@@ -6,7 +6,9 @@ import pytest
 
 from constrained.schema.embedding import embed
 from constrained.schema.reading.nodes import load
+from constrained.schema.reading.survey_scope import needs_survey
 
+WORDS = [f"^{letter}?int(8|16|24|32|40|48|56|64)?(\\[[0-9]*\\])?$" for letter in "uvwxyz"]
 PATTERNS = [{"type": "string", "pattern": f"^{letter}"} for letter in "abcdefghijklmnop"]
 OPEN = [{"required": [letter], "minProperties": 1} for letter in "abcdefghijklmnop"]
 TAGGED = [{"type": "object", "properties": {"kind": {"const": str(number)}}, **part} for number, part in enumerate(OPEN)]
@@ -57,11 +59,36 @@ def test_what_may_be_out_of_reach(schema, doubtful):
     assert bool(literal.node.document.library.doubtful) == doubtful
 
 
+DISTINCT = {"type": "array", "uniqueItems": True, "items": {"type": "string"}}
+REFERRING = {"$defs": {"words": DISTINCT}, "not": {"properties": {"a": {"$ref": "#/$defs/words"}}}}
+
+
+@pytest.mark.parametrize(("schema", "surveyed"), [
+    (DISTINCT, False),
+    ({"type": "array", "uniqueItems": True}, True),  # whatever its items are
+    ({"items": DISTINCT, "oneOf": TYPED}, False),  # nobody asks for arrays whose items are not distinct
+    ({"items": {"oneOf": [{"type": "string"}, DISTINCT]}}, True),
+    ({"not": {"items": DISTINCT}}, True),
+    (REFERRING, True),
+    ({"items": DISTINCT, "anyOf": [{"items": DISTINCT}, {}], "unevaluatedItems": False}, True),  # does the branch hold?
+    ({"$defs": REFERRING["$defs"], "items": {"$ref": "#/$defs/words"}, "oneOf": TYPED}, False),
+    ({"items": DISTINCT, "oneOf": TYPED, "$defs": {"a": {"$dynamicRef": "#x", "$dynamicAnchor": "x"}}}, True),
+    ({"items": {"format": "idn-hostname"}, "oneOf": TYPED}, False),
+    ({"oneOf": [*TYPED, {"items": {"format": "idn-hostname"}}]}, True),
+])
+def test_what_is_walked_when_it_is_compiled(schema, surveyed):
+    assert needs_survey(load(schema)) == surveyed
+
+
 @pytest.mark.parametrize(("schema", "tried"), [
     ({"format": "regex", "minLength": 3}, True),
     ({"allOf": [{"format": "regex"}, {"format": "idn-hostname"}]}, True),
     ({"not": {"format": "regex"}}, True),
     ({"format": "regex", "type": "string", "description": "alone"}, False),  # tests/test_fuzz_schemas.py knows its cost
+    ({"oneOf": [{"pattern": f"^{number}{pattern[1:]}"} for number, pattern in enumerate(WORDS)]}, False),  # part at once
+    ({"oneOf": [{"pattern": pattern} for pattern in WORDS]}, True),  # all go on after "int8"
+    ({"oneOf": [*({"pattern": f"^{number}{pattern[1:]}"} for number, pattern in enumerate(WORDS)), {"pattern": "8"}]},
+     True),  # the last one goes on beside each other
 ])
 def test_what_is_tried_beforehand(schema, tried):
     machine = embed({"properties": {"a": schema}}, unsupported="widen")

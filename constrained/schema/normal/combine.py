@@ -74,7 +74,8 @@ class Combination:
                     found.append(joined)
             if len(found) > bound:
                 bound = self._check(found, node, most)
-        self._check(found, node, most)
+        if len(found) > most:
+            self._check(found, node, most)
         return tuple(found)
 
     def disjoin(self, parts: Iterable[Sketches], node: Node) -> Sketches:

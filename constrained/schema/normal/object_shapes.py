@@ -76,18 +76,18 @@ def _plainly_decided(sketch: ObjectSketch) -> tuple[dict[str, Conj], Cells] | No
 
     PERF: most objects are such, and it is a third of the time.
     """
-    if sketch.clauses or len(sketch.regions) > 1:
+    if sketch.clauses:
         return None
     named, others = {**sketch.named}, ALWAYS
     for key in sketch.required:
         if key not in named:
             named[key] = ALWAYS
-    if sketch.regions:
-        ((keys, others),) = sketch.regions
+    for keys, conj in sketch.regions:
         if not keys.outside or keys.languages or not keys.names <= named.keys():
             return None
+        others = both(others, conj)
         for key in named.keys() - keys.names:
-            named[key] = both(named[key], others)
+            named[key] = both(named[key], conj)
     if not all(map(str.isascii, named)):
         return None
     spend(2 + len(named) * (1 + len(sketch.regions)) // 4)

@@ -15,11 +15,12 @@ Cost: 5 µs per schema that is combined.  Tested by the rows of the bomb table t
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.regex import Expr, matches
-from constrained.regex.size import LARGE_PATTERN, size
+from constrained.regex.size import LARGE_PATTERN, part_soon, size
 from constrained.schema.reading.cycles import REFERRING, RISKY
 from constrained.schema.reading.keywords import Applies, applying, named
 from constrained.schema.reading.resources import Library
@@ -30,12 +31,14 @@ MANY = 2_000  # alternatives from which on a normal form is made beforehand
 LARGE_TEXT = 100_000  # states of patterns that are combined, from which on some masks are made beforehand
 _FORMAT, _STEP = 10, 3  # states that a format and a `multipleOf` count for
 MANY_TEXTS = 8  # patterns of an anyOf, from which on they multiply
+_MOST_PARTED = 16  # patterns, each with each, that are looked at for whether they part soon
 _MOST_COMPARED = 64  # members of a oneOf, each with each
 _MEMBERS = 400  # schemas that are combined for the same value
 _DEEPEST = 40  # schemas inside schemas that are combined for the same value
 _LARGEST_COUNT = 16  # of `minContains` and `maxContains`; greater ones cost states for each item
 _MOST_DENIED = 3  # keywords of a member of `oneOf` that are counted when it is denied
 _IN_PLACE = frozenset({*applying(Applies.AS_PART, Applies.AS_BRANCH), "not", "if", *REFERRING})
+_PATTERN_ALONE = frozenset({"type", "pattern"})
 _TEXTUAL = _IN_PLACE | {"then", "else", "pattern", "format", "multipleOf"}
 _COMBINING = _IN_PLACE | RISKY
 _ONE_SET = frozenset({"string", "boolean", "null"})  # types whose values are one alternative, whatever is combined
@@ -112,15 +115,35 @@ class _AlternativeCount:
         found = _size(pattern) if type(pattern) is str else 1
         found *= (_FORMAT if "format" in schema else 1) * (_STEP if "multipleOf" in schema else 1)
         single = [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
-        for part in (*_listed(schema, "allOf"), *_listed(schema, "oneOf"), *single, *self._targets(schema)):
+        for part in (*_listed(schema, "allOf"), *single, *self._targets(schema)):
             found = min(found * self.texts(part, depth + 1), LARGE_TEXT)
+        found = min(found * self._side_by_side(_listed(schema, "oneOf"), depth), LARGE_TEXT)
         if "anyOf" in schema:
-            members = [self.texts(part, depth + 1) for part in _listed(schema, "anyOf")]
+            branches = _listed(schema, "anyOf")
+            members = [self.texts(part, depth + 1) for part in branches]
             multiply = sum([member > 1 for member in members]) >= MANY_TEXTS
-            for member in members if multiply else (max(sum(members), 1),):
-                found = min(found * member, LARGE_TEXT)
+            ways = self._side_by_side(branches, depth) if multiply else max(sum(members), 1)
+            found = min(found * ways, LARGE_TEXT)
         self._text_sizes[id(schema)] = min(found, LARGE_TEXT)
         return min(found, LARGE_TEXT)
+
+    def _side_by_side(self, members: list[Any], depth: int) -> int:
+        """Return about how many states members have that are read side by side: the product, but those of patterns
+        that soon part from all others are added.
+        """
+        sizes = [self.texts(part, depth + 1) for part in members]
+        ways = prod(sizes)
+        if ways < LARGE_TEXT or len(members) > _MOST_PARTED:
+            return min(ways, LARGE_TEXT)
+        patterns = [_only_pattern(part) for part in members]
+        added, multiplied = 0, 1
+        for index, (pattern, ways) in enumerate(zip(patterns, sizes, strict=True)):
+            others = (*patterns[:index], *patterns[index + 1 :])
+            if pattern is not None and all(other is not None and part_soon(pattern, other) for other in others):
+                added += ways
+            else:
+                multiplied *= ways
+        return min(added + multiplied, LARGE_TEXT)
 
     def _targets(self, schema: dict[str, Any]) -> list[Any]:
         targets = self._library.targets
@@ -280,6 +303,16 @@ def _listed(schema: dict[str, Any], keyword: str) -> list[Any]:
 
 def _mapped(schema: dict[str, Any], keyword: str) -> list[Any]:
     return list(_object(schema, keyword).values())
+
+
+def _only_pattern(schema: Any) -> Expr | None:
+    """Return the pattern of a schema that asks for nothing else but a type; None: there is no such pattern."""
+    if type(schema) is not dict or type(schema.get("pattern")) is not str or not _PATTERN_ALONE.issuperset(schema):
+        return None
+    try:
+        return of_pattern(schema["pattern"])
+    except GrammarError:  # as in `_size`
+        return None
 
 
 def _object(schema: dict[str, Any], keyword: str) -> dict[str, Any]:

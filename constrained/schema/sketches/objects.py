@@ -63,6 +63,8 @@ def value_of(sketch: ObjectSketch, key: str) -> Conj:
 def disjoint(left: ObjectSketch, right: ObjectSketch, never: Never) -> bool:
     """Return True if certainly no object satisfies both sketches."""
     for one, other in ((left, right), (right, left)):
+        if not one.required:
+            continue
         spend(len(one.required) + len(other.regions) * len(one.required))
         for key in one.required:
             if other is left and key in left.required:
@@ -71,10 +73,9 @@ def disjoint(left: ObjectSketch, right: ObjectSketch, never: Never) -> bool:
             joined = both(here, there)
             if joined == NOTHING or joined != here and joined != there and never(joined):
                 return True
-    least = max(left.min, right.min)
     if left.max is None and right.max is None:
         return False
-    least = max(least, len({**left.required, **right.required}))
+    least = max(left.min, right.min, len({**left.required, **right.required}))
     return left.max is not None and left.max < least or right.max is not None and right.max < least
 
 
@@ -86,23 +87,24 @@ def merge(left: ObjectSketch, right: ObjectSketch, never: Never) -> ObjectSketch
         return left
     if disjoint(left, right, never):
         return None
-    spend(
-        4
-        + (len(left.named) >> 3)
-        + (len(right.named) >> 3)
-        + len(left.regions) * len(right.regions)
-        + len(left.clauses) // 8
-    )
-    named = {**left.named, **right.named}
-    shared = left.named.keys() & right.named.keys()
-    spend(len(shared) // 2)
-    for key in right.named if shared else ():
-        if key in shared:
-            named[key] = both(left.named[key], right.named[key])
+    regions, work = left.regions, 4
+    if right.regions:
+        work += len(regions) * len(right.regions)
+        regions += tuple([part for part in right.regions if part not in regions])
+    here, there = left.named, right.named
+    named = {**here, **there}
+    if named:
+        work += (len(here) >> 3) + (len(there) >> 3)
+        if len(named) < len(here) + len(there):
+            work += (len(here) + len(there) - len(named)) // 2
+            for key in there:
+                if key in here:
+                    named[key] = both(here[key], there[key])
+    spend(work + len(left.clauses) // 8)
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
     return ObjectSketch(
         named,
-        left.regions + tuple(part for part in right.regions if part not in left.regions),
+        regions,
         {**left.required, **right.required},
         max(left.min, right.min),
         most,

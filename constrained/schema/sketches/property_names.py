@@ -22,9 +22,11 @@ class PropertyNames:
     languages: tuple[Expr, ...] = ()
 
     def __contains__(self, key: str) -> bool:
-        return (
-            key in self.names or any(_holds(language, key) for language in self.languages)
-        ) is not self.outside
+        if key in self.names:
+            return not self.outside
+        if not self.languages:
+            return self.outside
+        return any(_holds(language, key) for language in self.languages) is not self.outside
 
     def others(self) -> Expr:
         """Return the set as a language, for keys that are not in `names`."""
