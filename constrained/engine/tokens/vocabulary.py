@@ -41,6 +41,7 @@ from constrained.work import spend
 Encoder = Callable[[str], Sequence[int]]  # a tokenizer's own choice of tokens for a text
 _NO_SPECIAL: Mapping[str, int] = MappingProxyType({})
 _BEGINNING = 3  # bytes, see `_widths_by_beginning`
+_ALL_ONES = (1 << 32) - 1
 _ANCHOR = "\n"  # a text that no tokenizer merges with what follows it, as a rule; the result is checked
 
 
@@ -259,12 +260,26 @@ class Vocabulary:
         return [length for length in reversed(lengths) if length]
 
     @cached_property
-    def _widths_by_beginning(self) -> Mapping[bytes, list[int]]:
-        """The first bytes of texts, `_BEGINNING` or all that they have, → the lengths of such texts, descending."""
-        found: dict[bytes, set[int]] = {}
-        for text in self.by_text:
-            found.setdefault(text[:_BEGINNING], set()).add(len(text))
-        return {start: sorted(lengths, reverse=True) for start, lengths in found.items() if start}
+    def _widths_by_beginning(self) -> tuple[list[int], Mapping[bytes, int]]:
+        """The lengths of texts, descending where they begin alike, and the first bytes of texts, `_BEGINNING` or all
+        that they have, → where such lengths begin, times 2^32, and where they end.
+
+        PERF: numbers, which the garbage collector need not look at: 50-200 -> 20 ms for Llama 3.
+        """
+        begins, data = self.spelled
+        lengths = np.diff(begins)
+        starts, lengths = begins[:-1][lengths > 0], lengths[lengths > 0].astype(np.int64)
+        padded = np.concatenate([data, np.zeros(_BEGINNING, np.uint8)])
+        beginnings = np.minimum(lengths, _BEGINNING)
+        for place in range(_BEGINNING):
+            beginnings = beginnings << 8 | np.where(place < lengths, padded[starts + place], 0)
+        rows = np.unique(beginnings << 32 | _ALL_ONES - lengths)
+        names, firsts = np.unique(rows >> 32, return_index=True)
+        places = firsts << 32 | np.append(firsts[1:], len(rows))
+        return (_ALL_ONES - (rows & _ALL_ONES)).tolist(), {
+            name.to_bytes(_BEGINNING + 1, "big")[1 : 1 + (name >> 8 * _BEGINNING)]: place
+            for name, place in zip(names.tolist(), places.tolist(), strict=True)
+        }
 
     def _segmented(self, data: bytes) -> list[int]:
         """Return the segmentation that takes the longest token everywhere, with as few steps back as necessary.
@@ -275,7 +290,8 @@ class Vocabulary:
         """
         ends: list[int] = [0]  # 0, then the end of each token so far
         hopeless: set[int] = set()
-        by_text, beginnings, size = self.by_text, self._widths_by_beginning, len(data)
+        by_text, size = self.by_text, len(data)
+        widths, beginnings = self._widths_by_beginning
         known: dict[bytes, list[int]] = {}
         while (at := ends[-1]) < size:
             if not len(ends) & 255:
@@ -283,7 +299,8 @@ class Vocabulary:
             start = data[at : at + _BEGINNING]
             tried = known.get(start)
             if tried is None:
-                tried = [width for end in range(len(start), 0, -1) for width in beginnings.get(start[:end], ())]
+                places = [beginnings.get(start[:end], 0) for end in range(len(start), 0, -1)]
+                tried = [width for place in places for width in widths[place >> 32 : place & _ALL_ONES]]
                 known[start] = tried
             for width in tried:
                 end = at + width
