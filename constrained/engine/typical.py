@@ -82,7 +82,7 @@ class TypicalText:
     """
 
     def __init__(
-        self, state: int, step: Callable[[int, int], int], likely: Callable[[int, bytes], bytes], following: Following
+        self, state: int, step: Callable[[int, bytes], int], likely: Callable[[int, bytes], bytes], following: Following
     ) -> None:
         self.text, self.state = b"", state
         self._step, self._likely, self._following = step, likely, following
@@ -108,11 +108,9 @@ class TypicalText:
 
     def _put(self, piece: bytes) -> bool:
         """Write a piece, if it may come."""
-        state = self.state
-        for byte in piece:
-            state = self._step(state, byte)
-            if state <= 0:
-                return False
+        state = self._step(self.state, piece)
+        if state <= 0:
+            return False
         self.text, self.state = self.text + piece, state
         return True
 

@@ -165,7 +165,7 @@ class Explorer:
     def _typical(self, over: Callable[[], bool]) -> list[int]:
         kernel, start = self._kernel, self._cursors[-1]._path[-1]
         following = following_keys(_sources(self._constraint))
-        text = TypicalText(start, kernel.step_byte, self._likely, following).write(over)
+        text = TypicalText(start, kernel.step_bytes, self._likely, following).write(over)
         try:
             return list(self._constraint.vocabulary.tokenize(text)) if text else []
         except VocabularyError:
