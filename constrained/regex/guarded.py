@@ -1,14 +1,15 @@
 """Languages of texts that are spelled so that no marker stands in them: what `machine.MarkerSafe` means to a kernel.
 
 Which character has to be escaped depends on those before it as they are spelled, not on the text.  So the language
-reads an alphabet twice as large: a character as it stands is its code point, an escaped one is `ESCAPED` more.  A
-kernel adds this number for each escape that it reads on a spelling that is `guarded`, and knows nothing else about
-markers.
+reads an alphabet twice as large: a character is its code point, and one that is escaped though it could stand is
+`ESCAPED` more.  A kernel adds this number for each such escape that it reads on a spelling that is `guarded`, and knows
+nothing else about markers.
 
     "<" ──► 1 ──"|"──► 2 ── … ──"d"──► 6        (after "<|end" a ">" has no edge as it stands, but one as "\\u003e")
 
 A character is escaped where it would complete a marker, and where the surface cannot write it otherwise: each text has
-one spelling.
+one spelling.  The latter is said by the spelling, as of other languages, so that a language has as many edges as
+without markers and a few more: what repr() leaves as it is are 700 ranges.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet
@@ -29,13 +29,12 @@ from constrained.work import spend
 ESCAPED = 0x110000
 
 Ranges = tuple[tuple[int, int], ...]
-Edges: TypeAlias = "list[tuple[int, int, Guarded]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """What may follow in a text of `language`, if what stands before it leads the markers to `state`; `raw`: what need
-    not be escaped.
+    """What may follow in a text of `language`, if what stands before it leads the markers to `state`; `raw`: what can
+    stand as it is.
 
     Invariant: between two characters of the text that is read; a marker can always be avoided, so there are no dead
     ends.
@@ -70,43 +69,24 @@ class Guarded:
         return found
 
     def edges(self) -> tuple[tuple[int, int, Guarded], ...]:
-        stands, escaped = self._spelled(0, ESCAPED - 1)
-        return (*stands, *escaped)
-
-    def between(self, low: int, high: int) -> Edges:
-        """Return the edges of a range of characters, all as they stand or all escaped, cut to it.
-
-        PERF: a surface that escapes what cannot be printed has 1,400 edges; whoever asks about one character does not
-        need them.
-        """
-        return self._spelled(low - ESCAPED, high - ESCAPED)[1] if low >= ESCAPED else self._spelled(low, high)[0]
-
-    def _spelled(self, least: int, most: int) -> tuple[Edges, Edges]:
-        """Return the edges of characters from `least` to `most`: as they stand, and escaped."""
-        stands: Edges = []
-        escaped: Edges = []
-        special = sorted(self.markers.steps(self.state).items())
+        markers, raw = self.markers, self.raw
+        special = [(point, state) for point, state in sorted(markers.steps(self.state).items()) if _holds(raw, point)]
+        stands: list[tuple[int, int, Guarded]] = []
+        escaped: list[tuple[int, int, Guarded]] = []
         for low, high, target in self.language.edges():
-            if low > most or high < least:
-                continue
-            after = Guarded(target, self.markers, self.raw)
-            for first, last, inside in _split(self.raw, max(low, least), min(high, most)):
-                if not inside:
-                    escaped.append((first + ESCAPED, last + ESCAPED, after))
-                    continue
-                for point, state in special:
-                    if first <= point <= last:
-                        if first < point:
-                            stands.append((first, point - 1, after))
-                        if state is None:
-                            escaped.append((point + ESCAPED, point + ESCAPED, after))
-                        else:
-                            stands.append((point, point, Guarded(target, self.markers, self.raw, state)))
-                        first = point + 1
-                if first <= last:
-                    stands.append((first, last, after))
-        escaped.sort(key=itemgetter(0))
-        return stands, escaped
+            after = Guarded(target, markers, raw)
+            for point, state in special:
+                if low <= point <= high:
+                    if low < point:
+                        stands.append((low, point - 1, after))
+                    if state is None:
+                        escaped.append((point + ESCAPED, point + ESCAPED, after))
+                    else:
+                        stands.append((point, point, Guarded(target, markers, raw, state)))
+                    low = point + 1
+            if low <= high:
+                stands.append((low, high, after))
+        return (*stands, *escaped)
 
     def mask_key(self, horizon: int) -> Hashable:
         key = self.language.mask_key(horizon)
@@ -192,16 +172,7 @@ def endless(characters: Expr | Endless) -> Language:
     return repeat(characters, 0, None)
 
 
-def _split(ranges: Ranges, low: int, high: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield the parts of [low, high] inside and outside of some ranges."""
-    for at in range(bisect_left(ranges, low, key=itemgetter(1)), len(ranges)):
-        first, last = ranges[at]
-        if first > high:
-            break
-        if low < first:
-            yield low, first - 1, False
-            low = first
-        yield low, min(last, high), True
-        low = last + 1
-    if low <= high:
-        yield low, high, False
+def _holds(ranges: Ranges, point: int) -> bool:
+    """Say whether some ranges hold a code point."""
+    at = bisect_left(ranges, point, key=itemgetter(1))
+    return at < len(ranges) and ranges[at][0] <= point

@@ -28,7 +28,7 @@ class Markers:
     Invariant: no marker is a part of another.
     """
 
-    __slots__ = ("_beginnings", "_steps", "texts")
+    __slots__ = ("_beginnings", "_search", "_steps", "texts")
 
     def __init__(self, texts: tuple[str, ...]) -> None:
         self.texts = texts
@@ -40,6 +40,7 @@ class Markers:
                     known[text[:end]] = len(self._beginnings)
                     self._beginnings.append(text[:end])
         self._steps: list[dict[int, int | None]] = [self._found(read, known) for read in self._beginnings]
+        self._search = re.compile("|".join(map(re.escape, texts)) or "(?!)").search
 
     def _found(self, read: str, known: dict[str, int]) -> dict[int, int | None]:
         ends = [read[at:] for at in range(len(read) + 1)]  # longest first
@@ -58,6 +59,10 @@ class Markers:
     def step(self, state: int, point: int) -> int | None:
         """Return the state after a character as it stands, None where it must not stand."""
         return self._steps[state].get(point, 0)
+
+    def spelled_in(self, text: str) -> bool:
+        """Say whether a marker stands in a text."""
+        return self._search(text) is not None
 
     def ending(self, ends: tuple[str, ...]) -> frozenset[int]:
         """Return the states of texts that end with one of some beginnings of markers."""
@@ -80,6 +85,11 @@ class Markers:
 
 def markers_of(texts: Iterable[str]) -> Markers:
     """Return the automaton of some markers, the same for the same ones."""
+    return _markers_of(tuple(texts))
+
+
+@lru_cache(maxsize=256)
+def _markers_of(texts: tuple[str, ...]) -> Markers:
     every = set(texts)
     return _markers(
         tuple(sorted(text for text in every if text and not any(other in text for other in every - {text, ""})))

@@ -21,15 +21,28 @@ cdef struct Position:
     uint8_t form
 
 cdef struct HexForm:
-    int letter, digits, table, upper, pairs
+    int letter, digits, table, needed, upper, pairs
 
 cdef struct Spelling:
-    # escaped: what a code point is larger by in the language if it is escaped
+    # escaped: what a code point is larger by in the language if it is escaped and could stand as it is
     int closing, raw, escapes, octal, continuation, escaped
     int shorts, hexes
     uint8_t short_byte[16]
     int32_t short_point[16]
     HexForm hex_form[3]
+
+cdef inline int hex_value(int byte, bint upper) noexcept:
+    if 48 <= byte <= 57:
+        return byte - 48
+    if 97 <= byte <= 102:
+        return byte - 87
+    if upper and 65 <= byte <= 70:
+        return byte - 55
+    return -1
+
+
+cdef inline int combine(int high, int low) noexcept:
+    return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 
 @final
 cdef class Positions:
@@ -56,7 +69,9 @@ cdef class Positions:
     # internals
     cdef int probe(self, int language, int low, int high, int table, int more) except -3
     cdef int table(self, object ranges) except -1
+    cdef int not_below(self, int table, int point) noexcept
     cdef bint in_table(self, int table, int point) noexcept
+    cdef int letter(self, int spelling, int point) noexcept
     cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1
     cdef int after(self, int spelling, int language, int point, bint raw) except -2
     cdef int step_body(self, Position p, int byte) except -2

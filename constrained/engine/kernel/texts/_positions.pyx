@@ -21,20 +21,6 @@ from constrained.engine.kernel._tables cimport (
 from constrained.regex.guarded import ESCAPED
 
 
-cdef inline int hex_value(int byte, bint upper) noexcept:
-    if 48 <= byte <= 57:
-        return byte - 48
-    if 97 <= byte <= 102:
-        return byte - 87
-    if upper and 65 <= byte <= 70:
-        return byte - 55
-    return -1
-
-
-cdef inline int combine(int high, int low) noexcept:
-    return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
-
-
 @final
 cdef class Positions:
     """Positions by number; `step` is where a byte leads."""
@@ -97,7 +83,7 @@ cdef class Positions:
         for form in spelling.hexes:
             s.hex_form[i].letter, s.hex_form[i].digits = form.letter, form.digits
             s.hex_form[i].upper, s.hex_form[i].pairs = form.upper, form.pairs
-            s.hex_form[i].table = self.table(form.allowed)
+            s.hex_form[i].table, s.hex_form[i].needed = self.table(form.allowed), self.table(form.needed)
             i += 1
         s.hexes = i
         del self.spelling_objects[fresh:]
@@ -106,24 +92,27 @@ cdef class Positions:
         self.spelling_count += 1
         return fresh
 
-    cdef bint in_table(self, int table, int point) noexcept:
-        cdef int left = self.table_first.at[table], last = self.table_first.at[table + 1], right = last, middle
+    cdef int not_below(self, int table, int point) noexcept:
+        """Return the first range of a table that does not end before a code point, or the end of the table."""
+        cdef int left = self.table_first.at[table], right = self.table_first.at[table + 1], middle
         while left < right:
             middle = (left + right) >> 1
             if self.table_high.at[middle] < point:
                 left = middle + 1
             else:
                 right = middle
-        return left < last and self.table_low.at[left] <= point
+        return left
+
+    cdef bint in_table(self, int table, int point) noexcept:
+        cdef int at = self.not_below(table, point)
+        return at < self.table_first.at[table + 1] and self.table_low.at[at] <= point
 
     cdef int probe(self, int language, int low, int high, int table, int more) except -3:
         """As `Languages.after`, for the code points of [low, high] that the table allows, `more` added; one target only
         if it allows all of them."""
-        cdef int at = self.table_first.at[table], last = self.table_first.at[table + 1], a, b, found
+        cdef int at = self.not_below(table, low), last = self.table_first.at[table + 1], a, b, found
         if low > high:
             return NONE
-        while at < last and self.table_high.at[at] < low:
-            at += 1
         while at < last and self.table_low.at[at] <= high:
             a, b = max(low, self.table_low.at[at]), min(high, self.table_high.at[at])
             found = self.languages.after(language, a + more, b + more)
@@ -180,8 +169,13 @@ cdef class Positions:
     cdef int label(self, int position) noexcept:
         return self.languages.at[self.at[position].language].low
 
+    cdef int letter(self, int spelling, int point) noexcept:
+        """Return what a language reads an escaped character as."""
+        cdef Spelling* s = &self.spellings[spelling]
+        return point + s.escaped if s.escaped and self.in_table(s.raw, point) else point
+
     cdef int after(self, int spelling, int language, int point, bint raw) except -2:
-        cdef int letter = point if raw else point + self.spellings[spelling].escaped
+        cdef int letter = point if raw else self.letter(spelling, point)
         cdef int target = self.languages.after(language, letter, letter)
         return NONE if target < 0 else self.intern(spelling, BODY, target, 0, 0, 0, 0)
 
@@ -269,9 +263,10 @@ cdef class Positions:
     cdef bint escapes(self, Position p) except -1:
         """Say whether any escape can follow a backslash."""
         cdef Spelling* s = &self.spellings[p.spelling]
-        cdef int i
+        cdef int i, letter
         for i in range(s.shorts):
-            if self.languages.after(p.language, s.short_point[i] + s.escaped, s.short_point[i] + s.escaped) != NONE:
+            letter = self.letter(p.spelling, s.short_point[i])
+            if self.languages.after(p.language, letter, letter) != NONE:
                 return True
         for i in range(s.hexes):
             if self.hexes(p, i, s.hex_form[i].digits, 0) >= 0:
@@ -300,15 +295,17 @@ cdef class Positions:
         """Return the position after some digits of an escape, as general or as forgetful as it can be."""
         cdef HexForm f = self.spellings[p.spelling].hex_form[form]
         cdef long low = <long>value << 4 * left, high = ((<long>value + 1) << 4 * left) - 1
-        cdef int found, a, b, found_pair = NONE
+        cdef int found, other, a, b, found_pair = NONE, escaped = self.spellings[p.spelling].escaped
         if low > 0x10FFFF:
             return NONE
         if left == 0:
             if f.pairs and 0xD800 <= value <= 0xDBFF:
                 return self.surrogate(p, value)
             return self.after(p.spelling, p.language, value, False) if self.in_table(f.table, value) else NONE
-        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table,
-                           self.spellings[p.spelling].escaped)
+        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table, escaped)
+        if escaped:
+            other = self.probe(p.language, low, min(high, 0x10FFFF), f.needed, 0)
+            found = other if found == NONE else found if other == NONE else MIXED
         if f.pairs:
             a, b = max(low, 0xD800), min(high, 0xDBFF)
             if a <= b:
