@@ -334,8 +334,8 @@ class Grammar:
         Patterns of a chat format do not count: nobody but its author writes them.
         """
         own = self.recipe is not None and self.recipe[0] == "format"
-        found = dict.fromkeys(filter(is_heavy, self.symbols()))
-        return tuple(symbol for symbol in found if not (own and isinstance(symbol, Pattern)))
+        asked = [symbol for symbol in self.symbols() if not (own and isinstance(symbol, Pattern))]
+        return tuple(dict.fromkeys(filter(is_heavy, asked)))
 
     @cached_property
     def has_own_rules(self) -> bool:
