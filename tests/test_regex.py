@@ -442,6 +442,13 @@ def test_case_is_ignored_as_re_ignores_it(number):
         assert found == expected, pattern
 
 
+def test_texts_spell_a_marker_where_one_stands_in_them():
+    markers = markers_of(["<|", "a.b", "(", "(x"])
+    for text in map("".join, itertools.product("<|a.b(x", repeat=3)):
+        assert markers.spelled_in(text) is any(marker in text for marker in markers.texts), text
+    assert not markers_of([]).spelled_in("")
+
+
 @pytest.mark.parametrize("state", range(8))
 def test_guarded_edges_are_those_of_the_language_character_by_character(state):
     """A character stands, or is escaped where a marker would be complete; whatever cannot stand begins anew."""

@@ -21,6 +21,7 @@ from typing import TypeAlias
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, MarkerSafe, Quoting
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of, may_use
+from constrained.regex.expr import keep
 from constrained.regex.guarded import Guarded
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
@@ -120,14 +121,14 @@ def _python(quote: int) -> Spelling:
     return Spelling(Quoting.PYTHON, bytes([quote]), quote, raw, escapes, forms, octal=True, continuation=True)
 
 
-def _guarded_json() -> Spelling:
+def _guarded_json(plain: Spelling) -> Spelling:
     points = without(clip(SCALARS, 0, 0xFFFF), *(point for _, point in _JSON_SHORT), 0x2F)
-    forms = (HexForm(ord("u"), 4, points, upper=False, needed=_CONTROLS),)
-    return Spelling(Quoting.JSON_CANONICAL, b'"', 0x22, _JSON_RAW, (*_JSON_SHORT, (0x2F, 0x2F)), forms, guarded=True)
+    (form,) = plain.hexes
+    forms = (replace(form, allowed=points, needed=form.allowed),)
+    return replace(plain, short=(*plain.short, (0x2F, 0x2F)), hexes=forms, guarded=True)
 
 
-def _guarded_repr(quote: int) -> Spelling:
-    plain = _python_repr(quote)
+def _guarded_repr(plain: Spelling) -> Spelling:
     points = without(SCALARS, *(point for _, point in plain.short))
     bounds = ((0, 0xFF), (0x100, 0xFFFF), (0x10000, 0x10FFFF))
     forms = tuple(
@@ -154,8 +155,10 @@ def _python_repr(quote: int) -> Spelling:
 
 @cache
 def _guarded(quoting: Quoting) -> tuple[Spelling, ...]:
-    """Return the spellings of a canonical quoting for texts that tell raw characters from escaped ones."""
-    return (_guarded_json(),) if quoting is Quoting.JSON_CANONICAL else (_guarded_repr(0x27), _guarded_repr(0x22))
+    """Return the spellings of a canonical quoting for texts that tell raw characters from escaped ones; they share
+    their ranges with the plain ones, of which a kernel holds each once.
+    """
+    return tuple(map(_guarded_json if quoting is Quoting.JSON_CANONICAL else _guarded_repr, spellings(quoting)))
 
 
 @cache
@@ -196,7 +199,7 @@ def _kept_variants(quoting: Quoting | MarkerSafe, language: Language) -> Variant
 
 def _variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
     if isinstance(quoting, MarkerSafe):
-        plain = variants(quoting.base, language)
+        plain = _variants(quoting.base, language)
         markers = markers_of(quoting.markers)
         if isinstance(language, LiteralSet) and not any(map(markers.spelled_in, language.texts)):
             return plain
@@ -224,7 +227,9 @@ def _by_quotes() -> tuple[Expr, Expr]:
     """Return the texts that repr() writes in single quotes, and in double ones."""
     single, double = (concat(ANY_TEXT, char_class(((c, c),)), ANY_TEXT) for c in (0x27, 0x22))
     double_quoted = intersect(single, complement(double))
-    return complement(double_quoted), double_quoted
+    single_quoted = complement(double_quoted)
+    keep(single_quoted, double_quoted)
+    return single_quoted, double_quoted
 
 
 def decode(quoting: Quoting | MarkerSafe, spelled: bytes) -> str:

@@ -2,7 +2,8 @@
 from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from constrained.engine.kernel.texts._languages cimport Languages
-from constrained.engine.kernel._tables cimport Ints, Map
+from constrained.engine.kernel._tables cimport Map
+from constrained.engine.kernel.texts._ranges cimport RangeSets
 
 cdef enum:
     MOST_SPELLINGS = 16
@@ -52,7 +53,7 @@ cdef class Positions:
     cdef dict spelling_ids
     cdef list spelling_objects
     cdef list range_tables
-    cdef Ints table_first, table_low, table_high
+    cdef RangeSets tables
     cdef Position* at
     cdef int count, room
     cdef Map ids
@@ -68,9 +69,7 @@ cdef class Positions:
     cdef void release(self) noexcept
     # internals
     cdef int probe(self, int language, int low, int high, int table, int more) except -3
-    cdef int table(self, object ranges) except -1
-    cdef int not_below(self, int table, int point) noexcept
-    cdef bint in_table(self, int table, int point) noexcept
+    cdef int table(self, tuple ranges) except -1
     cdef int letter(self, int spelling, int point) noexcept
     cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1
     cdef int after(self, int spelling, int language, int point, bint raw) except -2
