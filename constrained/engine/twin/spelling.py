@@ -28,6 +28,7 @@ Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint,
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
 _FEW = 12  # ranges that are looked through one by one
+_REPR = int(Quoting.PYTHON_CANONICAL)
 _FEW_TEXTS = 32  # of a set, which are looked through whenever it is asked for
 
 
@@ -187,9 +188,10 @@ def variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
     Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.  Texts among which
     none spells a marker are written as in the quoting without markers.
     """
-    if isinstance(language, LiteralSet) and len(language.texts) <= _FEW_TEXTS:
-        return _variants(quoting, language)  # PERF: to look at some keys takes no longer than to find them
-    return _kept_variants(quoting, language)
+    texts = len(language.texts) if isinstance(language, LiteralSet) else None
+    if texts is None and int(quoting) == _REPR or texts is not None and texts > _FEW_TEXTS:
+        return _kept_variants(quoting, language)
+    return _variants(quoting, language)  # PERF: that takes no longer than to find it
 
 
 @cached(4096)
@@ -199,15 +201,18 @@ def _kept_variants(quoting: Quoting | MarkerSafe, language: Language) -> Variant
 
 def _variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
     if isinstance(quoting, MarkerSafe):
-        plain = _variants(quoting.base, language)
+        base = quoting.base
+        plain = variants(base, language)
         markers = markers_of(quoting.markers)
         if isinstance(language, LiteralSet) and not any(map(markers.spelled_in, language.texts)):
             return plain
-        return tuple((way, None if part is None else Guarded(part, markers, way.raw))
-                     for way, (_, part) in zip(_guarded(quoting.base), plain, strict=True))
-    ways = spellings(quoting)
-    if quoting is not Quoting.PYTHON_CANONICAL:
-        return tuple((way, language) for way in ways)
+        ways = zip(_guarded(base), plain, strict=True)
+        return tuple([(way, None if part is None else Guarded(part, markers, way.raw)) for way, (_, part) in ways])
+    return _repr_variants(language) if quoting == _REPR else tuple([(way, language) for way in spellings(quoting)])
+
+
+def _repr_variants(language: Language) -> Variants:
+    ways = spellings(Quoting.PYTHON_CANONICAL)
     if isinstance(language, LiteralSet):
         double = sum(1 << i for i, text in enumerate(language.texts) if "'" in text and '"' not in text)
         everything = (1 << len(language.texts)) - 1
