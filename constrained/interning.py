@@ -56,6 +56,11 @@ class Table(Generic[Interned]):
         """Never forget the nodes that there are now."""
         self._constant = dict(self.recent)
 
+    def keep_too(self, nodes: dict[Key, Interned]) -> None:
+        """Never forget some more nodes, by their keys; whoever calls this holds them."""
+        self._constant = {**self._constant, **nodes}
+        self.recent.update(nodes)
+
     def older(self, key: Key) -> Interned | None:
         """Return a node that is not among the recent ones; None where there is none."""
         found = self._old.get(key) or self._leaving.get(key)

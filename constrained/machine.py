@@ -33,6 +33,9 @@ class Quoting(IntEnum):
     __hash__ = int.__hash__  # PERF: a part of many keys, and that of an enumeration is a call of Python
 
 
+_QUOTINGS = tuple(Quoting)
+
+
 class MarkerSafe(int):
     """A canonical quoting in which no text spells a marker: the character that would complete one is escaped.
 
@@ -49,7 +52,7 @@ class MarkerSafe(int):
 
     @property
     def base(self) -> Quoting:
-        return Quoting(int(self))
+        return _QUOTINGS[self]  # PERF: to ask an enumeration for its member takes 1 µs
 
     def __eq__(self, other: object) -> bool:
         return (

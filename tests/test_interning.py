@@ -152,3 +152,14 @@ def test_expressions_go_when_nobody_holds_them():
     assert language() is not None
     caches.clear()
     assert language() is None
+
+
+def test_more_is_kept_for_good_later():
+    table = Table[Node]()
+    turn(table)
+    constant, held = interned(table, "constant"), interned(table, "held")
+    table.keep_too({("constant",): constant})
+    for _ in range(4):
+        turn(table)
+        assert table.recent == {("constant",): constant}
+    assert held.stripped and not constant.stripped

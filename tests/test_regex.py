@@ -22,7 +22,7 @@ from constrained import regex
 from constrained.errors import GrammarError
 from constrained.regex import ANY_TEXT, char_class, charset, concat, parse_ecma, parse_python
 from constrained.regex.boolean import complement, intersect
-from constrained.regex.guarded import ESCAPED, Guarded, _split
+from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.regex.markers import markers_of
 from constrained.regex.saturate import has_length
 from constrained.regex.syntax import properties
@@ -368,17 +368,6 @@ def test_bounds_on_the_length_leave_the_texts_of_such_lengths(pattern):
         assert most > 6 or kept or not has_length(regex.repeat(regex.ANY, least, most), language), (least, most)
 
 
-@pytest.mark.parametrize("ranges", [(), ((2, 3),), ((0, 0), (2, 3)), ((1, 2), (5, 6)), ((1, 1), (3, 3), (5, 7))])
-def test_ranges_are_split_into_parts_inside_and_outside(ranges):
-    for low, high in itertools.combinations_with_replacement(range(8), 2):
-        found = [
-            (point, inside) for first, last, inside in _split(ranges, low, high) for point in range(first, last + 1)
-        ]
-        assert found == [
-            (point, any(first <= point <= last for first, last in ranges)) for point in range(low, high + 1)
-        ]
-
-
 def test_literal_sets():
     texts = sorted({f"{number:x}" for number in range(10_000)})
     language = regex.literals(texts)
@@ -453,14 +442,27 @@ def test_case_is_ignored_as_re_ignores_it(number):
         assert found == expected, pattern
 
 
+def test_texts_spell_a_marker_where_one_stands_in_them():
+    markers = markers_of(["<|", "a.b", "(", "(x"])
+    for text in map("".join, itertools.product("<|a.b(x", repeat=3)):
+        assert markers.spelled_in(text) is any(marker in text for marker in markers.texts), text
+    assert not markers_of([]).spelled_in("")
+
+
 @pytest.mark.parametrize("state", range(8))
-def test_guarded_edges_of_a_range_are_those_of_all_that_lie_in_it(state):
-    """As they stand and escaped, for each state of some markers, where some characters have to be escaped anyway."""
-    markers, raw = markers_of(["<|end|>", "é|"]), ((0x20, 0x21), (0x23, 0x7C), (0x7E, 0xFF), (0x400, 0xFFFF))
-    language = Guarded(concat(char_class(((0x20, 0x7E), (0xE0, 0x500))), ANY_TEXT), markers, raw, state)
-    edges = language.edges()
-    for low in (0x20, 0x22, 0x3C, 0x60, 0x7C, 0xE9, 0x3FF):
-        for high in (low, low + 1, low + 0x40, low + 0x500):
-            for first, last in ((low, high), (low + ESCAPED, high + ESCAPED)):
-                cut = [(max(a, first), min(b, last), after) for a, b, after in edges if a <= last and b >= first]
-                assert list(language.between(first, last)) == cut
+def test_guarded_edges_are_those_of_the_language_character_by_character(state):
+    """A character stands, or is escaped where a marker would be complete; whatever cannot stand begins anew."""
+    markers, raw = markers_of(["<|end|>", "é|", "}"]), ((0x20, 0x21), (0x23, 0x7C), (0x7E, 0xFF), (0x400, 0xFFFF))
+    inner = concat(char_class(((0x20, 0x7E), (0xE0, 0x500))), ANY_TEXT)
+    edges = Guarded(inner, markers, raw, state).edges()
+    assert [low for low, _, _ in edges] == sorted(low for low, _, _ in edges)
+    assert len(edges) <= len(inner.edges()) + 2 * len(markers.steps(state))
+    found = {point: after for low, high, after in edges for point in range(low, high + 1)}
+    expected = {}
+    for low, high, after in inner.edges():
+        for point in range(low, high + 1):
+            stands = any(first <= point <= last for first, last in raw)
+            following = markers.step(state, point) if stands else 0
+            letter = point + ESCAPED if following is None else point
+            expected[letter] = Guarded(after, markers, raw, following or 0)
+    assert found == expected

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from schema_words import VOCABULARY, accepts
 
+from constrained import caches
 from constrained.engine.kernels import kernel_class
+from constrained.engine.twin.spelling import variants
 from constrained.machine import Language, LiteralSet, Quoting, Text
-from constrained.regex import ANY_TEXT, char_class
+from constrained.regex import ANY_TEXT, Expr, char_class
 from constrained.schema.printing.lark_characters import ways
 
 # where something begins, ends or changes: controls, quotes, widths of UTF-8 and of escapes, blocks of surrogate pairs
@@ -142,3 +144,14 @@ def test_both_quotes_in_short_texts(quoting):
             for engine in (*everything, *kernels(quoting, LiteralSet((text,)))):
                 expected = value is not None and (engine in everything or value == text)
                 assert accepts(engine, spelled) == expected, (engine, spelled)
+
+
+def test_what_repr_quotes_is_not_forgotten():
+    """Its automaton is the same for all; whoever empties the caches does not pay for it again."""
+    parts = [part for _, part in variants(Quoting.PYTHON_CANONICAL, ANY_TEXT)]
+    edges = [part.edges() for part in parts if isinstance(part, Expr)]
+    assert len(edges) == 2
+    caches.clear()
+    again = [part for _, part in variants(Quoting.PYTHON_CANONICAL, ANY_TEXT)]
+    assert all(known is part for known, part in zip(again, parts, strict=True))
+    assert all(part.edges() is known for part, known in zip(again, edges, strict=True) if isinstance(part, Expr))

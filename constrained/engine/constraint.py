@@ -389,9 +389,10 @@ def _named(grammar: Grammar) -> str | None:
     first, *others = grammar.rules[start].alternatives or ((),)
     if not others and len(first) == 1 and type(first[0]).__name__ == "Embedded":
         return "#"
-    sources = {source for symbol in grammar.symbols() if isinstance(source := getattr(symbol, "source", None), str)}
-    if len(grammar.rules) == 1 and len(sources) == 1:
-        return f"pattern {sources.pop()!r:.200}"
+    if len(grammar.rules) == 1:
+        sources = {source for symbol in grammar.symbols() if isinstance(source := getattr(symbol, "source", None), str)}
+        if len(sources) == 1:
+            return f"pattern {sources.pop()!r:.200}"
     return f"rule {start}"
 
 

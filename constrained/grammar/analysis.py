@@ -55,7 +55,9 @@ class Facts:
         return symbol.rule in self._filled_rules if isinstance(symbol, Ref) else self._is_filled_terminal(symbol)
 
     def _has_word(self, symbol: Symbol) -> bool:
-        return not isinstance(symbol, Ref) and (self._is_empty_terminal(symbol) or self._is_filled_terminal(symbol))
+        if isinstance(symbol, Pattern):
+            return symbol.language.accepts or bool(symbol.language.edges())
+        return not isinstance(symbol, Ref)
 
     @staticmethod
     def _is_empty_terminal(symbol: Symbol) -> bool:

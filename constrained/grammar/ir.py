@@ -241,15 +241,18 @@ class Grammar:
         >>> Grammar.from_lark('start: "hi" "<end>"').with_specials(["<s>", "<end>"]).specials
         frozenset({'<end>'})
         """
-        texts = set().union(*map(texts_of, self.symbols())) - self.specials
-        if not texts:  # PERF: most have none, and the names are hundreds
-            return self
-        adopted = texts.intersection(names_of(names, "special tokens"))
+        # PERF: most have no such texts, and the names are hundreds
+        adopted = self._texts and self._texts.intersection(names_of(names, "special tokens"))
         if not adopted:
             return self
         found = self.specials | adopted
         known = self._variants.get(found)
         return known if known is not None else self._variants.setdefault(found, replace(self, specials=found))
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        """What can be read as special tokens, and is not yet."""
+        return frozenset().union(*map(texts_of, self.symbols())) - self.specials
 
     @cached_property
     def _variants(self) -> dict[frozenset[str], Grammar]:
@@ -306,13 +309,9 @@ class Grammar:
             Widened(name, "look-ahead", "it makes too many demands, so only the longest match is read, as a lexer does")
             for name in names
         ]
-        found = longest + [
-            entry
-            for symbol in self.symbols()
-            if isinstance(symbol, Embedded)
-            for entry in getattr(symbol.machine, "narrowed", ())
-        ]
-        return tuple(dict.fromkeys([*self.cut, *found]))
+        embedded = [symbol.machine for symbol in self.symbols() if isinstance(symbol, Embedded)]
+        found = [entry for machine in embedded for entry in getattr(machine, "narrowed", ())]
+        return tuple(dict.fromkeys([*self.cut, *longest, *found]))
 
     @property
     def notes(self) -> tuple[Any, ...]:
@@ -334,8 +333,8 @@ class Grammar:
         Patterns of a chat format do not count: nobody but its author writes them.
         """
         own = self.recipe is not None and self.recipe[0] == "format"
-        found = dict.fromkeys(filter(is_heavy, self.symbols()))
-        return tuple(symbol for symbol in found if not (own and isinstance(symbol, Pattern)))
+        asked = [symbol for symbol in self.symbols() if not (own and isinstance(symbol, Pattern))]
+        return tuple(dict.fromkeys(filter(is_heavy, asked)))
 
     @cached_property
     def has_own_rules(self) -> bool:

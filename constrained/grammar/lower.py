@@ -220,7 +220,6 @@ class Lowering:
 
         while work:
             at, fresh = work.pop()
-            spend(2)
             symbol = self._symbol[at]
             if symbol is None:
                 if not fresh:
@@ -237,6 +236,7 @@ class Lowering:
                 reach(self._begins[facts.component[symbol.rule]], fresh=True)
             else:
                 items[at, 0] = None
+        spend(2 * len(seen))
         if not items:
             return END
         return self._interned(goal, tuple(items), accepting=accepting)
@@ -314,25 +314,33 @@ class Lowering:
             accepting=accepting,
         )
 
-    def _together(self, calls: list[tuple[Symbol, State]]) -> Iterable[tuple[State, State]]:
-        """Yield the calls, those of many patterns with the same state behind them as one call of their union.
+    def _together(self, calls: list[tuple[Symbol, State]]) -> list[tuple[State, State]]:
+        """Return the calls, those of many patterns with the same state behind them as one call of their union.
 
         Two hundred terminals that read the same text are else two hundred configurations at each byte of it; few are
         left apart, so that a pattern that stands in several places has one mask.
         """
+        if len(calls) < _MANY:
+            return [(self._call(symbol), after) for symbol, after in calls]
         groups: dict[State, list[Expr]] = {}
+        found: list[tuple[State, State]] = []
         for symbol, after in calls:
             if (language := _expression(symbol)) is not None:
                 groups.setdefault(after, []).append(language)
         for symbol, after in calls:
             language, alike = _expression(symbol), groups.get(after, [])
             if language is None or len(alike) < _MANY:
-                yield self._call(symbol), after
+                found.append((self._call(symbol), after))
             elif language is alike[0]:
-                yield Text(Quoting.RAW, filled(_factored(alike))), after
+                found.append((Text(Quoting.RAW, filled(_factored(alike))), after))
+        return found
 
     def _after_bytes(self, goal: str, group: list[tuple[bytes, DottedItem]]) -> State:
         """Return the state after the first byte of literals that share it; all bytes that they share are one chain."""
+        if len(group) == 1:  # PERF: most names of 50 tools, 1 µs each
+            ((shared, (at, _)),) = group
+            then = self._after(goal, [self._next[at]])
+            return Bytes(shared[1:], then) if len(shared) > 1 else then
         first, last = min(group)[0], max(group)[0]
         end = next(
             (at for at, (left, right) in enumerate(zip(first, last, strict=False)) if left != right),

@@ -199,6 +199,16 @@ def interned(kind: int, *args: Any) -> Expr:
     return found
 
 
+def keep(*expressions: Expr) -> None:
+    """Never forget some expressions and their automata: few and small ones, which no input changes."""
+    found, work = dict.fromkeys(expressions), [*expressions]
+    while work:
+        fresh = [target for _, _, target in work.pop().edges() if target not in found]
+        found.update(dict.fromkeys(fresh))
+        work += fresh
+    _expressions.keep_too({(expr.kind, *expr.args): expr for expr in found})
+
+
 def _restore_concat(factors: tuple[Expr, ...]) -> Expr:
     found = factors[-1]
     for factor in reversed(factors[:-1]):

@@ -10,8 +10,11 @@ Source: Aho and Corasick 1975, Efficient string matching.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from operator import itemgetter
+from typing import TypeAlias
 
 from constrained.caches import cached
 from constrained.regex.algebra import concat, literals
@@ -21,6 +24,10 @@ from constrained.regex.expr import ANY_TEXT, Expr
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)|(.)", re.DOTALL)
 
 
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+Special: TypeAlias = tuple[tuple[int, "int | None"], ...]
+
+
 class Markers:
     """An automaton of some markers; compared by identity, see `markers_of`.
 
@@ -28,7 +35,7 @@ class Markers:
     Invariant: no marker is a part of another.
     """
 
-    __slots__ = ("_beginnings", "_steps", "texts")
+    __slots__ = ("_beginnings", "_search", "_special", "_steps", "texts")
 
     def __init__(self, texts: tuple[str, ...]) -> None:
         self.texts = texts
@@ -40,6 +47,8 @@ class Markers:
                     known[text[:end]] = len(self._beginnings)
                     self._beginnings.append(text[:end])
         self._steps: list[dict[int, int | None]] = [self._found(read, known) for read in self._beginnings]
+        self._special: dict[tuple[int, int], tuple[Ranges, Special]] = {}  # by id of the ranges, and state
+        self._search = re.compile("|".join(map(re.escape, texts)) or "(?!)").search
 
     def _found(self, read: str, known: dict[str, int]) -> dict[int, int | None]:
         ends = [read[at:] for at in range(len(read) + 1)]  # longest first
@@ -55,9 +64,23 @@ class Markers:
         """Return the states after the characters that do not lead to 0; None: the character would complete a marker."""
         return self._steps[state]
 
+    def special(self, state: int, raw: Ranges) -> Special:
+        """Return the characters of some ranges, those of a spelling, that do not lead to 0, with the states after
+        them.
+        """
+        known = self._special.get((id(raw), state))
+        if known is None:
+            found = tuple([step for step in sorted(self._steps[state].items()) if _holds(raw, step[0])])
+            known = self._special[id(raw), state] = raw, found
+        return known[1]
+
     def step(self, state: int, point: int) -> int | None:
         """Return the state after a character as it stands, None where it must not stand."""
         return self._steps[state].get(point, 0)
+
+    def spelled_in(self, text: str) -> bool:
+        """Say whether a marker stands in a text."""
+        return self._search(text) is not None
 
     def ending(self, ends: tuple[str, ...]) -> frozenset[int]:
         """Return the states of texts that end with one of some beginnings of markers."""
@@ -78,8 +101,19 @@ class Markers:
         return "".join(found)
 
 
+def _holds(ranges: Ranges, point: int) -> bool:
+    """Say whether some ranges hold a code point."""
+    at = bisect_left(ranges, point, key=itemgetter(1))
+    return at < len(ranges) and ranges[at][0] <= point
+
+
 def markers_of(texts: Iterable[str]) -> Markers:
     """Return the automaton of some markers, the same for the same ones."""
+    return _markers_of(tuple(texts))
+
+
+@lru_cache(maxsize=256)
+def _markers_of(texts: tuple[str, ...]) -> Markers:
     every = set(texts)
     return _markers(
         tuple(sorted(text for text in every if text and not any(other in text for other in every - {text, ""})))

@@ -54,6 +54,8 @@ class KeyOrder:
 
     def behind(self, rank: int) -> int:
         """Return the keys of a rank or more."""
+        if self._spaced == 1:
+            return self._behind[rank]
         kept = -(-rank // self._spaced)
         return self._behind[kept] | mask_of(self._keys[rank : kept * self._spaced], len(self._keys))
 
@@ -69,6 +71,8 @@ class KeyOrder:
                 high = middle
             else:
                 low = middle
+        if self._spaced == 1:
+            return low
         held, ranked = keys.to_bytes(1 + (len(self._keys) >> 3), "little"), self._keys
         return next(
             rank for rank in range(low * self._spaced, len(ranked)) if held[ranked[rank] >> 3] >> (ranked[rank] & 7) & 1

@@ -128,7 +128,7 @@ class Candidates:
         if language.accepts:
             whole = way + closing(start.spelling)
             yield len(whole), whole, None, None
-        tried: dict[Language, int] = {}  # PERF: what repr() writes as itself are 700 ranges that lead to one language
+        tried: dict[Language, int] = {}  # PERF: letters are 700 ranges that lead to one language
         for low, high, target in language.edges():
             most = min(self._most, _RANGES * self._most - tried.get(target, 0))
             ways = [way + char for char in spelled(start.spelling, low, high, most)] if most else []

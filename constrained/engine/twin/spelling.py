@@ -16,16 +16,20 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from operator import itemgetter
+from typing import TypeAlias
 
 from constrained.caches import cached
 from constrained.machine import Language, LiteralSet, MarkerSafe, Quoting
 from constrained.regex import ANY_TEXT, Expr, char_class, complement, concat, intersect, markers_of, may_use
+from constrained.regex.expr import keep
 from constrained.regex.guarded import Guarded
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive code points, sorted, disjoint, without surrogates
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
 _FEW = 12  # ranges that are looked through one by one
+_REPR = int(Quoting.PYTHON_CANONICAL)
+_FEW_TEXTS = 32  # of a set, which are looked through whenever it is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class HexForm:
     allowed: Ranges  # code points that may be spelled so
     upper: bool  # hexadecimal digits in either case, else lower case only
     pairs: bool = False  # code points above U+FFFF as two surrogate escapes
+    needed: Ranges = ()  # of guarded spellings: those of `allowed` that cannot stand as they are
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # PERF: a part of many keys, and there is one of each, see `spellings`
@@ -59,6 +64,9 @@ class Spelling:
     @property
     def escapes(self) -> bool:
         return bool(self.short or self.hexes)
+
+
+Variants: TypeAlias = tuple[tuple[Spelling, Language | None], ...]
 
 
 def without(ranges: Ranges, *points: int) -> Ranges:
@@ -114,18 +122,19 @@ def _python(quote: int) -> Spelling:
     return Spelling(Quoting.PYTHON, bytes([quote]), quote, raw, escapes, forms, octal=True, continuation=True)
 
 
-def _guarded_json() -> Spelling:
+def _guarded_json(plain: Spelling) -> Spelling:
     points = without(clip(SCALARS, 0, 0xFFFF), *(point for _, point in _JSON_SHORT), 0x2F)
-    forms = (HexForm(ord("u"), 4, points, upper=False),)
-    return Spelling(Quoting.JSON_CANONICAL, b'"', 0x22, _JSON_RAW, (*_JSON_SHORT, (0x2F, 0x2F)), forms, guarded=True)
+    (form,) = plain.hexes
+    forms = (replace(form, allowed=points, needed=form.allowed),)
+    return replace(plain, short=(*plain.short, (0x2F, 0x2F)), hexes=forms, guarded=True)
 
 
-def _guarded_repr(quote: int) -> Spelling:
-    plain = _python_repr(quote)
+def _guarded_repr(plain: Spelling) -> Spelling:
     points = without(SCALARS, *(point for _, point in plain.short))
     bounds = ((0, 0xFF), (0x100, 0xFFFF), (0x10000, 0x10FFFF))
     forms = tuple(
-        replace(form, allowed=clip(points, low, high)) for form, (low, high) in zip(plain.hexes, bounds, strict=True)
+        replace(form, allowed=clip(points, low, high), needed=form.allowed)
+        for form, (low, high) in zip(plain.hexes, bounds, strict=True)
     )
     return replace(plain, hexes=forms, guarded=True)
 
@@ -147,8 +156,10 @@ def _python_repr(quote: int) -> Spelling:
 
 @cache
 def _guarded(quoting: Quoting) -> tuple[Spelling, ...]:
-    """Return the spellings of a canonical quoting for texts that tell raw characters from escaped ones."""
-    return (_guarded_json(),) if quoting is Quoting.JSON_CANONICAL else (_guarded_repr(0x27), _guarded_repr(0x22))
+    """Return the spellings of a canonical quoting for texts that tell raw characters from escaped ones; they share
+    their ranges with the plain ones, of which a kernel holds each once.
+    """
+    return tuple(map(_guarded_json if quoting is Quoting.JSON_CANONICAL else _guarded_repr, spellings(quoting)))
 
 
 @cache
@@ -171,25 +182,37 @@ def spellings(quoting: Quoting) -> tuple[Spelling, ...]:
             return (_python_repr(0x27), _python_repr(0x22))
 
 
-@cached(4096)
-def variants(quoting: Quoting | MarkerSafe, language: Language) -> tuple[tuple[Spelling, Language | None], ...]:
+def variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
     """Return (spelling, the texts written so); None where there are none.
 
     Only repr() splits a language: texts with ``'`` and without ``"`` are written in double quotes.  Texts among which
     none spells a marker are written as in the quoting without markers.
     """
+    texts = len(language.texts) if isinstance(language, LiteralSet) else None
+    if texts is None and int(quoting) == _REPR or texts is not None and texts > _FEW_TEXTS:
+        return _kept_variants(quoting, language)
+    return _variants(quoting, language)  # PERF: that takes no longer than to find it
+
+
+@cached(4096)
+def _kept_variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
+    return _variants(quoting, language)
+
+
+def _variants(quoting: Quoting | MarkerSafe, language: Language) -> Variants:
     if isinstance(quoting, MarkerSafe):
-        plain = variants(quoting.base, language)
-        if isinstance(language, LiteralSet) and not any(
-            marker in text for text in language.texts for marker in quoting.markers
-        ):
-            return plain
+        base = quoting.base
+        plain = variants(base, language)
         markers = markers_of(quoting.markers)
-        return tuple((way, None if part is None else Guarded(part, markers, way.raw))
-                     for way, (_, part) in zip(_guarded(quoting.base), plain, strict=True))
-    ways = spellings(quoting)
-    if quoting is not Quoting.PYTHON_CANONICAL:
-        return tuple((way, language) for way in ways)
+        if isinstance(language, LiteralSet) and not any(map(markers.spelled_in, language.texts)):
+            return plain
+        ways = zip(_guarded(base), plain, strict=True)
+        return tuple([(way, None if part is None else Guarded(part, markers, way.raw)) for way, (_, part) in ways])
+    return _repr_variants(language) if quoting == _REPR else tuple([(way, language) for way in spellings(quoting)])
+
+
+def _repr_variants(language: Language) -> Variants:
+    ways = spellings(Quoting.PYTHON_CANONICAL)
     if isinstance(language, LiteralSet):
         double = sum(1 << i for i, text in enumerate(language.texts) if "'" in text and '"' not in text)
         everything = (1 << len(language.texts)) - 1
@@ -200,10 +223,18 @@ def variants(quoting: Quoting | MarkerSafe, language: Language) -> tuple[tuple[S
     assert isinstance(language, Expr), "canonical Python needs a language with boolean operations"
     if not may_use(language, "'"):
         return (ways[0], language), (ways[1], None)
-    single, double_quote = (concat(ANY_TEXT, char_class(((c, c),)), ANY_TEXT) for c in (0x27, 0x22))
-    double_quoted = intersect(single, complement(double_quote))
-    parts = (intersect(language, complement(double_quoted)), intersect(language, double_quoted))
+    parts = [intersect(language, quoted) for quoted in _by_quotes()]
     return tuple((way, part if part.edges() or part.accepts else None) for way, part in zip(ways, parts))
+
+
+@cache
+def _by_quotes() -> tuple[Expr, Expr]:
+    """Return the texts that repr() writes in single quotes, and in double ones."""
+    single, double = (concat(ANY_TEXT, char_class(((c, c),)), ANY_TEXT) for c in (0x27, 0x22))
+    double_quoted = intersect(single, complement(double))
+    single_quoted = complement(double_quoted)
+    keep(single_quoted, double_quoted)
+    return single_quoted, double_quoted
 
 
 def decode(quoting: Quoting | MarkerSafe, spelled: bytes) -> str:

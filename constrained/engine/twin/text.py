@@ -24,8 +24,6 @@ _LIKELY_FIRST = (*range(0x20, 256), *range(0x20))  # PERF: most positions inside
 
 def edges_between(language: Language, low: int, high: int) -> Sequence[tuple[int, int, Language]]:
     """Return the edges of a language that have code points of a range, cut to it."""
-    if isinstance(language, Guarded):
-        return language.between(low, high)
     return [
         (max(first, low), min(last, high), target)
         for first, last, target in language.edges()
@@ -83,7 +81,10 @@ class TextAt:
         """Return this position if the language can go on from it."""
         points = self.pending()
         if self.place != UTF8 and self.spelling.guarded:
-            points = tuple((low + ESCAPED, high + ESCAPED) for low, high in points)
+            assert self.form is not None
+            low, high = self.value << 4 * self.left, ((self.value + 1) << 4 * self.left) - 1
+            escaped = tuple((low + ESCAPED, high + ESCAPED) for low, high in points)
+            points = (*clip(self.form.needed, low, high), *escaped)
         return self if reaches(self.language, points) else None
 
     def pending(self) -> Ranges:
@@ -106,7 +107,8 @@ def _pair(high: int, low: int) -> int:
 
 
 def _after(at: TextAt, point: int, *, raw: bool = False) -> TextAt | None:
-    target = successor(at.language, point if raw or not at.spelling.guarded else point + ESCAPED)
+    needless = not raw and at.spelling.guarded and clip(at.spelling.raw, point, point)
+    target = successor(at.language, point + ESCAPED if needless else point)
     return None if target is None else TextAt(at.spelling, target)
 
 

@@ -121,20 +121,23 @@ def carried(
     kept, found = dict(properties), list[Widened]()
     for name, part in properties.items():
         because = _REASONS[surface](name) if isinstance(name, str) and part is not False else None
-        place = f"{pointer}/properties/{str(name).replace('~', '~0').replace('/', '~1')}"
         if because is not None and not (isinstance(required, list) and name in required):
             kept[name] = False
             found.append(
                 Widened(
-                    place,
+                    _inside(pointer, name),
                     "properties",
                     f"{tool}: the parameter {name!r} is left out, as the format cannot write its name: {because}",
                 )
             )
         elif surface == "quoted" and isinstance(part, dict):  # at any depth
-            kept[name], inner = carried(part, surface, tool, place)
+            kept[name], inner = carried(part, surface, tool, _inside(pointer, name))
             found += inner
     return ({**schema, "properties": kept}, tuple(found)) if found else (schema, ())
+
+
+def _inside(pointer: str, name: object) -> str:
+    return f"{pointer}/properties/{str(name).replace('~', '~0').replace('/', '~1')}"
 
 
 _REASONS: dict[str, Callable[[str], str | None]] = {

@@ -153,7 +153,8 @@ def join_literals(sequence: Iterable[Symbol], specials: Collection[str]) -> Sequ
     joined: list[Symbol] = []
     for symbol in sequence:
         last = joined[-1] if joined else None
-        if isinstance(symbol, Literal) and isinstance(last, Literal) and not {symbol.text, last.text} & set(specials):
+        if (isinstance(symbol, Literal) and isinstance(last, Literal)
+                and symbol.text not in specials and last.text not in specials):
             joined[-1] = Literal(last.text + symbol.text)
         else:
             joined.append(symbol)

@@ -24,11 +24,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from constrained.errors import SchemaError, shown
+from constrained.errors import LimitExceeded, SchemaError, shown
 from constrained.formats.tools.parameters import PARAMETERS, Schema, malformed, mapping, read_parameters
 from constrained.formats.tools.relaxed import parse_relaxed
 from constrained.schema.python_types import is_python_type, schema_of, schema_of_callable
-from constrained.work import metered, spend, working_on
+from constrained.work import metered, spend
 
 # Keys of a definition that say nothing about the arguments of a call.
 _REMARKS = frozenset(
@@ -144,8 +144,13 @@ def _is_definition(value: Mapping[Any, Any]) -> bool:
 
 
 def _read_tool(definition: object, index: int) -> Tool:
-    with working_on(f"tool {index}"):
+    try:
         spend(10)
+    except LimitExceeded as error:
+        raise LimitExceeded(
+            error.what, where=" ".join(filter(None, (error.where, f"tool {index}"))), because=error.because,
+            instead=error.instead,
+        ) from None
     if isinstance(definition, Tool):
         return definition
     if isinstance(definition, type):

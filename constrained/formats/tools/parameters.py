@@ -13,6 +13,7 @@ from typing import Any
 from constrained.errors import SchemaError, shown
 from constrained.formats.tools.type_names import from_python, standard_types
 from constrained.schema.reading.keywords import named
+from constrained.schema.satisfiability.plain import is_plain
 
 Schema = dict[str, Any]
 
@@ -54,7 +55,8 @@ def read_parameters(function: Mapping[str, Any], where: str) -> Schema:
     if isinstance(schema.get("properties"), list):
         schema["properties"] = _from_singletons(schema["properties"], where)
     try:
-        schema = standard_types(schema, f"{where} #")
+        if not is_plain(schema):  # PERF: those that are plain have standard types, which is quicker to see
+            schema = standard_types(schema, f"{where} #")
     except RecursionError as error:
         raise malformed(f"{where} #", "the schema nests more deeply than Python's stack allows") from error
     if not isinstance(schema.setdefault("type", "object"), str) or schema["type"] != "object":

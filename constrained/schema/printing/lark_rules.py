@@ -24,7 +24,6 @@ from typing import TypeAlias
 from constrained.errors import GrammarError
 from constrained.machine import END, Bytes, Dispatch, Edges, Language, LiteralSet, MarkerSafe, Quoting, State, Text
 from constrained.regex import ANY_TEXT, Expr, complement, concat, intersect, is_empty, literal, markers_of, matches
-from constrained.regex.charset import intersect as meet
 from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.regex.syntax.closed_runs import ClosedRun
 from constrained.schema.key_masks import bits
@@ -321,16 +320,10 @@ class LarkRules:
 
 
 def _parts(way: Way, ranges: Ranges) -> list[str]:
-    """Return patterns of the spellings of letters, which are code points or, of guarded languages, escaped ones."""
+    """Return patterns of the spellings of letters: code points or, of guarded languages, ones escaped for a marker."""
     raw = tuple((low, high) for low, high in ranges if low < ESCAPED)
-    escaped = tuple((low - ESCAPED, high - ESCAPED) for low, high in ranges if low >= ESCAPED)
     found = [way.spell(part) for part in way.apart(raw)] if raw else []
-    # escaped only because of a marker
-    forced = set(meet(way.raw, tuple(part for part in escaped if part[0] == part[1])))
-    found += [fixed(way.escape(point)) for point, _ in sorted(forced)]
-    return found + [
-        way.spell(part) for part in way.apart(tuple(part for part in escaped if part not in forced)) if part
-    ]
+    return found + [fixed(way.escape(low - ESCAPED)) for low, _ in ranges if low >= ESCAPED]
 
 
 def _check_size(size: int) -> None:

@@ -28,6 +28,7 @@ from constrained.engine.kernel.automaton._stacks cimport OUTSIDE
 from constrained.engine.kernel.masks._mask_buffer cimport BLOCK
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
 from constrained.engine.kernel.texts._positions cimport BODY, Position, Positions, Spelling
+from constrained.engine.kernel.texts._ranges cimport holds
 
 from constrained.engine.tokens.byte_classes import BITS, LEADS, MALFORMED
 
@@ -301,7 +302,7 @@ cdef class Builder:
             if self.languages.target(p.language, i) == p.language:
                 found = MALFORMED_CLASS
                 for byte in range(self.languages.edge_low.at[i], min(self.languages.edge_high.at[i], 127) + 1):
-                    back[byte] = byte != spelling.closing and self.positions.in_table(spelling.raw, byte)
+                    back[byte] = byte != spelling.closing and holds(&self.positions.tables, spelling.raw, byte)
         back[0x5C] = back[0x5C] and not spelling.escapes
         if found != ALL_CLASSES:
             for byte in range(128):

@@ -27,6 +27,7 @@ from constrained.engine.kernel.masks._independent cimport IndependentMasks
 from constrained.engine.kernel.masks._walk cimport Walk
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages
 from constrained.engine.kernel.texts._positions cimport Position, Positions
+from constrained.engine.kernel.texts._ranges cimport holds
 
 from bisect import bisect_left
 
@@ -110,7 +111,7 @@ cdef class FiniteTexts:
                         self.walk.walk(buffer, behind, at, nodes[at].end, base + depth - 1)
                 at = nodes[at].end
                 continue
-            if (self.positions.in_table(raw, byte)
+            if (holds(&self.positions.tables, raw, byte)
                     and self.languages.narrow(&start, start.depth + depth - 1, byte, byte, &low, &high)):
                 buffer_node(buffer, nodes, ids, at)
                 self.lows[depth], self.highs[depth] = low, high

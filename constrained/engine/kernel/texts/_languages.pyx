@@ -26,7 +26,7 @@ from constrained.engine.kernel._tables cimport (
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
 from constrained.regex.algebra import repeat
-from constrained.regex.expr import LAZY, REPEAT, Expr
+from constrained.regex.expr import LAZY, REPEAT, SET, Expr
 
 cdef enum:
     ASKED = 256         # ticks that it takes to ask an object for its edges, and to list one of them
@@ -82,7 +82,11 @@ cdef class Languages:
         found = self.ids.get(language)
         if found is not None:
             return found
-        literal = language if isinstance(language, LiteralSet) else getattr(language, "literal_set", None)
+        cdef bint plain = type(language) is Expr    # PERF: asked in fewer words, as most are expressions
+        if plain:
+            literal = language.args[0] if language.kind == SET else None
+        else:
+            literal = language if isinstance(language, LiteralSet) else getattr(language, "literal_set", None)
         if literal is not None:
             known = self.literals(self.texts_of(literal.texts), self.excluded_of(literal.texts, literal.excluded),
                                   literal.low, literal.high, literal.depth)
@@ -92,10 +96,10 @@ cdef class Languages:
                 self.objects[known] = language
         else:
             ask(self.meter)
-            accepts, goes_on = bool(language.accepts), bool(getattr(language, "goes_on", False))
+            accepts, goes_on = bool(language.accepts), not plain and bool(getattr(language, "goes_on", False))
             known = self.fresh()
             self.at[known].accepts, self.at[known].goes_on = accepts, goes_on
-            if getattr(language, "labelled", False):
+            if not plain and getattr(language, "labelled", False):
                 self.at[known].labelled, self.at[known].low = True, language.label
             self.objects[known] = language
         self.ids[language] = known

@@ -2,7 +2,8 @@
 from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from constrained.engine.kernel.texts._languages cimport Languages
-from constrained.engine.kernel._tables cimport Ints, Map
+from constrained.engine.kernel._tables cimport Map
+from constrained.engine.kernel.texts._ranges cimport RangeSets
 
 cdef enum:
     MOST_SPELLINGS = 16
@@ -21,15 +22,28 @@ cdef struct Position:
     uint8_t form
 
 cdef struct HexForm:
-    int letter, digits, table, upper, pairs
+    int letter, digits, table, needed, upper, pairs
 
 cdef struct Spelling:
-    # escaped: what a code point is larger by in the language if it is escaped
+    # escaped: what a code point is larger by in the language if it is escaped and could stand as it is
     int closing, raw, escapes, octal, continuation, escaped
     int shorts, hexes
     uint8_t short_byte[16]
     int32_t short_point[16]
     HexForm hex_form[3]
+
+cdef inline int hex_value(int byte, bint upper) noexcept:
+    if 48 <= byte <= 57:
+        return byte - 48
+    if 97 <= byte <= 102:
+        return byte - 87
+    if upper and 65 <= byte <= 70:
+        return byte - 55
+    return -1
+
+
+cdef inline int combine(int high, int low) noexcept:
+    return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 
 @final
 cdef class Positions:
@@ -39,7 +53,7 @@ cdef class Positions:
     cdef dict spelling_ids
     cdef list spelling_objects
     cdef list range_tables
-    cdef Ints table_first, table_low, table_high
+    cdef RangeSets tables
     cdef Position* at
     cdef int count, room
     cdef Map ids
@@ -55,8 +69,8 @@ cdef class Positions:
     cdef void release(self) noexcept
     # internals
     cdef int probe(self, int language, int low, int high, int table, int more) except -3
-    cdef int table(self, object ranges) except -1
-    cdef bint in_table(self, int table, int point) noexcept
+    cdef int table(self, tuple ranges) except -1
+    cdef int letter(self, int spelling, int point) noexcept
     cdef int intern(self, int spelling, int place, int language, int left, int value, int form, int high) except -1
     cdef int after(self, int spelling, int language, int point, bint raw) except -2
     cdef int step_body(self, Position p, int byte) except -2

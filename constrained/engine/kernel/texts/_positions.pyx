@@ -16,23 +16,27 @@ from libc.string cimport memset
 from constrained.engine.memory._memory cimport cleared, enlarged
 from constrained.engine.kernel.texts._languages cimport LanguageAt, Languages, LiteralTexts, MIXED, NONE
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
+    Map, map_free, map_get, map_put, map_room, pair)
+from constrained.engine.kernel.texts._ranges cimport RangeSets, holds, not_below, ranges_add, ranges_free
+
+from array import array
 
 from constrained.regex.guarded import ESCAPED
 
-
-cdef inline int hex_value(int byte, bint upper) noexcept:
-    if 48 <= byte <= 57:
-        return byte - 48
-    if 97 <= byte <= 102:
-        return byte - 87
-    if upper and 65 <= byte <= 70:
-        return byte - 55
-    return -1
+# by id: the ranges of the spellings, a few for good, and their ends
+cdef dict flat_ranges = {}
 
 
-cdef inline int combine(int high, int low) noexcept:
-    return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
+cdef bytes flat(tuple ranges):
+    """Return the lower ends of ranges, and behind them the upper ones, as they lie in memory.
+
+    PERF: what repr() leaves as it is are 700 ranges, which took a new kernel 0.1 ms.
+    """
+    known = flat_ranges.get(id(ranges))
+    if known is None:
+        ends = array("i", [low for low, _ in ranges] + [high for _, high in ranges]).tobytes()
+        known = flat_ranges[id(ranges)] = (ranges, ends)
+    return known[1]
 
 
 @final
@@ -43,7 +47,6 @@ cdef class Positions:
         self.languages = languages
         self.spellings = <Spelling*>cleared(MOST_SPELLINGS, sizeof(Spelling))
         self.spelling_ids, self.range_tables, self.spelling_objects = {}, [], []
-        ints_add(&self.table_first, 0)
 
     def __dealloc__(self):
         self.release()
@@ -53,9 +56,7 @@ cdef class Positions:
         free(self.at)
         self.at, self.count, self.room = NULL, 0, 0
         map_free(&self.ids)
-        ints_free(&self.table_first)
-        ints_free(&self.table_low)
-        ints_free(&self.table_high)
+        ranges_free(&self.tables)
 
     cdef int clear(self) except -1:
         """Give all memory back; no position has a number any more."""
@@ -66,17 +67,13 @@ cdef class Positions:
 
     # -- spellings -----------------------------------------------------------------------------------------------------
 
-    cdef int table(self, object ranges) except -1:
+    cdef int table(self, tuple ranges) except -1:
+        cdef bytes ends
         if ranges in self.range_tables:
             return self.range_tables.index(ranges)
-        ints_room(&self.table_low, len(ranges))
-        ints_room(&self.table_high, len(ranges))
-        ints_room(&self.table_first, 1)
+        ends = flat(ranges)
+        ranges_add(&self.tables, <const int32_t*><const char*>ends, len(ranges))
         self.range_tables.append(ranges)
-        for low, high in ranges:
-            ints_put(&self.table_low, low)
-            ints_put(&self.table_high, high)
-        ints_put(&self.table_first, self.table_low.size)
         return len(self.range_tables) - 1
 
     cdef int spelling(self, object spelling) except -1:
@@ -97,7 +94,7 @@ cdef class Positions:
         for form in spelling.hexes:
             s.hex_form[i].letter, s.hex_form[i].digits = form.letter, form.digits
             s.hex_form[i].upper, s.hex_form[i].pairs = form.upper, form.pairs
-            s.hex_form[i].table = self.table(form.allowed)
+            s.hex_form[i].table, s.hex_form[i].needed = self.table(form.allowed), self.table(form.needed)
             i += 1
         s.hexes = i
         del self.spelling_objects[fresh:]
@@ -106,26 +103,15 @@ cdef class Positions:
         self.spelling_count += 1
         return fresh
 
-    cdef bint in_table(self, int table, int point) noexcept:
-        cdef int left = self.table_first.at[table], last = self.table_first.at[table + 1], right = last, middle
-        while left < right:
-            middle = (left + right) >> 1
-            if self.table_high.at[middle] < point:
-                left = middle + 1
-            else:
-                right = middle
-        return left < last and self.table_low.at[left] <= point
-
     cdef int probe(self, int language, int low, int high, int table, int more) except -3:
         """As `Languages.after`, for the code points of [low, high] that the table allows, `more` added; one target only
         if it allows all of them."""
-        cdef int at = self.table_first.at[table], last = self.table_first.at[table + 1], a, b, found
+        cdef const RangeSets* tables = &self.tables
+        cdef int at = not_below(tables, table, low), last = tables.first.at[table + 1], a, b, found
         if low > high:
             return NONE
-        while at < last and self.table_high.at[at] < low:
-            at += 1
-        while at < last and self.table_low.at[at] <= high:
-            a, b = max(low, self.table_low.at[at]), min(high, self.table_high.at[at])
+        while at < last and tables.low.at[at] <= high:
+            a, b = max(low, tables.low.at[at]), min(high, tables.high.at[at])
             found = self.languages.after(language, a + more, b + more)
             if found != NONE:
                 return found if a == low and b == high else MIXED
@@ -180,8 +166,13 @@ cdef class Positions:
     cdef int label(self, int position) noexcept:
         return self.languages.at[self.at[position].language].low
 
+    cdef int letter(self, int spelling, int point) noexcept:
+        """Return what a language reads an escaped character as."""
+        cdef Spelling* s = &self.spellings[spelling]
+        return point + s.escaped if s.escaped and holds(&self.tables, s.raw, point) else point
+
     cdef int after(self, int spelling, int language, int point, bint raw) except -2:
-        cdef int letter = point if raw else point + self.spellings[spelling].escaped
+        cdef int letter = point if raw else self.letter(spelling, point)
         cdef int target = self.languages.after(language, letter, letter)
         return NONE if target < 0 else self.intern(spelling, BODY, target, 0, 0, 0, 0)
 
@@ -234,7 +225,7 @@ cdef class Positions:
         if byte == 0x5C and s.escapes:
             return self.escape(p)
         if byte < 0x80:
-            if not self.in_table(s.raw, byte):
+            if not holds(&self.tables, s.raw, byte):
                 return NONE
             return self.after(p.spelling, p.language, byte, True)
         if 0xC2 <= byte < 0xE0:
@@ -249,7 +240,7 @@ cdef class Positions:
         cdef Spelling* s = &self.spellings[p.spelling]
         cdef int low = value << 6 * left, high, found
         if left == 0:
-            return self.after(p.spelling, p.language, value, True) if self.in_table(s.raw, value) else NONE
+            return self.after(p.spelling, p.language, value, True) if holds(&self.tables, s.raw, value) else NONE
         high = ((value + 1) << 6 * left) - 1
         if left == 2 and value == 0:
             low = 0x800
@@ -269,9 +260,10 @@ cdef class Positions:
     cdef bint escapes(self, Position p) except -1:
         """Say whether any escape can follow a backslash."""
         cdef Spelling* s = &self.spellings[p.spelling]
-        cdef int i
+        cdef int i, letter
         for i in range(s.shorts):
-            if self.languages.after(p.language, s.short_point[i] + s.escaped, s.short_point[i] + s.escaped) != NONE:
+            letter = self.letter(p.spelling, s.short_point[i])
+            if self.languages.after(p.language, letter, letter) != NONE:
                 return True
         for i in range(s.hexes):
             if self.hexes(p, i, s.hex_form[i].digits, 0) >= 0:
@@ -300,15 +292,17 @@ cdef class Positions:
         """Return the position after some digits of an escape, as general or as forgetful as it can be."""
         cdef HexForm f = self.spellings[p.spelling].hex_form[form]
         cdef long low = <long>value << 4 * left, high = ((<long>value + 1) << 4 * left) - 1
-        cdef int found, a, b, found_pair = NONE
+        cdef int found, other, a, b, found_pair = NONE, escaped = self.spellings[p.spelling].escaped
         if low > 0x10FFFF:
             return NONE
         if left == 0:
             if f.pairs and 0xD800 <= value <= 0xDBFF:
                 return self.surrogate(p, value)
-            return self.after(p.spelling, p.language, value, False) if self.in_table(f.table, value) else NONE
-        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table,
-                           self.spellings[p.spelling].escaped)
+            return self.after(p.spelling, p.language, value, False) if holds(&self.tables, f.table, value) else NONE
+        found = self.probe(p.language, low, min(high, 0xFFFF if f.pairs else 0x10FFFF), f.table, escaped)
+        if escaped:
+            other = self.probe(p.language, low, min(high, 0x10FFFF), f.needed, 0)
+            found = other if found == NONE else found if other == NONE else MIXED
         if f.pairs:
             a, b = max(low, 0xD800), min(high, 0xDBFF)
             if a <= b:
