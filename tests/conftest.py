@@ -38,6 +38,11 @@ def pytest_collection() -> Iterator[None]:
         gc.set_threshold(20_000, 10, 20)
 
 
+def pytest_unconfigure() -> None:
+    """At the end everything is garbage again, as libraries expect that report what outlives them."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def nobody_counts_on():
     """Whatever a call met, it gives the thread's budget back: the next one would pay for it."""
