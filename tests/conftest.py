@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib.util
 import os
@@ -38,9 +39,7 @@ def pytest_collection() -> Iterator[None]:
         gc.set_threshold(20_000, 10, 20)
 
 
-def pytest_unconfigure() -> None:
-    """At the end everything is garbage again, as libraries expect that report what outlives them."""
-    gc.unfreeze()
+atexit.register(gc.unfreeze)  # libraries report what outlives the interpreter
 
 
 @pytest.fixture(autouse=True)
