@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,32 @@ settings.load_profile("ci" if os.environ.get("CI") else "any machine")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected, and what was imported for it, stays to the end: no search for garbage looks at it again.
+
+    Searches are rarer than by default: with tables of formats and vocabularies alive, they took a seventh of the suite.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(20_000, 10, 20)
+
+
+@atexit.register
+def leave() -> None:
+    """A worker that has told its results leaves its memory as it is: to take a gigabyte apart takes seconds.
+
+    Elsewhere libraries report what outlives the interpreter, so that nothing may be kept from them.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os._exit(0)
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

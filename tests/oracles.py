@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from itertools import product
+from itertools import product, takewhile
 
 import lark
 
 from constrained.grammar import Embedded, Grammar, Literal, Pattern, Ref, Special
-from constrained.machine import Dispatch, Language, Quoting, State, Text
+from constrained.machine import Dispatch, Edges, Language, Quoting, State, Text
 from constrained.regex import Expr
 
 
@@ -67,27 +67,45 @@ def words(grammar: Grammar, longest: int) -> set[str]:
 
 class Acceptor:
     """Runs machine states on RAW text and special tokens: a set of (state, stack), stacks are tuples, nothing is
-    shared.
+    shared.  A state is asked for its edges once, and what a text has in common with the one before is not read again.
 
     most: configurations after which it raises OverflowError; ambiguous grammars have exponentially many.
     """
 
     def __init__(self, start: State, most: int | None = None) -> None:
         self.start, self.most = start, most
+        self._edges: dict[State, Edges] = {}
+        self._steps: list[int | str] = []  # of the last text, and behind each of its beginnings the configurations
+        self._reached: list[set] = []
 
     def accepts(self, text: str | bytes | Iterable[bytes | str]) -> bool:
         """Return whether a text is a word; in a list, `bytes` are bytes and each `str` is the name of a special token.
         """
-        current = self.closed({(self.start, ())})
-        for step in _steps(text):
-            current = self.closed(set(self._moved(current, step)))
-        return any(not stack and _accepting(state) for state, stack in current)
+        return any(not stack and self._accepting(state) for state, stack in self._behind(_steps(text)))
 
     def prefix_is_viable(self, text: bytes) -> bool:
-        current = self.closed({(self.start, ())})
-        for byte in text:
-            current = self.closed(set(self._moved(current, byte)))
-        return bool(current)
+        return bool(self._behind(text))
+
+    def _behind(self, steps: Iterable[int | str]) -> set:
+        """Return the configurations behind a text."""
+        steps = list(steps)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(steps, self._steps, strict=False)))
+        self._reached = self._reached[: shared + 1] or [self.closed({(self.start, ())})]
+        self._steps = steps[:shared]
+        for step in steps[shared:]:
+            self._reached.append(self.closed(set(self._moved(self._reached[-1], step))))
+            self._steps.append(step)
+        return self._reached[-1]
+
+    def _expanded(self, state: State) -> Edges:
+        if state not in self._edges:
+            self._edges[state] = state.expand()
+        return self._edges[state]
+
+    def _accepting(self, state: object) -> bool:
+        if isinstance(state, _Reading):
+            return state.language.accepts and not state.partial
+        return not isinstance(state, Text) and self._expanded(state).accepting
 
     def closed(self, configurations: set) -> set:
         work, seen = list(configurations), set(configurations)
@@ -98,10 +116,10 @@ class Acceptor:
                 assert state.quoting is Quoting.RAW, "other quotings are the business of the kernels' tests"
                 found.append((_Reading(state.language, b""), stack))
             elif not isinstance(state, _Reading):
-                for callee, after in state.expand().calls:
+                for callee, after in self._expanded(state).calls:
                     assert not isinstance(after, Dispatch)
                     found.append((callee, (*stack, after)))
-            if stack and _accepting(state):
+            if stack and self._accepting(state):
                 found.append((stack[-1], stack[:-1]))
             for configuration in found:
                 if configuration not in seen:
@@ -111,15 +129,14 @@ class Acceptor:
                 raise OverflowError(f"more than {self.most:,} configurations")
         return seen
 
-    @staticmethod
-    def _moved(configurations: set, step: int | str) -> Iterator[tuple]:
+    def _moved(self, configurations: set, step: int | str) -> Iterator[tuple]:
         for state, stack in configurations:
             if isinstance(state, _Reading):
                 target = state.step(step) if isinstance(step, int) else None
                 if target is not None:
                     yield target, stack
             elif not isinstance(state, Text):
-                edges = state.expand()
+                edges = self._expanded(state)
                 for name, target in edges.tokens:
                     if name == step:
                         yield target, stack
@@ -162,12 +179,6 @@ class _Reading:
                 tail = (b"\x9f" if partial == b"\xed" else b"\x8f") + tail[1:]
             bounds.append(ord((partial + tail).decode()))
         return any(low <= bounds[1] and high >= bounds[0] for low, high, _ in self.language.edges())
-
-
-def _accepting(state: object) -> bool:
-    if isinstance(state, _Reading):
-        return state.language.accepts and not state.partial
-    return not isinstance(state, Text) and state.expand().accepting
 
 
 def _steps(text: str | bytes | Iterable[bytes | str]) -> Iterator[int | str]:

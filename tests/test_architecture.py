@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,17 @@ def test_answers_are_found_in_the_files_they_name(row):
         assert re.search(rf"\b{name}\b", (ROOT / "docs" / path).read_text(encoding="utf-8"))
 
 
+@cache
+def _classes() -> dict[str, set[str]]:
+    """Return of each module the classes that it defines."""
+    return {module: set(re.findall(r"^(?:cdef )?class (\w+)", text, re.MULTILINE)) for module, text in SOURCES.items()}
+
+
+@cache
 def _defined(name: str) -> list[str]:
     """Return the sources of the modules that a dotted name ends, or of those with a class of that name."""
     modules = [text for module, text in SOURCES.items() if f".{module}".endswith(f".{name}")]
-    return modules or [text for text in SOURCES.values() if re.search(rf"^(?:cdef )?class {name}\b", text, re.MULTILINE)]
+    return modules or [SOURCES[module] for module, classes in _classes().items() if name in classes]
 
 
 def _is_stale(reference: str, code: str) -> bool:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,13 +41,19 @@ def _name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def _imports(path: Path, *, top_level_only: bool = False, with_names: bool = False) -> set[str]:
     """Return absolute dotted names of what a module imports at run time; on request the names of a module beside it,
     which may be modules.
     """
     package = ["constrained", *path.relative_to(ROOT).parts[:-1]]
     found = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = _tree(path)
     for node in _run_time(tree.body) if top_level_only else set(ast.walk(tree)) - _type_only(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -140,7 +147,7 @@ MANY_PARAMETERS = {
 def test_functions_stay_readable():
     long, bodies = set(), []
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
                 if node.end_lineno - node.lineno >= 50:

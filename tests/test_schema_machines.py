@@ -275,18 +275,23 @@ def test_keyword_arguments(whitespace: str) -> None:
 
 
 def _ends(machine: Any, state: int, known: set[int], most: int = 150) -> bool:
-    """Say whether a word can be completed from a state: depth first, closing what is open before anything else."""
-    seen, stack = {state}, [state]
+    """Say whether a word can be completed from a state: depth first, closing what is open before anything else.
+
+    known: states from which one can; those on the way found join them.
+    """
+    before, stack = {state: DEAD}, [state]
     while stack:
         at = stack.pop()
         most -= 1
-        if machine.is_final(at) or at in known:
-            known.add(state)
+        following = [] if machine.is_final(at) or at in known else [machine.step_byte(at, byte) for byte in BYTES]
+        if not following or not known.isdisjoint(following):
+            while at != DEAD:
+                known.add(at)
+                at = before[at]
             return True
-        for byte in reversed(BYTES):  # the last one pushed is tried first
-            after = machine.step_byte(at, byte)
-            if after != DEAD and after not in seen:
-                seen.add(after)
+        for after in reversed(following):  # the last one pushed is tried first
+            if after != DEAD and after not in before:
+                before[after] = at
                 stack.append(after)
         if most == 0:
             return True  # undecided
@@ -305,13 +310,13 @@ def test_random_walks_meet_no_dead_end(schema: Any) -> None:
 def _walk(machine: Any) -> None:
     rng, known = random.Random(3), set()
     for _ in range(3):
-        state = machine.start
-        for _ in range(20):
-            following = [after for byte in BYTES if (after := machine.step_byte(state, byte)) != DEAD]
+        walk = [machine.start]
+        while len(walk) <= 20:
+            following = [after for byte in BYTES if (after := machine.step_byte(walk[-1], byte)) != DEAD]
             if not following:
-                assert machine.is_final(state)
+                assert machine.is_final(walk[-1])
                 break
-            state = rng.choice(following)
-            assert _ends(machine, state, known)
+            walk.append(rng.choice(following))
+        assert all(_ends(machine, state, known) for state in reversed(walk))  # the last first: it lies on the others' way
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from constrained.engine.rejection import checked_token, rejection, token_name
 from constrained.engine.tokens.bitmask import as_array, number
-from constrained.engine.twin.automaton import DEAD
+from constrained.engine.twin.automaton import DEAD, NO_TOKEN
 from constrained.errors import ConstrainedError, LimitExceeded, Rejected, shown
 from constrained.work import Budget, Preempted, begin, thread
 
@@ -75,6 +75,14 @@ class Matcher:
 
     def accepts(self, token: int) -> bool:
         """Say whether a token may come next."""
+        try:
+            after = self._kernel.step_token(self._path[-1], token, self._budget)
+        except Preempted:
+            after = NO_TOKEN
+        except LimitExceeded as error:
+            raise self._budget.placed(error) from None
+        if after > DEAD or (after == DEAD and token not in self._stop):
+            return bool(after)
         token = checked_token(self.constraint.vocabulary, token)
         return self._path[-1] >= 0 and self._worked(partial(self._next, token)) is not None
 
