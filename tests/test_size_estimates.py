@@ -4,9 +4,9 @@ compiled.
 
 import pytest
 
+from constrained.errors import UnsupportedSchema
 from constrained.schema.embedding import embed
 from constrained.schema.reading.nodes import load
-from constrained.schema.reading.survey_scope import needs_survey
 
 WORDS = [f"^{letter}?int(8|16|24|32|40|48|56|64)?(\\[[0-9]*\\])?$" for letter in "uvwxyz"]
 PATTERNS = [{"type": "string", "pattern": f"^{letter}"} for letter in "abcdefghijklmnop"]
@@ -60,24 +60,17 @@ def test_what_may_be_out_of_reach(schema, doubtful):
 
 
 DISTINCT = {"type": "array", "uniqueItems": True, "items": {"type": "string"}}
-REFERRING = {"$defs": {"words": DISTINCT}, "not": {"properties": {"a": {"$ref": "#/$defs/words"}}}}
+COUNTED = {"contains": {"pattern": "a"}, "allOf": [{"contains": {"pattern": "b"}}]}
 
 
-@pytest.mark.parametrize(("schema", "surveyed"), [
-    (DISTINCT, False),
-    ({"type": "array", "uniqueItems": True}, True),  # whatever its items are
-    ({"items": DISTINCT, "oneOf": TYPED}, False),  # nobody asks for arrays whose items are not distinct
-    ({"items": {"oneOf": [{"type": "string"}, DISTINCT]}}, True),
-    ({"not": {"items": DISTINCT}}, True),
-    (REFERRING, True),
-    ({"items": DISTINCT, "anyOf": [{"items": DISTINCT}, {}], "unevaluatedItems": False}, True),  # does the branch hold?
-    ({"$defs": REFERRING["$defs"], "items": {"$ref": "#/$defs/words"}, "oneOf": TYPED}, False),
-    ({"items": DISTINCT, "oneOf": TYPED, "$defs": {"a": {"$dynamicRef": "#x", "$dynamicAnchor": "x"}}}, True),
-    ({"items": {"format": "idn-hostname"}, "oneOf": TYPED}, False),
-    ({"oneOf": [*TYPED, {"items": {"format": "idn-hostname"}}]}, True),
+@pytest.mark.parametrize("schema", [
+    {**DISTINCT, **COUNTED},
+    {"properties": {"x": DISTINCT}, "patternProperties": {"x": COUNTED}},  # the two meet in a value, not in a schema
+    {"properties": {"x": DISTINCT}, "allOf": [{"properties": {"x": {"not": {"items": {"const": "a"}}}}}]},
 ])
-def test_what_is_walked_when_it_is_compiled(schema, surveyed):
-    assert needs_survey(load(schema)) == surveyed
+def test_what_distinct_items_may_not_stand_beside_is_found_when_it_is_compiled(schema):
+    with pytest.raises(UnsupportedSchema, match="cannot compile uniqueItems at #.*uniqueItems"):
+        embed(schema)
 
 
 @pytest.mark.parametrize(("schema", "tried"), [

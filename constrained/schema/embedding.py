@@ -19,7 +19,7 @@ from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
 from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.heavy import heavy_parts
-from constrained.schema.limits import survey, widen
+from constrained.schema.limits import needs_survey, survey, widen
 from constrained.schema.machines.punctuation import LONGEST_GAP, SPELLINGS, WHITESPACES, Punctuation, Whitespace, layout
 from constrained.schema.machines.value import Values, common_values
 from constrained.schema.normal.normalise import is_never
@@ -31,7 +31,6 @@ from constrained.schema.reading.closing import close
 from constrained.schema.reading.nodes import NOTHING, load
 from constrained.schema.reading.notes import Note, notes_of, report
 from constrained.schema.reading.places import located, pointer_of
-from constrained.schema.reading.survey_scope import needs_survey
 from constrained.schema.strings.formats import NARROWED, WIDENED
 from constrained.schema.surfaces.json import json
 from constrained.schema.surfaces.python import arguments, check_arguments, python

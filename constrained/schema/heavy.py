@@ -15,13 +15,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from constrained.errors import UnsupportedSchema
-from constrained.schema.limits import children
+from constrained.schema.limits import children, leading
 from constrained.schema.machines.value import Values
 from constrained.schema.reading.cycles import REFERRING
 from constrained.schema.reading.keywords import Applies, Holds, applying
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.reading.resources import Library
-from constrained.schema.reading.survey_scope import leading
 from constrained.schema.values import Conj, Value
 from constrained.work import spend
 

@@ -14,7 +14,7 @@ no second member may hold).  What was removed is listed, and left to a check aft
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from constrained.errors import UnsupportedSchema
@@ -25,7 +25,7 @@ from constrained.schema.machines.distinct import Distinct
 from constrained.schema.machines.value import Values
 from constrained.schema.reading.keywords import Applies, Holds, applying, named
 from constrained.schema.reading.nodes import NOTHING, both, ordered
-from constrained.schema.reading.survey_scope import doubtful, leading
+from constrained.schema.reading.resources import Library
 from constrained.schema.values import (
     ALWAYS,
     ArrayShape,
@@ -41,6 +41,7 @@ from constrained.schema.values import (
 )
 from constrained.work import spend
 
+_SCALAR_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
 _NOT_MONOTONE = named(lambda keyword: not keyword.monotone)
 _IN_PLACE = applying(Applies.AS_PART, Applies.AS_BRANCH) + applying(Applies.AS_CONDITION, holds=Holds.SCHEMA)
 _MOST_COMBINED = 5  # conditions on one part, of which all combinations are looked at
@@ -65,13 +66,70 @@ _SUSPECTS = (
 )
 
 
+def needs_survey(conj: Conj) -> bool:
+    """Say whether some keyword of a document may be out of reach: a guess from the keywords alone that errs on the side
+    of "yes".
+    """
+    for signed in conj:
+        library = signed.node.document.library
+        if library.risky or library.doubtful and _is_doubtful(library):
+            return True
+    return False
+
+
+def _is_doubtful(library: Library) -> bool:
+    return bool(library.negating) or any(
+        schema.get("uniqueItems") is True and not _lists_scalars(schema, library) for schema in library.doubtful
+    )
+
+
+def _lists_scalars(schema: dict[str, Any], library: Library) -> bool:
+    """Say whether the keywords of an array schema themselves show that its items are scalars."""
+    items: Any = schema.get("items")
+    if "prefixItems" in schema:
+        return False
+    target = library.targets.get((id(items), "$ref"))
+    if target is not None:
+        items = target.schema
+    if not isinstance(items, dict):
+        return False
+    if "enum" in items and isinstance(items["enum"], list):
+        return not any(isinstance(value, (list, dict)) for value in items["enum"])
+    types = items.get("type")
+    return bool(types) and _SCALAR_TYPES.issuperset(types if isinstance(types, list) else [types])
+
+
+def leading(library: Library, schemas: Iterable[Any]) -> set[int]:
+    """Return the ids of the schemas that contain one of some schemas, or refer to what contains one.
+
+    Cost: 0.1 µs for each schema of the document, and 1 µs for each that is found.
+    """
+    outer = library.outer
+    further: dict[int, list[int]] = {}
+    for schema, holder in library.further_outer:
+        further.setdefault(schema, []).append(holder)
+    for (referring, _), target in library.targets.items():
+        further.setdefault(id(target.schema), []).append(referring)
+    spend(1 + (len(outer) >> 3) + (len(library.targets) >> 2))
+    found: set[int] = set()
+    rising = [id(schema) for schema in schemas]
+    while rising:
+        at = rising.pop()
+        if at and at not in found:
+            found.add(at)
+            rising.append(outer.get(at, 0))
+            rising.extend(further.get(at, ()))
+    spend(len(found))
+    return found
+
+
 def survey(conj: Conj, values: Values) -> None:
     """Normalise what a value of a conjunction can contain, as far as it leads to something doubtful.
 
     Raises: UnsupportedSchema: some of it cannot be compiled.
     """
     library = next(iter(conj)).node.document.library
-    above = leading(library, (*doubtful(library), *library.risky))
+    above = leading(library, (*library.doubtful, *library.risky))
 
     def leads(part: Conj) -> bool:
         return library.dynamic or any(not signed.node.schema or id(signed.node.schema) in above for signed in part)

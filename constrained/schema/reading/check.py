@@ -73,7 +73,6 @@ def check(library: Library, resource: Resource) -> None:
         if id(target.schema) not in library.outer:
             _survey(library, target.schema, target.resource, target.where)
     if library.risky:
-        library.combining = library.risky
         library.negating = [schema for schema in library.risky if not NEGATING.isdisjoint(schema)]
         library.heavy += with_large_texts(library, library.risky)
         library.risky = with_many(library, library.risky)

@@ -121,8 +121,7 @@ class Library:
     doubtful: list[dict[str, Any]] = field(default_factory=list)
     # schemas whose normal form may be out of bounds, see `schema.limits`
     risky: list[dict[str, Any]] = field(default_factory=list)
-    combining: list[dict[str, Any]] = field(default_factory=list)  # schemas that put others together for one value
-    negating: list[dict[str, Any]] = field(default_factory=list)  # those of them that need complements of others
+    negating: list[dict[str, Any]] = field(default_factory=list)  # schemas that need complements of others
     # schemas whose masks may be too much work, so that some are made beforehand, see `schema.heavy`
     heavy: list[dict[str, Any]] = field(default_factory=list)
     # pointers and values of `format` whose language is not exact
