@@ -69,7 +69,7 @@ COUNTED = {"contains": {"pattern": "a"}, "allOf": [{"contains": {"pattern": "b"}
     {"properties": {"x": DISTINCT}, "allOf": [{"properties": {"x": {"not": {"items": {"const": "a"}}}}}]},
 ])
 def test_what_distinct_items_may_not_stand_beside_is_found_when_it_is_compiled(schema):
-    with pytest.raises(UnsupportedSchema, match="cannot compile uniqueItems at #.*uniqueItems"):
+    with pytest.raises(UnsupportedSchema, match=r"cannot compile uniqueItems at #.*uniqueItems"):
         embed(schema)
 
 
