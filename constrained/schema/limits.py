@@ -158,8 +158,7 @@ def survey(conj: Conj, values: Values) -> None:
 
 
 def _lists_scalars_alone(conj: Conj, library: Library, above: set[int]) -> bool:
-    """Say whether a value is read by one schema alone, of an array of scalars, that holds no other: what it compares can
-    be compiled.
+    """Say whether a value is read by one schema alone, which lists scalars and holds no other: it can be compiled.
 
     PERF: these are half of what leads to a `uniqueItems`; to normalise one takes 30 µs.
     """
