@@ -87,20 +87,18 @@ def merge(left: ObjectSketch, right: ObjectSketch, never: Never) -> ObjectSketch
         return left
     if disjoint(left, right, never):
         return None
-    regions, work = left.regions, 4
-    if right.regions:
-        work += len(regions) * len(right.regions)
-        regions += tuple([part for part in right.regions if part not in regions])
-    here, there = left.named, right.named
+    here, there, regions = left.named, right.named, left.regions
     named = {**here, **there}
+    work, shared = 4 + len(left.clauses) // 8, len(here) + len(there) - len(named)
     if named:
-        work += (len(here) >> 3) + (len(there) >> 3)
-        if len(named) < len(here) + len(there):
-            work += (len(here) + len(there) - len(named)) // 2
-            for key in there:
-                if key in here:
-                    named[key] = both(here[key], there[key])
-    spend(work + len(left.clauses) // 8)
+        work += (len(here) >> 3) + (len(there) >> 3) + shared // 2
+    spend(work + len(regions) * len(right.regions))
+    if right.regions:
+        regions += tuple([part for part in right.regions if part not in regions])
+    if shared:
+        for key in there:
+            if key in here:
+                named[key] = both(here[key], there[key])
     most = left.max if right.max is None else right.max if left.max is None else min(left.max, right.max)
     return ObjectSketch(
         named,
