@@ -19,7 +19,7 @@ cdef int32_t* bitmask_row(object bitmask, int words, object number_of_row) excep
         row = exact(number(number_of_row))
     if isinstance(bitmask, numpy.ndarray):
         array = bitmask
-        if (array.ndim == 2 and array.descr.kind in (105, 117) and array.itemsize == 4
+        if (array.ndim == 2 and array.descr.kind in (105, 117) and numpy.PyArray_ITEMSIZE(array) == 4
             and numpy.PyArray_ISNOTSWAPPED(array)
             and numpy.PyArray_ISWRITEABLE(array) and array.shape[1] == words and array.strides[1] == 4
                 and 0 <= row < array.shape[0]):

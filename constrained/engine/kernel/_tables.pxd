@@ -49,6 +49,28 @@ cdef inline void ints_free(Ints* v) noexcept:
     v.at, v.size, v.room = NULL, 0, 0
 
 
+cdef inline int first_not_below(const Ints* v, int left, int right, int least) noexcept nogil:
+    """Return the first index of [left, right), where numbers ascend, whose number is not below `least`, or `right`."""
+    cdef int middle
+    while left < right:
+        middle = (left + right) >> 1
+        if v.at[middle] < least:
+            left = middle + 1
+        else:
+            right = middle
+    return left
+
+
+cdef inline int bits_in(int32_t word) noexcept nogil:
+    """Return how many bits of a word are set."""
+    cdef int found = 0
+    cdef unsigned int left = <unsigned int>word
+    while left:
+        left &= left - 1
+        found += 1
+    return found
+
+
 cdef struct Entry:
     uint64_t a
     uint64_t b

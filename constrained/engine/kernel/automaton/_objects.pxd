@@ -12,6 +12,9 @@ cdef enum Kind:
 cdef enum Phase:
     FIRST, AFTER, NEXT
 
+cdef enum:
+    QUOTINGS = 8
+
 cdef struct Table:
     int names, width, least, most   # width: 32-bit words of a set of names; most: -1 for no bound
     int counts_to                   # numbers of keys above it are all the same
@@ -26,6 +29,11 @@ cdef struct Table:
 cdef struct Written:
     int table, words, others, count # words: where its bits start in set_words
 
+cdef struct Ways:               # in which a quoting writes a text
+    int count                   # 0: not asked for
+    int opening[2]              # the quote of each
+    int spelling[2]
+
 @final
 cdef class Objects:
     cdef Meter meter                # borrowed, as the next two
@@ -36,6 +44,7 @@ cdef class Objects:
     cdef int table_count, table_room
     cdef list table_objects         # ObjectTable of each table
     cdef dict table_ids
+    cdef Ways ways[QUOTINGS]
     cdef Ints set_words
     cdef Written* sets
     cdef int set_count, set_room
@@ -44,10 +53,11 @@ cdef class Objects:
     cdef list others                # written keys without a name: (those before, the last); others[0] is none
     cdef dict others_ids
     cdef dict others_of             # entry of `others` -> all texts up to it, for a few of them
-    cdef Ints calls                 # of the position that is being laid out
+    cdef Ints calls, offers         # of the position that is being laid out: edges; bits of names that may come
 
     cdef int find(self, object table) except -2
     cdef int add(self, object table, int comma, int colon, int gap, list cells) except -1
+    cdef int learn_ways(self, object quoting) except -1
     cdef int start(self, int table) except -1
     cdef int state(self, int kind, int set_, int extra, int more) except -1
     cdef int expand_position(self, int at, int end) except -1

@@ -16,11 +16,11 @@ kernel runs that.
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from constrained.engine.memory._memory cimport allotted, enlarged
 from constrained.engine.memory._meter cimport Meter, work
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, mix, pair)
+    Ints, Map, bits_in, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, mix, pair)
 from constrained.engine.kernel.automaton._machines cimport DISPATCH, EXPANDED, Machine, Machines, RECORDS, REFUSES
 from constrained.engine.kernel.texts._positions cimport Positions
 
@@ -31,17 +31,6 @@ cdef enum:
     RECENT = 32
     MOST_KEYS = 1 << 30     # of one object: nobody writes as many, so a larger bound is none
     PLACED = 64         # ticks that it takes to lay out a position
-
-
-cdef inline int bits_in(int32_t* words, int width) noexcept:
-    cdef int i, found = 0
-    cdef unsigned int word
-    for i in range(width):
-        word = <unsigned int>words[i]
-        while word:
-            word &= word - 1
-            found += 1
-    return found
 
 
 @final
@@ -66,6 +55,7 @@ cdef class Objects:
         ints_free(&self.set_words)
         ints_free(&self.set_next)
         ints_free(&self.calls)
+        ints_free(&self.offers)
         map_free(&self.set_ids)
         map_free(&self.state_ids)
         map_free(&self.text_machines)
@@ -79,6 +69,7 @@ cdef class Objects:
         self.bytes = 0
         self.table_objects, self.table_ids = [], {}
         self.others, self.others_ids, self.others_of = [(-1, None)], {}, {}
+        memset(self.ways, 0, sizeof(self.ways))
         return 0
 
     # -- tables --------------------------------------------------------------------------------------------------------
@@ -103,6 +94,8 @@ cdef class Objects:
         t.blank = -1
         t.counts_to = t.least if t.most < 0 else t.most
         t.texts, t.quoting = self.positions.languages.texts_of(table.names), table.quoting
+        if self.ways[t.quoting].count == 0:
+            self.learn_ways(table.quoting)
         t.closing, t.comma, t.colon, t.gap = table.closing, comma, colon, gap
         required, usable = (mask.to_bytes(4 * t.width, "little") for mask in (table.required, table.usable))
         if self.table_count == self.table_room:
@@ -124,6 +117,16 @@ cdef class Objects:
         self.table_count += 1
         self.table_ids[id(table)] = self.table_count - 1
         return self.table_count - 1
+
+    cdef int learn_ways(self, object quoting) except -1:
+        """Write the spellings of a quoting, one or two, into C, before the first mask needs them."""
+        cdef Ways* ways = &self.ways[<int>quoting]
+        cdef int i = 0
+        for spelling in spellings(quoting):
+            ways.opening[i], ways.spelling[i] = spelling.opening[0], self.positions.spelling(spelling)
+            i += 1
+        ways.count = i
+        return 0
 
     cdef int start(self, int table) except -1:
         """Return the state at the start of an object, where no key is written."""
@@ -277,26 +280,23 @@ cdef class Objects:
         cdef Table t = self.tables[w.table]
         cdef int i, offered, needed = 0
         work(self.meter, PLACED + 8 * t.width + 16 * t.cells)
-        cdef int32_t* offers = <int32_t*>allotted(<size_t>t.width + 1, 4)
         cdef bint closable, others
-        offered = self.offer(&w, &t, offers, &needed)
+        ints_room(&self.offers, t.width + 1)
+        offered = self.offer(&w, &t, self.offers.at, &needed)
         closable = needed == 0 and w.count >= t.least
         others = t.cells > 0 and (t.most < 0 or w.count + needed < t.most)
         self.calls.size = 0
-        try:
-            if m.extra == AFTER:
-                if offered or others:
-                    self.call(t.comma, self.state(POSITION, m.set, NEXT, False))
-            else:
-                if offered:
-                    self.call(self.literal_text(w.table, offers), self.state(NAMED, m.set, 0, 0))
-                for i in range(t.cells if others else 0):
-                    self.call(t.languages[i], self.state(OTHER, m.set, i, 0))
-                closable = closable and m.extra == FIRST
-            if m.more:
-                self.call(t.gap, self.state(POSITION, m.set, m.extra, False))
-        finally:
-            free(offers)
+        if m.extra == AFTER:
+            if offered or others:
+                self.call(t.comma, self.state(POSITION, m.set, NEXT, False))
+        else:
+            if offered:
+                self.call(self.literal_text(w.table, self.offers.at), self.state(NAMED, m.set, 0, 0))
+            for i in range(t.cells if others else 0):
+                self.call(t.languages[i], self.state(OTHER, m.set, i, 0))
+            closable = closable and m.extra == FIRST
+        if m.more:
+            self.call(t.gap, self.state(POSITION, m.set, m.extra, False))
         self.machines.set_calls(at, &self.calls)
         if closable:        # last: nothing fails behind it, so that it is added once
             self.machines.add_range(at, t.closing, t.closing, end)
@@ -304,13 +304,10 @@ cdef class Objects:
         return 0
 
     cdef int offer(self, const Written* w, const Table* t, int32_t* offers, int* needed) noexcept:
-        """Set the bits of the names that may be written next; return whether there are any, and in `needed` how many
-        must be sooner or later."""
+        """Set the bits of the names that may come next, and in `needed` how many must; return whether there are any."""
         cdef int i, offered = 0
-        cdef int32_t left
         for i in range(t.width):
-            left = t.required[i] & ~self.set_words.at[w.words + i]
-            needed[0] += bits_in(&left, 1)
+            needed[0] += bits_in(t.required[i] & ~self.set_words.at[w.words + i])
         for i in range(t.width):
             offers[i] = t.usable[i] & ~self.set_words.at[w.words + i]
             if t.most >= 0 and w.count + needed[0] >= t.most:
@@ -321,16 +318,17 @@ cdef class Objects:
     cdef int literal_text(self, int table, int32_t* offers) except -1:
         """Return the Text machine of the names in `offers`."""
         cdef Table t = self.tables[table]
-        cdef int language = self.positions.languages.literals_of(t.texts, offers), at, body
+        cdef int language = self.positions.languages.literals_of(t.texts, offers), at, body, i
         cdef int known = map_get(&self.text_machines, pair(language, t.quoting), 0)
         if known >= 0:
             return known
         at = self.machines.fresh(None)
         self.machines.at[at].quoting = t.quoting
         self.machines.at[at].flags = EXPANDED
-        for spelling in spellings(self.table_objects[table].quoting):
-            body = self.positions.body(self.positions.spelling(spelling), language)
-            self.machines.add_range(at, spelling.opening[0], spelling.opening[0], 2 * body + 1)
+        cdef const Ways* ways = &self.ways[t.quoting]
+        for i in range(ways.count):
+            body = self.positions.body(ways.spelling[i], language)
+            self.machines.add_range(at, ways.opening[i], ways.opening[i], 2 * body + 1)
         map_put(&self.text_machines, pair(language, t.quoting), 0, 2 * at)
         return 2 * at
 

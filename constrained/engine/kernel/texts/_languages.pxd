@@ -46,6 +46,7 @@ cdef class Languages:
     cdef int32_t** excluded     # next index that is not excluded, (count + 1,)
     cdef int excluded_count, excluded_room
     cdef dict excluded_ids
+    cdef Map offered_ids        # the same for sets of at most 64 texts, by bits
 
     cdef int number(self, object language) except -1
     cdef int texts_of(self, tuple texts) except -1

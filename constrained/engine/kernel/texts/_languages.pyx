@@ -21,7 +21,7 @@ from libc.stdlib cimport free
 from constrained.engine.memory._memory cimport allotted, enlarged, MOST_ITEMS
 from constrained.engine.memory._meter cimport Meter, TICKS, ask, work
 from constrained.engine.kernel._tables cimport (
-    Ints, Map, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
+    Ints, Map, first_not_below, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, pair)
 
 from constrained.errors import LimitExceeded
 from constrained.machine import LiteralSet
@@ -68,6 +68,7 @@ cdef class Languages:
         ints_free(&self.edge_way)
         ints_free(&self.targets)
         map_free(&self.literal_ids)
+        map_free(&self.offered_ids)
 
     cdef int clear(self) except -1:
         """Give all memory back; no language has a number any more."""
@@ -118,13 +119,9 @@ cdef class Languages:
         self.objects.append(None)
         self.count += 1
         self.bytes += LANGUAGE
-        self.at[fresh].first = -1
-        self.at[fresh].last = -1
-        self.at[fresh].texts = -1
-        self.at[fresh].of = -1
-        self.at[fresh].spelling = -1
-        self.at[fresh].leaving = 0
-        self.at[fresh].goes_on = self.at[fresh].labelled = False
+        cdef LanguageAt* at = &self.at[fresh]
+        at.first = at.last = at.texts = at.of = at.spelling = -1
+        at.leaving = at.goes_on = at.labelled = 0
         return fresh
 
     cdef int texts_of(self, tuple texts) except -1:
@@ -188,12 +185,20 @@ cdef class Languages:
 
     cdef int literals_of(self, int texts, int32_t* offers) except -1:
         """Return the language of some texts of a set, given as bits; the same bits give the same language."""
-        cdef int count = self.sets[texts].count
-        key = (texts, (<const char*>offers)[:4 * ((count + 31) // 32)])
-        known = self.excluded_ids.get(key)
-        if known is None:
-            known = self.excluded_ids[key] = self.offered(count, <const uint8_t*>offers)
-        return self.literals(texts, known, 0, count, 0)
+        cdef int count = self.sets[texts].count, words = (count + 31) // 32, known
+        cdef uint64_t bits
+        if 1 <= words <= 2:
+            bits = pair(offers[0], offers[words - 1])
+            known = map_get(&self.offered_ids, texts, bits)
+            if known < 0:
+                map_room(&self.offered_ids)
+                known = self.offered(count, <const uint8_t*>offers)
+                map_put(&self.offered_ids, texts, bits, known)
+            return self.literals(texts, known, 0, count, 0)
+        key = (texts, (<const char*>offers)[:4 * words])
+        if (found := self.excluded_ids.get(key)) is None:
+            found = self.excluded_ids[key] = self.offered(count, <const uint8_t*>offers)
+        return self.literals(texts, found, 0, count, 0)
 
     cdef int literals(self, int texts, int excluded, int low, int high, int depth) except -1:
         cdef uint64_t a = pair(texts, excluded), b = (<uint64_t>low << 42) | (<uint64_t>high << 20) | <uint64_t>depth
@@ -374,13 +379,8 @@ cdef class Languages:
             return self.literals_after(language, low, high)
         if self.at[language].first < 0:
             self.expand(language)
-        cdef int left = self.at[language].first, last = self.at[language].last, right = last, middle
-        while left < right:
-            middle = (left + right) >> 1
-            if self.edge_high.at[middle] < low:
-                left = middle + 1
-            else:
-                right = middle
+        cdef int last = self.at[language].last
+        cdef int left = first_not_below(&self.edge_high, self.at[language].first, last, low)
         if left == last or self.edge_low.at[left] > high:
             return NONE
         if self.edge_low.at[left] <= low and self.edge_high.at[left] >= high:

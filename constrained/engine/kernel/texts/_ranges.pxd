@@ -2,7 +2,7 @@
 """Sets of code points as sorted ranges, each with a number: plain C, header only, so that every module inlines it."""
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy
-from constrained.engine.kernel._tables cimport Ints, ints_free, ints_put, ints_room
+from constrained.engine.kernel._tables cimport Ints, first_not_below, ints_free, ints_put, ints_room
 
 
 cdef struct RangeSets:
@@ -35,14 +35,7 @@ cdef inline void ranges_free(RangeSets* sets) noexcept:
 
 cdef inline int not_below(const RangeSets* sets, int number, int point) noexcept nogil:
     """Return the first range of a set that does not end before a code point, or the end of the set."""
-    cdef int left = sets.first.at[number], right = sets.first.at[number + 1], middle
-    while left < right:
-        middle = (left + right) >> 1
-        if sets.high.at[middle] < point:
-            left = middle + 1
-        else:
-            right = middle
-    return left
+    return first_not_below(&sets.high, sets.first.at[number], sets.first.at[number + 1], point)
 
 
 cdef inline bint holds(const RangeSets* sets, int number, int point) noexcept nogil:
