@@ -266,10 +266,12 @@ def length_bound(left: Expr, right: Expr) -> tuple[int, int, Expr] | None:
 
 def length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
     """Return (m, n, rest) if an intersection is one of ANY{m,n}, a bound on the length, and `rest`; else None."""
-    args = expr.args
-    if len(args) == 2:
-        return length_bound(*args)
-    counted = next((e for e in args if e.kind == REPEAT and e.args[0] is ANY), None)
+    return length_bound(*expr.args) if len(expr.args) == 2 else _length_bounded(expr)
+
+
+@cached(10_000, 300)  # PERF: asked three times of a state
+def _length_bounded(expr: Expr) -> tuple[int, int, Expr] | None:
+    counted = next((e for e in expr.args if e.kind == REPEAT and e.args[0] is ANY), None)
     if counted is None or expr.looks:
         return None
-    return (*counted.args[1:], interned(INTERSECT, *[member for member in args if member is not counted]))
+    return (*counted.args[1:], interned(INTERSECT, *[member for member in expr.args if member is not counted]))

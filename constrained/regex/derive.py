@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
+from constrained.caches import charge, forgets
 from constrained.regex.algebra import concat, of_literal_set, repeat, union
 from constrained.regex.boolean import complement, intersect, length_bounded
 from constrained.regex.charset import MAX
@@ -39,6 +40,15 @@ from constrained.work import spend
 _APART = frozenset({CLASS, LITERAL, SET, REPEAT})  # what is met by a bound on the length
 _serial = attrgetter("serial")
 _Combine = Callable[..., Expr]
+_MET, _MOST_MET = 300, 10_000  # bytes of what met, estimated; how many are kept
+_meetings: dict[tuple[Expr, ...], Expr] = {}
+
+
+@forgets
+def _forget() -> None:
+    _meetings.clear()
+
+
 
 
 def raw_edges(expr: Expr) -> RawEdges:
@@ -164,7 +174,7 @@ def _intersect(expr: Expr) -> RawEdges:
         following = {target: _bounded(target, rest) for _, _, target in edges}
         bounded = [(low, high, following[target]) for low, high, target in edges]
         return joined([edge for edge in bounded if edge[2] is not NEVER])
-    return overlay([_of(member) for member in expr.args], intersect, all_of=len(expr.args))
+    return overlay([_of(member) for member in expr.args], _met, all_of=len(expr.args))
 
 
 def _bounded(expr: Expr, bound: Expr) -> Expr:
@@ -174,9 +184,34 @@ def _bounded(expr: Expr, bound: Expr) -> Expr:
     """
     if expr.kind != INTERSECT or expr.looks or bound.kind != REPEAT:
         return intersect(expr, bound)
-    if not _APART.isdisjoint([part.kind for part in expr.args]):
-        return intersect(expr, bound)
-    return interned(INTERSECT, *sorted((*expr.args, bound), key=_serial))
+    found = _meetings.get((expr, bound))
+    if found is None:
+        if not _APART.isdisjoint([part.kind for part in expr.args]):
+            return intersect(expr, bound)
+        found = interned(INTERSECT, *sorted((*expr.args, bound), key=_serial))
+        _keep((expr, bound), found)
+    return found
+
+
+def _met(*exprs: Expr) -> Expr:
+    """Return the texts of all the expressions, targets of edges that overlap.
+
+    PERF: three of four targets of a product of conditions have met before.
+    """
+    found = _meetings.get(exprs)
+    if found is None:
+        found = intersect(*exprs)
+        if len(exprs) > 2:
+            _keep(exprs, found)
+    else:
+        spend(8 + len(exprs))  # as `intersect`, so that work is what it is, whoever came before
+    return found
+
+
+def _keep(exprs: tuple[Expr, ...], met: Expr) -> None:
+    if len(_meetings) < _MOST_MET:
+        charge(_MET)
+        _meetings[exprs] = met
 
 
 def _complement(expr: Expr) -> RawEdges:
