@@ -39,6 +39,36 @@ def pytest_collection() -> Iterator[None]:
         gc.set_threshold(20_000, 10, 20)
 
 
+# Files that load every format, and files that generate with a model.
+OF_FORMATS = {f"test_{name}" for name in (
+    "benchmarks", "formats", "cli", "round_trips", "read", "render", "forged", "stream", "choices", "rejections",
+    "specifications", "tool_prompt", "lark_printed", "recognise", "tagged", "default_model", "reading_time",
+    "fuzz_inputs", "definitions", "unique_texts", "ledger",
+)}
+OF_MODELS = {"test_notebooks", "test_docs", "test_readme", "test_cli_files", "test_stored", "test_vocabulary_files"}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first of two workers begins with the formats, the second with the models, each with what only it imports.
+
+    Workers begin with a half of the tests each, and whoever is done takes from the end of the other's: there lie those
+    that need neither.
+    """
+    formats = [item for item in items if item.path.stem in OF_FORMATS]
+    models = [item for item in items if item.path.parent.name == "hosts" or item.path.stem in OF_MODELS]
+    grouped = {*formats, *models}
+    others = [item for item in items if item not in grouped]
+    before = max(len(items) // 2 - len(formats), 0)
+    items[:] = [*formats, *others[:before], *models, *others[before:]]
+
+
+def pytest_unconfigure() -> None:
+    """A worker that has told its results does not search for garbage once more."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        gc.freeze()
+
+
 @atexit.register
 def leave() -> None:
     """A worker that has told its results leaves its memory as it is: to take a gigabyte apart takes seconds.

@@ -10,6 +10,7 @@ import pytest
 from constrained import ChatFormat, GrammarError, Rejected, SchemaError, Vocabulary, compile
 from constrained.formats import Message
 from constrained.formats.binding.choices import ToolChoice, read_choice
+from tests.definitions import DEFINITIONS
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -90,7 +91,7 @@ def _split(text, names):
     return text.split("\0")
 
 
-@pytest.mark.parametrize("name", [name for name in ChatFormat.names() if ChatFormat.load(name).definition.payload])
+@pytest.mark.parametrize("name", [name for name in DEFINITIONS if DEFINITIONS[name].payload])
 def test_allowed_tools_and_required(name):
     chat = ChatFormat.load(name)
     for choice in ("required", "any", {"type": "tool", "name": "add"}):
@@ -259,7 +260,7 @@ def test_a_dummy_prefix_stands_before_answers_and_thoughts():
     assert not takes(chat, " add\n", dummy_prefix=False)
 
 
-@pytest.mark.parametrize("name", [name for name in ChatFormat.names() if ChatFormat.load(name).definition.generates_thoughts])
+@pytest.mark.parametrize("name", [name for name in DEFINITIONS if DEFINITIONS[name].generates_thoughts])
 def test_thoughts_are_asked_for_and_read_apart(name):
     chat = ChatFormat.load(name)
     block, (kind, *_) = chat.definition.reasoning, reversed(chat.definition.thoughts)

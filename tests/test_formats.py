@@ -24,13 +24,14 @@ from constrained.formats.writing.derivation import derive
 from constrained.grammar import Embedded, Literal, Pattern, Ref
 from constrained.schema import embed
 from constrained.schema.satisfiability.plain import is_plain
+from tests.definitions import DEFINITIONS
 
 CORPUS = Path(__file__).with_name("corpus")
 FOLDER = CORPUS / "formats"
 CALLS = tomllib.loads((FOLDER / "calls.toml").read_text())
 TOOLS = {tool["function"]["name"]: tool for tool in json.loads(CALLS["tools"])}
 NAMES = ChatFormat.names()
-WITH_TOOLS = [name for name in NAMES if ChatFormat.load(name).definition.payload]
+WITH_TOOLS = [name for name in NAMES if DEFINITIONS[name].payload]
 TURNS = [(name, row) for name in NAMES for row in tomllib.loads((FOLDER / f"{name}.toml").read_text())["turn"]]
 ERRORS = tomllib.loads((CORPUS / "errors_formats.toml").read_text())["case"]
 KERNELS = ("compiled", "plain")

@@ -58,12 +58,12 @@ def allowed_draw(logs: Floats, accepts: Callable[[int], bool], chance: np.random
     known: dict[int, bool] = {}
     inverse, token, accepted = 1.0, -1, 0  # the sum of 1 / M_j; M_0 is 1
     while accepted < 2:
-        mass = left.sum()
-        if mass <= 1e-12:
+        upto = left.cumsum()  # PERF: what `Generator.choice` does, without its checks: a third of the time
+        if upto[-1] <= 1e-12:
             raise NothingAllowed(
                 "no token is left to generate", because="the model gives what the grammar allows no probability"
             )
-        drawn = int(chance.choice(len(left), p=left / mass))
+        drawn = int((upto / upto[-1]).searchsorted(chance.random(), side="right"))
         if drawn not in known:
             known[drawn] = accepts(drawn)
         if known[drawn]:

@@ -10,12 +10,17 @@ import pytest
 
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-pytest.importorskip("transformers.generation.continuous_batching")
 
 import constrained as c
 from constrained.integrations.continuous import _Requests, continuous_batching
 
 WORDS = {"[0-9]{3}": 40, "(red|green)!": 40, "[xyz]{2,5}": 40, None: 6}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_library_has_it():
+    """Imported when the first test runs, as it takes a second that each process that collects tests would pay."""
+    pytest.importorskip("transformers.generation.continuous_batching")
 
 
 @pytest.mark.filterwarnings("ignore")

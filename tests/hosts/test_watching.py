@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from transformers import pipeline
 
 import constrained as c
 from constrained.formats.events import CallFinished, CallStarted
@@ -87,6 +86,8 @@ def test_rows_end_at_a_word_without_a_stop_token(pattern, first, wanted, tiny_mo
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_pipeline_hands_the_processor_on(tiny_model, tiny_tokenizer, constraint):
+    from transformers import pipeline  # takes a second: not for each process that collects tests
+
     from .conftest import PATTERN
 
     generate = pipeline("text-generation", model=tiny_model, tokenizer=tiny_tokenizer)

@@ -1,0 +1,8 @@
+"""What the tables of the shipped formats say, for tests that are made from them: their grammars are not read for that."""
+
+from __future__ import annotations
+
+from constrained.formats.defining.definition import read_definition
+from constrained.formats.pairs import shipped_folder, shipped_names
+
+DEFINITIONS = {name: read_definition(shipped_folder() / f"{name}.toml", shipped_folder()) for name in shipped_names()}
