@@ -33,7 +33,7 @@ def forget_grammars(vocabulary: Vocabulary) -> None:
     schemas.
     """
     vocabulary.kernels.clear()
-    caches.clear()
+    caches.clear(give_back=False)
 
 
 class Engine(Protocol):

@@ -265,3 +265,16 @@ def test_loops_close_on_what_is_alive_and_the_rest_goes():
     assert expr.step(middle, ord("l")) is kept
     assert parse_python("(?:al)*ive") is kept
     assert gone() is None
+
+
+def test_texts_of_a_frame_keep_the_edges_that_they_begin_with():
+    grammar = c.ChatFormat.load("llama3.1-builtin").grammar(tool_choice="required")
+    [text] = [symbol.language for symbol in grammar.symbols() if isinstance(getattr(symbol, "language", None), expr.Expr)]
+    beginning = [text, *(target for _, _, target in text.edges())]
+    behind = [target for state in beginning for _, _, target in state.edges() if target not in beginning]
+    known = [state.edges() for state in beginning]
+    assert behind and [target.edges() for target in behind]
+    caches.clear()
+    assert [state._raw is not None for state in beginning] == [True] * len(beginning)
+    assert {target._raw for target in behind} == {None}
+    assert [state.edges() for state in beginning] == known

@@ -77,7 +77,7 @@ class Expr:
 
     __slots__ = (
         "__weakref__", "_depth", "_key", "_live", "_public", "_raw", "_room", "_uses", "accepts", "args",
-        "universal", "kind", "long", "looks", "plain", "serial", "shape", "short", "witness",
+        "edges_stay", "universal", "kind", "long", "looks", "plain", "serial", "shape", "short", "witness",
     )  # fmt: skip
 
     def __init__(self, kind: int, args: tuple[Any, ...], serial: int) -> None:
@@ -89,6 +89,7 @@ class Expr:
             raise _too_deep()
         self._raw: RawEdges | None = None  # edges before liveness, surrogates glued
         self._public: RawEdges | None = None
+        self.edges_stay = False  # its own, where caches are emptied; for as long as somebody holds it
         self.universal: bool = self._room & UNIVERSAL != 0
         self._live: bool | None = kind != NEVER_KIND
         self.looks = False
@@ -366,7 +367,8 @@ def _let_go(count: int) -> bool:
 
 
 def _strip(expr: Expr) -> None:
-    expr._raw = expr._public = None
+    if not expr.edges_stay:
+        expr._raw = expr._public = None
 
 
 def step(expr: Expr, point: int) -> Expr:
