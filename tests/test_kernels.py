@@ -110,6 +110,21 @@ def test_kernels_agree_on_listed_texts_beyond_ascii(texts, surface, spelling):
             assert_kernels_agree(vocabulary, places, 7, number)
 
 
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 63, 64, 65, 130])
+def test_a_key_that_is_written_is_not_offered_again(count):
+    names = [f"{number:03}".encode() for number in range(count)]
+    schema = {
+        "type": "object", "properties": {name.decode(): {"const": 1} for name in names}, "additionalProperties": False,
+    }  # fmt: skip
+    constraint = c.compile(c.Grammar.from_json_schema(schema, whitespace="compact"), hard_vocabulary(pairs=0))
+    kernel, start = constraint.place()
+    for name in names:
+        behind = kernel.step_bytes(start, b'{"' + name + b'":1')
+        after = kernel.step_bytes(behind, b',"')
+        offered = [other for other in names if kernel.step_bytes(after, other + b'"')]
+        assert behind and offered == [other for other in names if other != name]
+
+
 def test_equal_masks_are_kept_once():
     """Each item of a bounded array leads to a state of its own, but the same tokens may follow."""
     pytest.importorskip("constrained.engine.kernel._kernel")
