@@ -100,6 +100,58 @@ def test_masks_are_the_same_wherever_a_text_goes(name, tmp_path):
         assert walk(one, at, 3) == walk(two, at, 3)
 
 
+ENDS = c.Grammar.from_lark('start: "a" _END ("b" _END)?\n%declare _END', specials={"_END": "<|im_end|>"})
+KEYS = {"type": "object", "properties": {"kind": {"enum": ["aa", "ab", "b"]}, "kin": {"items": SCHEMA}}}
+INSIDE = {**GRAMMARS, "a stop token that does not stop": ENDS, "keys": c.Grammar.from_json_schema(KEYS)}
+
+
+def in_pieces(vocabulary, tokens, random_):
+    """Return a text as longer tokens, those of a vocabulary made for it, and that vocabulary."""
+    texts, pieces = list(vocabulary.tokens[:256]), []
+    for token in tokens:
+        text = vocabulary.tokens[token]
+        if text is not None and pieces and isinstance(pieces[-1], bytes) and random_.random() < 0.8:
+            pieces[-1] += text
+        else:
+            pieces.append(token if text is None else text)
+    numbers = {text: at for at, text in enumerate(dict.fromkeys([*texts, *(p for p in pieces if isinstance(p, bytes))]))}
+    special = {name: 2_000 + at for name, at in vocabulary.special.items()}
+    longer = c.Vocabulary(list(numbers), special, [2_000 + at for at in vocabulary.stop], 2_400)
+    return [numbers[piece] if isinstance(piece, bytes) else 2_000 + piece for piece in pieces], longer
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", INSIDE)
+def test_places_inside_of_tokens_that_were_read_are_as_any_other(name, seed, tmp_path):
+    """Their states have successors, and no masks: what else is asked of them is found when it is asked."""
+    grammar, random_ = INSIDE[name], random.Random(seed)
+    tokens, vocabulary = in_pieces(VOCABULARY, walk(c.compile(grammar, fresh()).matcher(), seed, 40)[0], random_)
+    constraint = c.compile(grammar, fresh(vocabulary))
+    matcher = constraint.matcher()
+    for at, token in enumerate(tokens):
+        if random_.random() < 0.2 or at == len(tokens) - 1:
+            told(matcher)
+        matcher.advance(token)
+    told(matcher)
+    constraint.save(tmp_path / "c", key=KEY)
+    plain = c.compile(grammar, fresh(vocabulary))
+    texts = [vocabulary.tokens[token] for token in tokens]
+    spelled = [byte for text, token in zip(texts, tokens, strict=True) for byte in (text or [token])]
+    asks = [told, lambda found: found.forced_bytes(), lambda found: [found.explain(token) for token in (34, 97, 2_261)],
+            lambda found: found._kernel.named_tokens(found._path[-1]), lambda found: found._kernel.next_bytes(found._path[-1])]
+    for ask in asks:
+        loaded = c.Constraint.load(tmp_path / "c", fresh(vocabulary), key=KEY)
+        for text in (tokens, spelled):
+            one, two = loaded.matcher(), plain.matcher()
+            for token in text:
+                if not one.is_finished():
+                    assert ask(one) == ask(two)
+                assert one.is_finished() == two.is_finished()
+                one.advance(token)
+                two.advance(token)
+            assert told(one) == told(two)
+
+
 @pytest.mark.parametrize("first", ["one", "other", "twice"])
 def test_a_table_is_laid_over_what_a_kernel_knows(first, tmp_path):
     grammars = {"one": GRAMMARS["schema"], "other": GRAMMARS["hermes, required"]}
