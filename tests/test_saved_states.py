@@ -101,8 +101,10 @@ def test_masks_are_the_same_wherever_a_text_goes(name, tmp_path):
 
 
 ENDS = c.Grammar.from_lark('start: "a" _END ("b" _END)?\n%declare _END', specials={"_END": "<|im_end|>"})
+NAMES = c.Grammar.from_lark('start: "ab" ("c" | _END) "e"\n%declare _END', specials={"_END": "<think>"})
 KEYS = {"type": "object", "properties": {"kind": {"enum": ["aa", "ab", "b"]}, "kin": {"items": SCHEMA}}}
-INSIDE = {**GRAMMARS, "a stop token that does not stop": ENDS, "keys": c.Grammar.from_json_schema(KEYS)}
+INSIDE = {**GRAMMARS, "a stop token that does not stop": ENDS, "bytes and names": NAMES,
+          "keys": c.Grammar.from_json_schema(KEYS)}
 
 
 def in_pieces(vocabulary, tokens, random_):
@@ -376,3 +378,24 @@ def test_a_long_way_back_is_work_that_is_counted(tmp_path):
         again.advance(ord("a"))
     assert again.tokens == before
     assert told(again) == told(matcher)
+
+
+def test_a_load_that_memory_ends_leaves_the_kernel_as_good_as_before(tmp_path):
+    memory = pytest.importorskip("constrained.engine.memory._memory")
+    walks = visited(GRAMMARS["answer by schema"], fresh(), tmp_path / "c")
+    vocabulary, met, after = fresh(), [], -1
+    while not met or isinstance(met[-1], MemoryError):
+        after += 1
+        memory.refuse(after)
+        try:
+            met.append(c.Constraint.load(tmp_path / "c", vocabulary, key=KEY))
+        except MemoryError as error:
+            met.append(error)
+        finally:
+            memory.refuse(-1)
+        constraint = c.compile(GRAMMARS["answer by schema"], vocabulary)
+        tokens, found = walks[after % len(walks)]
+        assert follow(constraint.matcher(), tokens[: after % 20]) == found[: after % 20 + 1]
+        vocabulary = fresh() if after % 2 else vocabulary
+    assert after > 3
+    assert [follow(met[-1].matcher(), tokens) for tokens, _ in walks] == [found for _, found in walks]
