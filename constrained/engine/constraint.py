@@ -269,7 +269,7 @@ class Constraint:
         vocabulary: the one that it was saved with, or its tokenizer.  options: the bounds of `compile`; those of the
         file's writer do not count.  key: the one that it was saved with; its states then serve if this very version of
         the package, with the same `max_configurations`, has written them: see `loaded_states`.
-        Cost: a compile; 0.1 ms for 100 states, 15 ms once in a process.  `warm` begins with the places that were saved.
+        Cost: a compile; 0.2 ms for 100 states, 15 ms once in a process.  `warm` begins with the places that were saved.
         Raises: VocabularyError: it is for another vocabulary.  GrammarError: its grammar is another one today.
         ConstrainedError: the file holds no constraint, or is not signed with the key.
         """

@@ -95,7 +95,9 @@ def _beginning(constraint: Constraint) -> bytes:
 
 def _packed(found: Mapping[str, Any]) -> bytes:
     """Return the arrays of `_survey.survey` as bytes."""
-    maps, dead = np.unique(found["dead"], axis=0, return_inverse=True)
+    numbers: dict[bytes, int] = {}
+    dead = np.array([numbers.setdefault(row, len(numbers)) for row in map(bytes, found["dead"])], np.int32)
+    maps = np.frombuffer(b"".join(numbers), np.uint8).reshape(-1, 32)
     counts = [len(records) // (4 * _RECORD) for records in found["records"]]
     wholes, raw, changes = _alike([np.frombuffer(whole, np.uint32) for whole in found["wholes"]])
     arrays = {
