@@ -88,7 +88,15 @@ class Explorer:
         self._kernel = start._kernel  # last: a call that is broken off here is as good as none
 
     def explore(self, seconds: float | None, states: int | None, cancelled: Callable[[], bool] | None) -> int:
-        """Visit places until there are no more, or a bound is met; return how many masks were asked for."""
+        """Visit places until there are no more, or a bound is met; return how many masks were asked for.
+
+        Raises: ConstrainedError: no bound is given, or one that is no number.
+        """
+        given = [value for value in (seconds, states) if value is not None]
+        number = (int, float)
+        if not given or any(type(value) is bool or not isinstance(value, number) or not value >= 0 for value in given):
+            what = f"cannot warm for {shown(seconds)} seconds, {shown(states)} states"
+            raise ConstrainedError(what, because="one of them is a number", instead="warm(0.05), warm(states=100)")
         try:
             return self._explore(seconds, states, cancelled)
         except Preempted:

@@ -1,4 +1,4 @@
-"""A constraint ↔ a file that may come from a stranger.
+"""A constraint ↔ a file that may come from a stranger; signed, it also holds states and masks.
 
 What is written is not what was computed but what was asked for: the calls that made the grammar (`Grammar.recipe`), as
 JSON.  To load is to make these calls again, each of which checks its arguments as it would those of any caller, and to
@@ -7,11 +7,15 @@ no other file and cannot make a mask allow what the grammar does not; the worst 
 bounded by the loader's bounds and not by the file's.
 
 The places that `Constraint.warm` has visited are written as paths of tokens; `warm` visits them first after loading.
-Refused: to visit them at once, which takes ten times as long as all else; tables of states and masks, mapped into
-memory: a mask that a stranger wrote would have to be believed.
+Refused: to visit them at once, which takes ten times as long as all else.
+
+With a key, states and masks follow (`engine.saved_states`).  Nothing short of making a mask again can check one, so
+they are believed, of whoever has the key: the whole file is signed (`engine.signed`), and a reader with the same key
+refuses what is not.  A table that other code has written is left alone, and the calls serve.  A reader without a key
+reads the calls only.
 
 Left out: grammars whose rules were put together by hand or changed afterwards, formats that were respelled, Lark files
-that import others. Tested in tests/test_stored.py.
+that import others. Tested in tests/test_stored.py, the states in tests/test_saved_states.py.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from typing import Any
 
 from constrained.engine.constraint import Constraint
 from constrained.engine.options import CompileOptions
+from constrained.engine.saved_states import add, dump
+from constrained.engine.signed import ROOM, check_key, opened, sealed, text_of
 from constrained.engine.tokens.saved import replace_file
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, VocabularyError, shown
@@ -54,8 +60,15 @@ _FORMAT_ARGUMENTS = (
 )
 
 
-def save(constraint: Constraint, path: str | os.PathLike[str], formats: Mapping[str, ChatFormat] | None = None) -> None:
+def save(
+    constraint: Constraint,
+    path: str | os.PathLike[str],
+    formats: Mapping[str, ChatFormat] | None = None,
+    key: bytes | None = None,
+) -> None:
     """Write a constraint into a file; see `Constraint.save`."""
+    if key is not None:
+        check_key(key)
     grammar = constraint.grammar
     parts = _parts(grammar)
     _compare(
@@ -73,7 +86,7 @@ def save(constraint: Constraint, path: str | os.PathLike[str], formats: Mapping[
         raise ConstrainedError(
             "the constraint is too large to save", because=f"it takes {len(data):,} bytes, the limit is {MOST_BYTES:,}"
         )
-    replace_file(path, [data])
+    replace_file(path, [data] if key is None else sealed(data, dump(constraint, MOST_BYTES - len(data) - ROOM), key))
 
 
 def load(
@@ -81,13 +94,16 @@ def load(
     vocabulary: Any,
     *,
     formats: Mapping[str, ChatFormat] | None,
+    key: bytes | None,
     options: Mapping[str, Any],
 ) -> Constraint:
     """Return the constraint that a file describes; see `Constraint.load`."""
     unknown = sorted(options.keys() - set(_BOUNDS))
     if unknown:
         raise ConstrainedError(f"load takes no {unknown[0]!r}", instead="one of: " + ", ".join(_BOUNDS))
-    content = _content(path)
+    data = _read(path)
+    states = b"" if key is None else opened(path, data, key)
+    content = _content(path, text_of(data))
     table = vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary_of(vocabulary)
     found, wanted = table.fingerprint, content["vocabulary"]["fingerprint"]
     if found != wanted:
@@ -113,13 +129,15 @@ def load(
             instead="compile again, and save")
     constraint = Constraint(grammar, table, CompileOptions(spell_missing=content["spell_missing"], **options))
     constraint.remember(content["visited"])
+    if key is not None:
+        constraint.loaded_states = add(constraint, states)
     return constraint
 
 
-def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file says, of the right shape.
+def _read(path: str | os.PathLike[str]) -> bytes:
+    """Return all bytes of a file, read once, so that what is checked is what is used.
 
-    Raises: ConstrainedError: it cannot be read, or is not what `save` writes.
+    Raises: ConstrainedError: it cannot be read, or is too large.
     """
     try:
         with open(path, "rb") as file:
@@ -136,6 +154,14 @@ def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
             where=shown(path, 200),
             because=f"the limit is {MOST_BYTES:,} bytes",
         )
+    return data
+
+
+def _content(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
+    """Return what the text of a file says, of the right shape.
+
+    Raises: ConstrainedError: it is not what `save` writes.
+    """
     try:
         content = _JSON.decode(data.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:

@@ -40,6 +40,7 @@ def _number(int number, int count, kind):
 def configurations(Kernel kernel, int state):
     """Return [(machine state, stack)] of an automaton state; odd machine states are positions inside a text."""
     _number(state, kernel.automaton.count, "state")
+    _within(kernel, lambda: _read(kernel, state))
     first = kernel.automaton.states[state].first
     numbers = listed(&kernel.automaton.configurations)[first:first + kernel.automaton.states[state].count]
     return list(zip(numbers[::2], numbers[1::2]))
@@ -96,6 +97,10 @@ def _expand(Kernel kernel, int machine):
 
 def _language(Kernel kernel, int position):
     return kernel.languages.object_of(kernel.positions.at[position].language)
+
+
+def _read(Kernel kernel, int state):
+    return kernel.automaton.read(state)
 
 
 def _split(Kernel kernel, int state):

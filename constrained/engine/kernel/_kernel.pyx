@@ -236,7 +236,7 @@ cdef class Kernel:
         """Say whether nothing can follow."""
         if state >= self.automaton.count:
             raise Preempted
-        return self.automaton.states[state].count == 0
+        return self.automaton.states[state].count == 0 and not self.automaton.states[state].unread
 
     def named_tokens(self, int state):
         """Return the special tokens that may come next."""

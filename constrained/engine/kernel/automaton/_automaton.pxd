@@ -14,6 +14,7 @@ from constrained.engine.kernel.texts._positions cimport Positions
 cdef enum:
     DEAD = 0            # the state without configurations, after which no word goes on
     UNKNOWN = -1
+    NAME = 256          # symbols are bytes, and NAME + t for a token t that the machine names
 
 
 cdef struct Row:                    # 256 successors: DEAD, UNKNOWN or a state each
@@ -21,13 +22,17 @@ cdef struct Row:                    # 256 successors: DEAD, UNKNOWN or a state e
 
 
 cdef struct State:
-    int32_t first, count            # numbers in `configurations`: pairs machine state, stack
+    # numbers in `configurations`: pairs machine state, stack; of an unread state: the state before it, and 0
+    int32_t first, count
     Row* row                        # or NULL
     Mask* mask                      # PERF: kept here for `masks._composer`; NULL: not asked for yet
     int32_t light                   # PERF: kept here for `masks._walk`: the state without its texts, or UNKNOWN
-    int32_t only                    # without a row: the one successor that has been asked for, or UNKNOWN, and its byte
+    # without a row: the one successor that has been asked for, or UNKNOWN, and its byte; of an unread state, which has
+    # a row: the symbol that leads to it
+    int32_t only
     uint8_t only_byte
     uint8_t flags
+    bint unread                     # loaded: its configurations are found when something asks for them, see `read`
 
 
 cdef inline int successor(const Row* row, int byte) noexcept nogil:
@@ -55,16 +60,21 @@ cdef class Automaton:
     cdef Ints configurations
     cdef Map ids
     cdef Ints next                  # the next state with the same hash, -1: none
+    cdef Map named                  # (state, token) -> the successor over a token that the machine names
+    cdef dict names                 # unread state -> such tokens, of states that have some
     cdef Arena rows                 # memory of rows and their blocks
     cdef int32_t* marks             # (256,) a row in the making; zeros between
     cdef int32_t* dead_block        # (16,) DEAD
     cdef int32_t* unknown_block     # (16,) UNKNOWN
     cdef Ints seeds                 # configurations that are about to be closed
+    cdef Ints chain                 # unread states on the way to one that is being read
 
     cdef int enter(self, int q, int stack, int flags) except -1
     cdef int close(self, const Ints* seeds, int flags) except -1
     cdef int intern(self, const Ints* configurations, int flags) except -1
+    cdef int read(self, int state) except -1
     cdef Row* row(self, int state) except NULL
+    cdef Row* marked_row(self) except NULL
     cdef int step(self, int state, int byte) except -1
     cdef int next_state(self, int state, int byte) except -1
     cdef bint goes_on(self, int state, int byte) except -1
@@ -79,6 +89,10 @@ cdef class Automaton:
     cdef int32_t* own_block(self, const int32_t* block) except NULL
     cdef int set_successor(self, Row* row, int byte, int target) except -1
     cdef int keep(self, int state, int byte, int target) except -1
+    cdef int moved(self, int state, int symbol) except -1
+    cdef int seed_byte(self, int state, int byte) except -1
+    cdef int seed_name(self, int state, int token) except -1
     cdef int target(self, int q, int byte) except -2
     cdef int after_name(self, int state, int token) except -1
+    cdef int keep_name(self, int state, int token, int target) except -1
     cdef int add(self, const Ints* configurations, int flags) except -1

@@ -6,8 +6,11 @@ DEAD.  A step moves every configuration over one byte and closes the result.
 
 Owns: states and their rows of successors.  Borrows: the closure; machines, stacks and positions inside texts, to move
 configurations over a byte; the trie, for the bytes of tokens; the meter of work.
-Invariants: equal sets with equal flags have one number; configurations are sorted by machine state and all live, so
-every state but DEAD leads to a word; a successor that is known never changes.
+Invariants: equal sets with equal flags have one number, *unread* states aside; configurations are sorted by machine
+state and all live, so every state but DEAD leads to a word; a successor that is known never changes.
+Unread states come from a file (`kernel._loading`): one has a row, flags, perhaps a mask, and the way to it, but its
+configurations are found when something asks for them: `read` first, then look.  A second state with the same
+configurations may then be there, which costs memory and nothing else.  Exhausted states are never unread.
 Plain twin: `twin.automaton.PlainKernel`, `step_byte`, `_after_token`, `_intern`.
 
 PERF: a row is sixteen blocks, most of which are shared, 250 bytes as a rule instead of 1 KB: fresh memory costs 0.15 µs
@@ -20,6 +23,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 from constrained.engine.memory._arena cimport arena_free, arena_take
 from constrained.engine.memory._memory cimport cleared, enlarged
+from constrained.engine.memory._meter cimport SLICE
 from constrained.engine.kernel._tables cimport (
     Ints, Map, ints_add, ints_free, ints_put, ints_room, map_free, map_get, map_put, map_room, mix)
 from constrained.engine.kernel._trie cimport Trie
@@ -29,9 +33,12 @@ from constrained.engine.kernel.automaton._stacks cimport Stacks
 from constrained.engine.kernel.texts._languages cimport NONE
 from constrained.engine.kernel.texts._positions cimport Positions
 
+from constrained.errors import ConstrainedError
+
 cdef enum:
     STEPPED = 8         # ticks of two numbers, a configuration, that are stepped
     ADDED = 28          # ticks of a new state
+    NAMED = 48          # bytes of a successor over a name
 
 
 @final
@@ -46,6 +53,7 @@ cdef class Automaton:
         self.dead_block, self.unknown_block = self.marks + 256, self.marks + 272
         memset(self.unknown_block, 0xFF, 64)
         memset(&nothing, 0, sizeof(Ints))
+        self.names = {}
         self.intern(&nothing, 0)                                # DEAD
 
     def __dealloc__(self):
@@ -60,11 +68,14 @@ cdef class Automaton:
         ints_free(&self.configurations)
         ints_free(&self.next)
         ints_free(&self.seeds)
+        ints_free(&self.chain)
         map_free(&self.ids)
+        map_free(&self.named)
 
     cdef int clear(self) except -1:
         """Give all memory back; no state has a number any more."""
         self.release()
+        self.names = {}
         self.bytes = 0
         return 0
 
@@ -136,17 +147,55 @@ cdef class Automaton:
         self.bytes += 80 + 4 * count
         return fresh
 
+    cdef int read(self, int state) except -1:
+        """Find the configurations of a state that was loaded, from the nearest state before it that has some.
+
+        Invariant: the states before an unread one are fewer with each step back; what has been read stays, also where
+        the work is broken off.
+        """
+        cdef State* at
+        cdef State* found
+        cdef int same
+        self.chain.size = 0
+        while self.states[state].unread:
+            ints_add(&self.chain, state)
+            state = self.states[state].first
+        while self.chain.size:
+            self.chain.size -= 1
+            state = self.chain.at[self.chain.size]
+            same = self.moved(self.states[state].first, self.states[state].only)
+            at, found = &self.states[state], &self.states[same]
+            if not found.count or found.flags != at.flags:
+                raise ConstrainedError(
+                    "a saved state is none of this grammar", because="the file was signed, but its table is wrong",
+                    instead="compile again, and save")
+            at.first, at.count, at.only, at.unread = found.first, found.count, UNKNOWN, False
+            if at.mask == NULL:
+                at.mask = found.mask
+            elif found.mask == NULL:
+                found.mask = at.mask
+            if self.meter.ticks >= SLICE:
+                self.meter.flush()
+        return 0
+
     # -- successors ----------------------------------------------------------------------------------------------------
 
     cdef Row* row(self, int state) except NULL:
         """Return the successors of a state, those not asked for yet as UNKNOWN."""
         cdef Row* row = self.states[state].row
-        cdef int32_t* marks = self.marks
-        cdef int i
         if row != NULL:
             return row
-        row = <Row*>arena_take(&self.rows, sizeof(Row))
         self.mark(state)
+        row = self.states[state].row = self.marked_row()
+        if self.states[state].only != UNKNOWN:
+            self.set_successor(row, self.states[state].only_byte, self.states[state].only)
+        return row
+
+    cdef Row* marked_row(self) except NULL:
+        """Return a row of what is in `marks`, which it clears."""
+        cdef Row* row = <Row*>arena_take(&self.rows, sizeof(Row))
+        cdef int32_t* marks = self.marks
+        cdef int i
         for i in range(16):
             if not memcmp(marks + 16 * i, self.dead_block, 64):
                 row.block[i] = self.dead_block
@@ -156,10 +205,7 @@ cdef class Automaton:
             else:
                 row.block[i] = self.own_block(marks + 16 * i)
             memset(marks + 16 * i, 0, 64)
-        self.states[state].row = row
         self.bytes += sizeof(Row)
-        if self.states[state].only != UNKNOWN:
-            self.set_successor(row, self.states[state].only_byte, self.states[state].only)
         return row
 
     cdef int mark(self, int state) except -1:
@@ -200,18 +246,46 @@ cdef class Automaton:
 
     cdef int step(self, int state, int byte) except -1:
         """Compute the successor over one byte and keep it."""
+        cdef int target
+        if self.states[state].unread:
+            self.read(state)
+        target = self.moved(state, byte)
+        self.keep(state, byte, target)
+        return target
+
+    cdef int moved(self, int state, int symbol) except -1:
+        """Compute the successor of a state, which has been read, over a symbol."""
+        self.seeds.size = 0
+        if symbol < NAME:
+            self.seed_byte(state, symbol)
+        else:
+            self.seed_name(state, symbol - NAME)
+        return self.close(&self.seeds, 0) if self.seeds.size else DEAD
+
+    cdef int seed_byte(self, int state, int byte) except -1:
         cdef int i, stack, target, first = self.states[state].first, last = first + self.states[state].count
         self.meter.ticks += STEPPED * (last - first)
-        self.seeds.size = 0
         for i in range(first, last, 2):
             target = self.target(self.configurations.at[i], byte)
             if target >= 0:
                 stack = self.configurations.at[i + 1]
                 ints_add(&self.seeds, target)
                 ints_add(&self.seeds, self.stacks.record_step(stack, byte) if self.stacks.records(stack) else stack)
-        target = self.close(&self.seeds, 0) if self.seeds.size else DEAD
-        self.keep(state, byte, target)
-        return target
+        return 0
+
+    cdef int seed_name(self, int state, int token) except -1:
+        cdef int i, j, q, first = self.states[state].first
+        cdef Machine* m
+        for i in range(first, first + self.states[state].count, 2):
+            q = self.configurations.at[i]
+            if q & 1:
+                continue
+            m = &self.machines.at[q >> 1]
+            for j in range(m.tokens, m.tokens_end, 2):
+                if self.machines.tokens.at[j] == token:
+                    ints_add(&self.seeds, self.machines.tokens.at[j + 1])
+                    ints_add(&self.seeds, self.configurations.at[i + 1])
+        return 0
 
     cdef int target(self, int q, int byte) except -2:
         """Return the machine state that a byte leads to from another, NONE: none."""
@@ -238,8 +312,11 @@ cdef class Automaton:
 
         PERF: inside a text no successor is made for it: in a name or a counted text each byte has one of its own.
         """
-        cdef int i, target, first = self.states[state].first, after = successor(self.row(state), byte)
+        cdef int i, target, first, after = successor(self.row(state), byte)
         if after == UNKNOWN:
+            if self.states[state].unread:
+                self.read(state)
+            first = self.states[state].first
             for i in range(first, first + self.states[state].count, 2):
                 target = self.target(self.configurations.at[i], byte)
                 if target >= 0 and target & 1 and not self.positions.accepting(target >> 1):
@@ -252,7 +329,7 @@ cdef class Automaton:
         cdef int i, block
         cdef Row* row
         memset(bytes_, 0, 4 * sizeof(uint64_t))
-        if not self.states[state].count:
+        if not self.states[state].count and not self.states[state].unread:
             return 0
         row = self.row(state)
         for block in range(16):
@@ -274,24 +351,31 @@ cdef class Automaton:
         return state
 
     cdef int after_name(self, int state, int token) except -1:
-        cdef int i, j, q, first = self.states[state].first
-        cdef Machine* m
-        self.seeds.size = 0
-        for i in range(first, first + self.states[state].count, 2):
-            q = self.configurations.at[i]
-            if q & 1:
-                continue
-            m = &self.machines.at[q >> 1]
-            for j in range(m.tokens, m.tokens_end, 2):
-                if self.machines.tokens.at[j] == token:
-                    ints_add(&self.seeds, self.machines.tokens.at[j + 1])
-                    ints_add(&self.seeds, self.configurations.at[i + 1])
-        return self.close(&self.seeds, 0) if self.seeds.size else DEAD
+        """Return the state after a token that the machine names, DEAD if it names no such token."""
+        cdef int target = map_get(&self.named, state, token)
+        if target >= 0:
+            return target
+        if self.states[state].unread:
+            if token not in self.names.get(state, ()):
+                return DEAD
+            self.read(state)
+        target = self.moved(state, NAME + token)
+        if target != DEAD:
+            self.keep_name(state, token, target)
+        return target
+
+    cdef int keep_name(self, int state, int token, int target) except -1:
+        """Note a successor over a name."""
+        map_put(&self.named, state, token, target)
+        self.bytes += NAMED
+        return 0
 
     cdef set named_tokens(self, int state):
         """Return the special tokens that may come next."""
         cdef int i, j, q, first = self.states[state].first
         cdef Machine* m
+        if self.states[state].unread:
+            return set(self.names.get(state, ()))
         named = set()
         for i in range(first, first + self.states[state].count, 2):
             q = self.configurations.at[i]

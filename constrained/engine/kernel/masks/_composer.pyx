@@ -93,6 +93,10 @@ cdef class Composer:
         cdef Mask* mask
         cdef uint64_t digest
         cdef int twin
+        if self.automaton.states[state].unread:
+            self.automaton.read(state)
+            if self.automaton.states[state].mask != NULL:
+                return self.automaton.states[state].mask
         self.fill(state)
         mask = pack(&self.buffer, &self.finished, &digest)
         twin = map_get(&self.ids, digest, 0)

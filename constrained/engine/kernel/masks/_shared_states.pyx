@@ -57,11 +57,13 @@ cdef class SharedStates:
 
     cdef bint find(self, int state, InMember* member) except -1:
         """Find the innermost member that a state is in; say whether all its configurations are in one."""
-        cdef int i, q, stack, first = self.automaton.states[state].first
-        cdef int last = first + self.automaton.states[state].count
+        cdef int i, q, stack, first, last
         cdef bint texts = True
         if self.automaton.states[state].flags:
             return False
+        self.automaton.read(state)
+        first = self.automaton.states[state].first
+        last = first + self.automaton.states[state].count
         for i in range(first, last, 2):
             texts = texts and self.automaton.configurations.at[i] & 1
         if texts:       # PERF: which have masks of their own

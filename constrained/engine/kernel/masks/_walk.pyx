@@ -139,8 +139,10 @@ cdef class Walk:
 
     cdef int split(self, int state) except -1:
         cdef Automaton automaton = self.automaton
-        cdef int i, q, stack, first = automaton.states[state].first
-        cdef int last = first + automaton.states[state].count
+        cdef int i, q, stack, first, last
+        automaton.read(state)
+        first = automaton.states[state].first
+        last = first + automaton.states[state].count
         self.light.size = 0
         for i in range(first, last, 2):
             q, stack = automaton.configurations.at[i], automaton.configurations.at[i + 1]
