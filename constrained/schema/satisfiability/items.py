@@ -17,9 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from constrained.schema.reading.nodes import both
+from constrained.schema.reading.nodes import both, ordered
 from constrained.schema.sketches.arrays import denials
-from constrained.schema.values import ArrayShape, Clause, Conj, ItemAt, ItemFrom, LengthAtLeast, LengthBelow, negation
+from constrained.schema.values import (
+    ArrayShape,
+    Clause,
+    Conj,
+    ItemAt,
+    ItemFrom,
+    LengthAtLeast,
+    LengthBelow,
+    Obligation,
+    negation,
+)
 from constrained.work import spend
 
 Ask: TypeAlias = Callable[[Conj], bool]
@@ -91,8 +101,13 @@ def _joined(shape: ArrayShape, part: ItemAt, fixed: tuple[ItemAt, ...]) -> Conj:
     return found
 
 
-def _preference(part: object) -> int:
-    return (LengthBelow, LengthAtLeast, ItemAt, ItemFrom).index(type(part))
+def _preference(part: Obligation) -> tuple[int, int, list[tuple[int, bool]]]:
+    """Return what parts of a clause are tried by, the same in every process: neither hashes nor addresses count."""
+    kind = (LengthBelow, LengthAtLeast, ItemAt, ItemFrom).index(type(part))
+    if isinstance(part, (LengthBelow, LengthAtLeast)):
+        return kind, part.length, []
+    assert isinstance(part, (ItemAt, ItemFrom))
+    return kind, part.index, [(signed.node.serial, signed.positive) for signed in ordered(part.item)]
 
 
 class Completion:
