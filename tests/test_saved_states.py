@@ -219,9 +219,10 @@ def test_what_is_loaded_can_be_saved_and_loaded_again(tmp_path):
 # -- what is believed --------------------------------------------------------------------------------------------------
 
 
-def refused(path, message="", vocabulary=None, key=KEY, **options):
-    with pytest.raises(c.ConstrainedError, match=message or None):
-        c.Constraint.load(path, vocabulary or fresh(), key=key, **options)
+def refused(path, message="", vocabulary=None, key=KEY):
+    with pytest.raises(c.ConstrainedError, match=message or None) as error:
+        c.Constraint.load(path, vocabulary or fresh(), key=key)
+    return error.value.what, error.value.because, error.value.instead
 
 
 def test_a_file_with_any_byte_changed_is_refused_or_without_a_key_says_the_same(tmp_path):
@@ -254,12 +255,17 @@ def test_a_file_that_was_cut_or_grew_is_refused(cut, tmp_path):
 def test_who_has_no_key_or_another_one_is_told(tmp_path):
     visited(NUMBER, VOCABULARY, tmp_path / "signed")
     c.compile(NUMBER, VOCABULARY).save(tmp_path / "unsigned")
-    refused(tmp_path / "signed", "the signature of the saved constraint is wrong", key=KEY + b"s")
-    refused(tmp_path / "unsigned", "the saved constraint is not signed")
+    otherwise = "load it without a key, as a stranger's; or save it"
+    assert refused(tmp_path / "signed", key=KEY + b"s") == (
+        "the signature of the saved constraint is wrong", "it was saved with another key, or changed since",
+        f"{otherwise} again")
+    assert refused(tmp_path / "unsigned") == (
+        "the saved constraint is not signed", "it was saved without a key, or cut", f"{otherwise} with one")
     refused(tmp_path / "signed", "another vocabulary", c.Vocabulary([*VOCABULARY.tokens[:256], b"other"]))
-    for wrong in (b"too short", "text, not bytes at all", 7, bytearray(16)):
-        refused(tmp_path / "signed", "no key to sign with", key=wrong)
-        with pytest.raises(c.ConstrainedError, match="no key to sign with"):
+    for wrong, why in (b"too short", "has 9 bytes"), ("text", "is a str"), (7, "is a int"), (bytearray(16), "is a byte"):
+        what, _, instead = refused(tmp_path / "signed", f"because: it {why}", key=wrong)
+        assert (what, instead) == ("no key to sign with", "16 bytes or more: secrets.token_bytes(32)")
+        with pytest.raises(c.ConstrainedError, match=f"no key to sign with\n  because: it {why}"):
             c.compile(NUMBER, VOCABULARY).save(tmp_path / "never", key=wrong)
     assert not (tmp_path / "never").exists()
     assert c.Constraint.load(tmp_path / "signed", fresh()).loaded_states == 0

@@ -49,8 +49,6 @@ def _forget() -> None:
     _meetings.clear()
 
 
-
-
 def raw_edges(expr: Expr) -> RawEdges:
     """Return the edges with surrogates glued to U+D7FF and empty intersections among the targets.
 
