@@ -81,11 +81,10 @@ def literals(texts: Iterable[str]) -> Expr:
     """
     texts = list(texts)
     spend(len(texts))
-    found = tuple(
-        sorted(
-            [text for text in set(texts) if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)]
-        )
-    )
+    unlike = set(texts)
+    if not all(map(str.isascii, unlike)):
+        unlike = {text for text in unlike if not any("\ud800" <= char <= "\udfff" for char in text)}
+    found = tuple(sorted(unlike))
     if not found:
         return NEVER
     return literal(found[0]) if len(found) == 1 else of_literal_set(LiteralSet(found))

@@ -237,8 +237,10 @@ def _of_literal(args: tuple[Any, ...]) -> Facts:
 def _of_set(args: tuple[Any, ...]) -> Facts:
     texts = args[0]
     spend((texts.high - texts.low) >> 2)
-    rest = [len(texts.texts[at]) - texts.depth for at in range(texts.low, texts.high) if not texts.excluded >> at & 1]
-    return True, texts.accepts, min(rest), max(rest), witnesses_of(texts.texts), 0, 0
+    sizes = list(map(len, texts.texts[texts.low : texts.high]))
+    if texts.excluded:
+        sizes = [size for at, size in enumerate(sizes, texts.low) if not texts.excluded >> at & 1]
+    return True, texts.accepts, min(sizes) - texts.depth, max(sizes) - texts.depth, witnesses_of(texts.texts), 0, 0
 
 
 def _of_concat(args: tuple[Any, ...]) -> Facts:

@@ -11,6 +11,8 @@ from constrained.schema.values import ALWAYS, Conj
 if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
+_CONTAINERS = frozenset({list, dict})
+
 
 def _each(values: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
     return tuple(node.below(schema, keyword, index) for index, schema in enumerate(values))
@@ -56,7 +58,9 @@ def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[O
 
 def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
     """Return the union of the arrays and the union of the objects among the values of "enum" or "const"."""
-    found = []
+    found: list[Operation] = []
+    if _CONTAINERS.isdisjoint(map(type, values)):
+        return found
     for kind, bit in ((list, ARRAY), (dict, OBJECT)):
         constants = tuple(
             node.document.constant(value, ((node.where, keyword), index))

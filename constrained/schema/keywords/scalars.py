@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
 _OTHERS = frozenset({type(None), bool, str, list, dict})  # kinds of values that are no numbers
+_ONLY_STR = frozenset({str})
 
 
 def minimum(sketch: ScalarSketch, value: Any, node: Node) -> None:
@@ -81,14 +82,15 @@ def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
 
 def enum(sketch: ScalarSketch, values: list[Any], node: Node) -> None:
     """Keep the scalars among the values; arrays and objects are a union of constants, see `keywords.logic`."""
-    spend(len(values) // 8 + 24 * sum(map(_is_number, values)))
-    found = Scalars(
-        None in values, frozenset(value for value in values if type(value) is bool),
-        tuple(map(ranges.constant, dict.fromkeys(exact(value) for value in values if _is_number(value)))),
-        texts.finite(value for value in values if type(value) is str),
-    )
+    if _ONLY_STR.issuperset(map(type, values)):
+        spend(len(values) // 8)
+        found = Scalars(False, frozenset(), (), texts.finite(values))
+    else:
+        numbers = [value for value in values if type(value) not in _OTHERS]
+        spend(len(values) // 8 + 24 * len(numbers))
+        found = Scalars(
+            None in values, frozenset(value for value in values if type(value) is bool),
+            tuple(map(ranges.constant, dict.fromkeys(map(exact, numbers)))),
+            texts.finite(value for value in values if type(value) is str),
+        )
     sketch.listed = found if sketch.listed is ALL_SCALARS else sketch.listed & found
-
-
-def _is_number(value: object) -> bool:
-    return type(value) not in _OTHERS

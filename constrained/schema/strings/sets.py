@@ -119,7 +119,9 @@ def is_spelled(text: str) -> bool:
 
 def finite(texts: Iterable[str]) -> Texts:
     """Return a finite set; texts that cannot be spelled are left out."""
-    found = frozenset(filter(is_spelled, texts))
+    found = frozenset(texts)
+    if not all(map(str.isascii, found)):
+        found = frozenset(filter(is_spelled, found))
     return Texts(only=found) if found else NO_TEXT
 
 
