@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from constrained.errors import ConstrainedError, shown
@@ -115,8 +116,9 @@ def kernel_class(name: str | None = None) -> Any:
     return PlainKernel
 
 
+@cache
 def _compiled() -> Any:
-    """Return the compiled kernel.  PERF: every compile asks, and `import_module` is four functions of Python."""
+    """Return the compiled kernel.  PERF: every compile asks; where it does not load, it is tried again."""
     from constrained.engine.kernel._kernel import Kernel as CompiledKernel
 
     return CompiledKernel

@@ -38,7 +38,7 @@ def check_fields(grammar: Any) -> None:
 
 
 def _check_rules(rules: Any) -> None:
-    if not isinstance(rules, Mapping):
+    if type(rules) is not dict and not isinstance(rules, Mapping):
         raise _wrong("rules are", rules, '{"start": Rule("start", ((Literal("a"),),))}')
     for name, rule in rules.items():
         if type(rule) is not Rule or type(name) is not str or rule.name != name:
@@ -83,6 +83,8 @@ def names_of(given: object, what: str) -> frozenset[str]:
 
     Raises: GrammarError: they are something else; one text alone would be taken for its letters.
     """
+    if type(given) is frozenset and not given:  # PERF: of nearly all grammars
+        return given
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
         listed = list(given)
         if {str}.issuperset(map(type, listed)) or all(isinstance(name, str) for name in listed):

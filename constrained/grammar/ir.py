@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from constrained.errors import GrammarError, shown
@@ -75,18 +76,22 @@ class Grammar:
     stops: frozenset[str] = frozenset()
     cut: tuple[Any, ...] = ()
     recipe: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
+    _symbols: tuple[Symbol, ...] = field(default=(), init=False, repr=False)  # of all rules, in order, with repetitions
 
     def __post_init__(self) -> None:
         check_fields(self)
         named, declared, found = [self.start], set(self.specials), []
-        for symbol in self.symbols():
+        sequences = chain.from_iterable([rule.alternatives for rule in self.rules.values()])
+        object.__setattr__(self, "_symbols", tuple(chain.from_iterable(sequences)))
+        for symbol in self._symbols:
             if isinstance(symbol, Ref):
                 named.append(symbol.rule)
             elif isinstance(symbol, Special):
                 declared.add(symbol.name)
             elif isinstance(symbol, Embedded):
                 declared.update(getattr(symbol.machine, "specials", ()))  # that it cannot do without
-                found += [entry for entry in symbol.machine.widened if entry not in self.widened]
+                if symbol.machine.widened:
+                    found += [entry for entry in symbol.machine.widened if entry not in self.widened]
         for name in named:
             if name not in self.rules:
                 options = ", ".join(sorted(self.rules)) or "none"
@@ -252,7 +257,7 @@ class Grammar:
     @cached_property
     def _texts(self) -> frozenset[str]:
         """What can be read as special tokens, and is not yet."""
-        return frozenset().union(*map(texts_of, self.symbols())) - self.specials
+        return frozenset().union(*map(texts_of, self._symbols)) - self.specials
 
     @cached_property
     def _variants(self) -> dict[frozenset[str], Grammar]:
@@ -268,7 +273,7 @@ class Grammar:
         left = self.specials.difference(names)
         if left in self._variants:
             return self._variants[left]
-        for symbol in self.symbols():
+        for symbol in self._symbols:
             lost = ({symbol.name} if isinstance(symbol, Special) else named_within(symbol)) & names
             if lost:
                 what = f"special token {min(lost)!r} has no spelling"
@@ -289,9 +294,7 @@ class Grammar:
 
     def symbols(self) -> Iterator[Symbol]:
         """Yield the symbols of all rules, in order, with repetitions."""
-        for rule in self.rules.values():
-            for sequence in rule.alternatives:
-                yield from sequence
+        return iter(self._symbols)
 
     @property
     def narrowed(self) -> tuple[Any, ...]:
@@ -303,13 +306,13 @@ class Grammar:
         match is possible.
         """
         names = dict.fromkeys(
-            symbol.narrowed for symbol in self.symbols() if isinstance(symbol, Pattern) and symbol.narrowed is not None
+            symbol.narrowed for symbol in self._symbols if isinstance(symbol, Pattern) and symbol.narrowed is not None
         )
         longest = [
             Widened(name, "look-ahead", "it makes too many demands, so only the longest match is read, as a lexer does")
             for name in names
         ]
-        embedded = [symbol.machine for symbol in self.symbols() if isinstance(symbol, Embedded)]
+        embedded = [symbol.machine for symbol in self._symbols if isinstance(symbol, Embedded)]
         found = [entry for machine in embedded for entry in getattr(machine, "narrowed", ())]
         return tuple(dict.fromkeys([*self.cut, *longest, *found]))
 
@@ -318,13 +321,8 @@ class Grammar:
         """Words of embedded schemas that have no meaning and may be thought to: misspelt keywords, unknown formats,
         `nullable`.
         """
-        found = [
-            entry
-            for symbol in self.symbols()
-            if isinstance(symbol, Embedded)
-            for entry in getattr(symbol.machine, "notes", ())
-        ]
-        return tuple(dict.fromkeys(found))
+        embedded = [symbol.machine for symbol in self._symbols if isinstance(symbol, Embedded)]
+        return tuple(dict.fromkeys([entry for machine in embedded for entry in getattr(machine, "notes", ())]))
 
     @cached_property
     def heavy(self) -> tuple[Symbol, ...]:
@@ -333,18 +331,18 @@ class Grammar:
         Patterns of a chat format do not count: nobody but its author writes them.
         """
         own = self.recipe is not None and self.recipe[0] == "format"
-        asked = [symbol for symbol in self.symbols() if not (own and isinstance(symbol, Pattern))]
+        asked = [symbol for symbol in self._symbols if not (own and isinstance(symbol, Pattern))]
         return tuple(dict.fromkeys(filter(is_heavy, asked)))
 
     @cached_property
     def has_own_rules(self) -> bool:
         """Whether it has rules or patterns, of no chat format: nothing says what these take until masks are made."""
-        return not self.stops and not {Embedded, Ref}.issuperset(map(type, self.symbols()))
+        return not self.stops and not {Embedded, Ref}.issuperset(map(type, self._symbols))
 
     @property
     def weight(self) -> int:
         """Estimated bytes of Python objects that the embedded machines keep alive."""
-        return sum([getattr(symbol.machine, "weight", 0) for symbol in self.symbols() if isinstance(symbol, Embedded)])
+        return sum([getattr(symbol.machine, "weight", 0) for symbol in self._symbols if isinstance(symbol, Embedded)])
 
     @cached_property
     def _lowering(self) -> Alone | Lowering:

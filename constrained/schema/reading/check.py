@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, UnsupportedSchema, shown
 from constrained.schema.reading.cycles import NEGATING, REFERRING, RISKY, find_cycles
 from constrained.schema.reading.dialects import Dialect
-from constrained.schema.reading.keywords import Holds, Keyword, named
+from constrained.schema.reading.keywords import Holds, Keyword, OfKind, named
 from constrained.schema.reading.notes import ANNOTATIONS
 from constrained.schema.reading.resources import (
     Library,
@@ -54,6 +54,8 @@ MOST_DIGITS = 4_000  # of a number; Python itself refuses to write somewhat long
 MOST_BITS = 13_000
 
 _Below: TypeAlias = tuple[Any, Resource, Where, int]  # a schema, its resource and place, the id of the one it stands in
+# types of which any value fits, what says whether another fits, what lists the subschemas, whether it is looked at
+_Form: TypeAlias = tuple[Collection[type], Callable[[Any], bool], Callable[..., list[_Below]] | None, bool]
 
 
 def check(library: Library, resource: Resource) -> None:
@@ -101,19 +103,21 @@ def _survey(library: Library, root: Schema, resource: Resource, where: Where) ->
         entries: Iterable[tuple[str, Any]] = schema.items()
         if not _SPECIAL.isdisjoint(schema):
             resource, entries = _entered(library, schema, resource, where)
-        rules = resource.dialect.rules
+        dialect = resource.dialect
+        forms: dict[str, _Form] = dialect.tables.get("forms") or _forms_of(dialect)
         for keyword, value in entries:
-            rule = rules.get(keyword)
-            if rule is None:
+            form = forms.get(keyword)
+            if form is None:
                 if keyword not in ANNOTATIONS:
-                    library.unknown.append((keyword, where, resource.dialect))
+                    library.unknown.append((keyword, where, dialect))
                 continue
-            if not rule.fits(value):
-                raise _misfit(keyword, value, rule, where)
-            if rule.holds:
-                todo.extend(_below(keyword, value, rule.holds, resource, where, id(schema)))
-            if keyword in _LOOKED_AT:
-                _check_value(library, schema, keyword, where, resource.dialect)
+            kinds, fits, below, looked_at = form
+            if type(value) not in kinds and not fits(value):
+                raise _misfit(keyword, value, dialect.rules[keyword], where)
+            if below is not None:
+                todo += below(keyword, value, resource, where, id(schema))
+            if looked_at:
+                _check_value(library, schema, keyword, where, dialect)
     spend(work)
 
 
@@ -165,15 +169,48 @@ def _allows_lists(schema: dict[str, Any]) -> bool:
     return kind == "array" or type(kind) is list and "array" in kind
 
 
-def _below(keyword: str, value: Any, holds: Holds, resource: Resource, where: Where, holder: int) -> list[_Below]:
+def _forms_of(dialect: Dialect) -> dict[str, _Form]:
+    """Return what the values of a dialect's keywords must be, and where their subschemas are."""
+    forms: dict[str, _Form] = {}
+    for keyword, rule in dialect.rules.items():
+        kinds = rule.fits.kinds if isinstance(rule.fits, OfKind) else ()
+        forms[keyword] = kinds, rule.fits, _BELOW[rule.holds], keyword in _LOOKED_AT
+    dialect.tables["forms"] = forms
+    return forms
+
+
+def _one(keyword: str, schema: Any, resource: Resource, where: Where, holder: int) -> list[_Below]:
+    return [(schema, resource, (where, keyword), holder)]
+
+
+def _listed(keyword: str, schemas: list[Any], resource: Resource, where: Where, holder: int) -> list[_Below]:
     here: Where = (where, keyword)
-    if holds == Holds.SCHEMA or holds == Holds.SCHEMA_OR_LIST and type(value) is not list:
-        return [(value, resource, here, holder)]
-    if holds == Holds.MAP:
-        return [(schema, resource, (here, name), holder) for name, schema in value.items()]
-    if holds == Holds.SCHEMA_OR_STRINGS_MAP:
-        return [(schema, resource, (here, name), holder) for name, schema in value.items() if type(schema) is not list]
-    return [(schema, resource, (here, index), holder) for index, schema in enumerate(value)]
+    return [(schema, resource, (here, index), holder) for index, schema in enumerate(schemas)]
+
+
+def _one_or_listed(keyword: str, value: Any, resource: Resource, where: Where, holder: int) -> list[_Below]:
+    return (_listed if type(value) is list else _one)(keyword, value, resource, where, holder)
+
+
+def _named(keyword: str, schemas: dict[str, Any], resource: Resource, where: Where, holder: int) -> list[_Below]:
+    here: Where = (where, keyword)
+    return [(schema, resource, (here, name), holder) for name, schema in schemas.items()]
+
+
+def _named_but_lists(
+    keyword: str, parts: dict[str, Any], resource: Resource, where: Where, holder: int
+) -> list[_Below]:
+    return [below for below in _named(keyword, parts, resource, where, holder) if type(below[0]) is not list]
+
+
+_BELOW = {
+    Holds.NOTHING: None,
+    Holds.SCHEMA: _one,
+    Holds.LIST: _listed,
+    Holds.MAP: _named,
+    Holds.SCHEMA_OR_LIST: _one_or_listed,
+    Holds.SCHEMA_OR_STRINGS_MAP: _named_but_lists,
+}
 
 
 def _misfit(keyword: str, value: object, rule: Keyword, where: Where) -> SchemaError:

@@ -10,7 +10,8 @@ Drafts 3 and older are refused.  A schema without ``$schema`` is 2020-12, and ad
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from constrained.schema.reading.keywords import Keyword, KeywordGroup, named, of_draft
 
@@ -40,6 +41,8 @@ class Dialect:
     reference_stands_alone: bool = False  # siblings of $ref are ignored
     asserts_formats: bool = False  # whatever the caller says
     nullable: bool = False  # OpenAPI's keyword adds null to `type`
+    # what modules have cut from the rules, by a name of their own; it goes with the dialect, which a schema may bring
+    tables: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def without(self, keywords: frozenset[str]) -> Dialect:
         """Return this dialect where `keywords` are mere annotations."""

@@ -86,8 +86,16 @@ class Keyword(NamedTuple):
     monotone: bool = True  # taking something out of its subschemas never narrows the whole
 
 
-def _is(*kinds: type) -> Callable[[object], bool]:
-    return lambda value: type(value) in kinds
+class OfKind:
+    """The form of a value that has one of some types, and need not have more."""
+
+    __slots__ = ("kinds",)
+
+    def __init__(self, *kinds: type) -> None:
+        self.kinds = frozenset(kinds)
+
+    def __call__(self, value: object) -> bool:
+        return type(value) in self.kinds
 
 
 def _is_type(value: object) -> bool:
@@ -122,16 +130,16 @@ def _is_list_of_schemas(value: object) -> bool:
 
 
 def _string(name: str, **more: Any) -> Keyword:
-    return Keyword(name, "a string", _is(str), **more)
+    return Keyword(name, "a string", OfKind(str), **more)
 
 
 def _boolean(name: str, **more: Any) -> Keyword:
-    return Keyword(name, "true or false", _is(bool), **more)
+    return Keyword(name, "true or false", OfKind(bool), **more)
 
 
 def _bound(name: str, **more: Any) -> Keyword:
     return Keyword(
-        name, "a number", _is(*NUMERIC), about="number", interned=True, measures=True, demanding=True, **more
+        name, "a number", OfKind(*NUMERIC), about="number", interned=True, measures=True, demanding=True, **more
     )
 
 
@@ -143,7 +151,7 @@ def _count(name: str, about: str, **more: Any) -> Keyword:
 def _schema(name: str, applies: Applies, **more: Any) -> Keyword:
     more.setdefault("group", KeywordGroup.APPLICATOR)
     return Keyword(
-        name, "a schema (an object, true or false)", _is(dict, bool), holds=Holds.SCHEMA, applies=applies, **more
+        name, "a schema (an object, true or false)", OfKind(dict, bool), holds=Holds.SCHEMA, applies=applies, **more
     )
 
 
@@ -155,13 +163,13 @@ def _schemas(name: str, applies: Applies, **more: Any) -> Keyword:
 
 def _named_schemas(name: str, applies: Applies, **more: Any) -> Keyword:
     more.setdefault("group", KeywordGroup.APPLICATOR)
-    return Keyword(name, "an object of schemas", _is(dict), holds=Holds.MAP, applies=applies, **more)
+    return Keyword(name, "an object of schemas", OfKind(dict), holds=Holds.MAP, applies=applies, **more)
 
 
 _CORE, _UNEVALUATED = KeywordGroup.CORE, KeywordGroup.UNEVALUATED
 _BOOLEAN_BOUND: dict[str, Any] = {
     "expected": "true or false (a boolean in draft 4)",
-    "fits": _is(bool),
+    "fits": OfKind(bool),
     "until": 4,
     "about": "number",
     "interned": True,
@@ -181,7 +189,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     _named_schemas("$defs", Applies.BY_REFERENCE, group=_CORE, since=2019),
     _named_schemas("definitions", Applies.BY_REFERENCE, group=KeywordGroup.NONE),
     Keyword("type", f"one of {', '.join(TYPES)}, or a list of them", _is_type, interned=True),
-    Keyword("enum", "a list of values", _is(list), measures=True, demanding=True, interned=True),
+    Keyword("enum", "a list of values", OfKind(list), measures=True, demanding=True, interned=True),
     Keyword("const", "any value", lambda value: True, since=6, measures=True, demanding=True, interned=True),
     Keyword(
         "multipleOf",
@@ -205,7 +213,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(
         "items",
         "a schema or a list of schemas",
-        _is(dict, bool, list),
+        OfKind(dict, bool, list),
         KeywordGroup.APPLICATOR,
         Holds.SCHEMA_OR_LIST,
         until=2019,
@@ -214,7 +222,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(
         "items",
         'a schema (since 2020-12 a list of schemas is "prefixItems")',
-        _is(dict, bool),
+        OfKind(dict, bool),
         KeywordGroup.APPLICATOR,
         Holds.SCHEMA,
         since=2020,
