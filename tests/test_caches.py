@@ -14,6 +14,7 @@ import pytest
 import constrained as c
 from constrained import caches
 from constrained.regex import expr, parse_python, repeat
+from constrained.schema.reading.dialects import Dialect
 
 VOCABULARY = c.Vocabulary(
     [bytes([byte]) for byte in range(128)] + [b'":', b'", "', b"ab", b"12"], {"<end>": 140}, [140]
@@ -278,3 +279,25 @@ def test_texts_of_a_frame_keep_the_edges_that_they_begin_with():
     assert [state._raw is not None for state in beginning] == [True] * len(beginning)
     assert {target._raw for target in behind} == {None}
     assert [state.edges() for state in beginning] == known
+
+
+def test_metaschemas_that_strangers_bring_go_with_their_schemas():
+    """A dialect of its own, and all that is cut from its rules, lives as long as its schema."""
+    draft = "https://json-schema.org/draft/2020-12"
+    metaschema = {"$id": "https://example.org/m", "$schema": f"{draft}/schema", "$vocabulary": {
+        f"{draft}/vocab/{name}": True for name in ("core", "applicator", "validation")}}
+
+    def dialects() -> int:
+        caches.clear()
+        gc.collect()
+        return sum(type(found) is Dialect for found in gc.get_objects())
+
+    counts = []
+    for number in range(6):
+        schema = {"$schema": "https://example.org/m", "properties": {f"a{number}": {"items": {"type": "string"}}}}
+        grammar = c.Grammar.from_json_schema(schema, documents={"https://example.org/m": metaschema})
+        masks(c.compile(grammar, VOCABULARY), b'{"a')
+        del grammar
+        VOCABULARY.kernels.clear()
+        counts.append(dialects())
+    assert len(set(counts)) == 1

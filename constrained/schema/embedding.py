@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json as json_module
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
@@ -48,9 +48,8 @@ Outer: TypeAlias = Callable[["SchemaOptions", Values, Conj], State]  # how the o
 
 
 def _as_arguments(options: SchemaOptions, values: Values, conj: Conj) -> State:
-    return values.object_written_as(
-        arguments(options.whitespace, options.spelling, options.max_whitespace, options.avoid), conj
-    )
+    ways = options.whitespace, options.spelling, options.max_whitespace, options.avoid
+    return values.object_written_as(arguments(*ways), conj)
 
 
 def _between_tags(options: SchemaOptions, values: Values, conj: Conj) -> State:
@@ -122,6 +121,16 @@ class SchemaOptions:
             )
 
 
+def _options(*given: Any) -> SchemaOptions:
+    """Return options; PERF: most schemas come with the same ones."""
+    try:
+        return _known_options(*given)
+    except TypeError:  # one of them cannot be looked up, and is refused
+        return SchemaOptions(*given)
+
+
+_known_options = lru_cache(maxsize=64, typed=True)(SchemaOptions)
+
 _recent: Recent[EmbeddedSchema] = Recent(most=256, most_bytes=1 << 18)  # with all that is made of them, some 10 MB
 
 
@@ -176,7 +185,7 @@ def embed(
     read = copy if own else schema
     try:
         found = _recent.found(
-            key, lambda: EmbeddedSchema(read, SchemaOptions(*written, tags, *further), documents, key, own=own)
+            key, lambda: EmbeddedSchema(read, _options(*written, tags, *further), documents, key, own=own)
         )
     except RecursionError as error:
         too_deep = "the schema nests too deeply"
@@ -285,10 +294,8 @@ class EmbeddedSchema:
     def _enter_formats(self, inexact: list[tuple[str, str]]) -> None:
         """Enter the formats that are asserted with another language than the specification's, by their pointers."""
         for pointer, name in inexact:
-            if name in NARROWED:
-                self.narrowed += (Widened(pointer, "format", f"{name}: {NARROWED[name]}"),)
-            else:
-                self.widened += (Widened(pointer, "format", f"{name}: {WIDENED[name]}"),)
+            self.narrowed += (Widened(pointer, "format", f"{name}: {NARROWED[name]}"),) if name in NARROWED else ()
+            self.widened += () if name in NARROWED else (Widened(pointer, "format", f"{name}: {WIDENED[name]}"),)
 
     def _surveyed(self, schema: Any, documents: Mapping[str, Any] | None, *, own: bool) -> Conj:
         if self.options.quote is not None:
@@ -342,9 +349,8 @@ class EmbeddedSchema:
     def describe(self) -> str:
         """Return what is enforced, for people: the normal form, and what `widened` left out."""
         left_out = [f"  {entry.pointer}\n    because: {entry.because}" for entry in self.widened]
-        return "\n".join(
-            [describe(self._conj), *(["not enforced, to be checked after generation:", *left_out] if left_out else [])]
-        )
+        heading = ["not enforced, to be checked after generation:"] if left_out else []
+        return "\n".join([describe(self._conj), *heading, *left_out])
 
     def to_lark(self, prefix: str, *, lookahead: bool = True) -> list[str]:
         """Return the machine as Lark definitions; the first one defines the rule `prefix`, the others' names start with
@@ -369,11 +375,8 @@ class EmbeddedSchema:
     def _with(self, **options: Any) -> EmbeddedSchema:
         """Return the same schema with other options."""
         schema, documents = self.source
-        return embed(
-            schema,
-            documents=documents,
-            **{**{field.name: getattr(self.options, field.name) for field in fields(self.options)}, **options},
-        )
+        given = {name: getattr(self.options, name) for name in SchemaOptions.__slots__}
+        return embed(schema, documents=documents, **{**given, **options})
 
     @cached_property
     def fingerprint(self) -> str:
