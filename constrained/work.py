@@ -186,8 +186,8 @@ def spend(units: int = 1, at: Placed | None = None) -> None:
     if budget is not None:
         if at is not None:
             budget.at = at
-        budget.left -= units
-        if budget.left < budget._next_check:
+        budget.left = left = budget.left - units
+        if left < budget._next_check:
             budget._check()
 
 

@@ -359,3 +359,30 @@ def test_real_schemas():
             except SchemaError as error:
                 wrong.append((row["id"], str(error)))
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "string"}, "b": True, "c": False, "d": {}, "e": {"properties": {"f": {}}}}},
+        {"properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#"}}, "$defs": {"x": {"type": "null"}}},
+        {"properties": {"a": {"$id": "urn:x", "$ref": "#/$defs/y", "$defs": {"y": {"minimum": 1}}}, "b": {"maximum": 1}}},
+        {"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}, "b": {"type": "null"}}},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$id": "urn:z", "type": "null"}}},
+    ],
+    ids=json.dumps,
+)
+def test_subschemas_under_names_are_read_together_as_each_alone(schema: dict[str, Any]) -> None:
+    for first in ("together", "alone"):
+        (signed,) = load(schema)
+        node, parts = signed.node, signed.node.schema["properties"]
+        together = node.each_below(parts, "properties") if first == "together" else {}
+        alone = {name: node.below(part, "properties", name) for name, part in parts.items()}
+        assert (together or node.each_below(parts, "properties")) == alone
+        for name, conj in alone.items():
+            for part in conj:
+                if part.node.document is node.document:  # not NOTHING
+                    resource = node.document.library.embedded.get(id(part.node.schema), part.node.resource)
+                    assert part.node.resource is resource
+                    assert part.node.pointer in (f"#/properties/{name}", "#/$defs/x", "#")
+                    assert bool(part.node.scope) == node.document.library.dynamic

@@ -52,13 +52,16 @@ def saturated(expr: Expr, horizon: int) -> Expr:
             return repeat(body, min(least, horizon + 1), None if most > horizon else most)
     elif expr.kind == CONCAT:
         factors: list[Expr] = []
-        read, rest = 0, expr
+        read, rest, same = 0, expr, True
         while rest.kind == CONCAT and read <= horizon:
             head, rest = rest.args
             factors.append(saturated(head, horizon - read))
+            same = same and factors[-1] is head
             read += head.short
         if read <= horizon:
             factors.append(saturated(rest, horizon - read))
+            if same and factors[-1] is rest:  # PERF: as most
+                return expr
         elif not rest.plain:
             return expr
         return concat(*factors)

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from constrained.caches import cached
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, Quoting, State, Text
+from constrained.once import once
 from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
@@ -60,15 +60,15 @@ class AfterText(Dispatch):
         """Ways out read all strings, also where this one is among those that are left; see `Distinct.items`."""
         return ((self._whole,) if isinstance(self._whole, Text) else ()) if self.alike else None
 
-    @cached_property
-    def refuses(self) -> bool:  # type: ignore[override]  # only asked for
+    @once
+    def refuses(self) -> bool:
         """The language of numbers leaves the used ones out, but for those that are too long to write down."""
         if self._item is _string:
             return True
         return any(kind == "number" and not isinstance(value, Fraction) for kind, value in self._used)
 
-    @cached_property
-    def special(self) -> frozenset[str]:  # type: ignore[override]  # only asked for
+    @once
+    def special(self) -> frozenset[str]:
         """The used strings, and the empty one, as one token can hold it twice."""
         return frozenset() if self._item is _number else _texts(self._used) | {""}
 
@@ -143,7 +143,7 @@ class Distinct:
                 if few is not None:
                     self._listed[conj] = {item: values.state(_constant(conj, item)) for item in sorted(few, key=repr)}
 
-    @cached_property
+    @once
     def alike(self) -> bool:
         """Whether all items are read in one way: at a place inside of an item stands a text of one language, whichever
         item it is and whatever is written around it.  See `Dispatch.alike`.
@@ -170,7 +170,7 @@ class Distinct:
             queue += fresh
         return True
 
-    @cached_property
+    @once
     def elsewhere(self) -> tuple[Text, ...] | None:
         """The texts that stand in items, where one place may have several; see `Dispatch.elsewhere`."""
         known = self.alike or self._shape.prefix or self._shape.counts
@@ -185,7 +185,7 @@ class Distinct:
         """Whether keys come in the order of the schema."""
         return self._values.ordered
 
-    @cached_property
+    @once
     def quotes_keys(self) -> bool:
         """Whether the keys of all objects in items stand in quotes."""
         return self._values.punctuation.keys.quoting != Quoting.RAW
@@ -360,7 +360,7 @@ class Distinct:
         # items, by its documentation
         return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]
 
-    @cached_property
+    @once
     def _may_lack(self) -> bool:
         """Whether some position can run out of values while more items are needed."""
         return any(self._few(index) is not None for index in range(len(self._shape.prefix) + 1))

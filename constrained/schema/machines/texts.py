@@ -147,7 +147,7 @@ def _scarce_from(language: Expr, few: int) -> int | None:
             return depth
         level = [
             target
-            for target in dict.fromkeys(target for state in level for _, _, target in state.edges())
+            for target in dict.fromkeys([target for state in level for _, _, target in state.edges()])
             if target not in seen
         ]
         seen.update(level)

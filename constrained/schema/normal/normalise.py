@@ -26,7 +26,8 @@ from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live
 from constrained.schema.sketches import arrays
 from constrained.schema.sketches.arrays import Never
 from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
-from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
+from constrained.schema.strings.sets import NO_TEXT
+from constrained.schema.values import ArrayShape, Conj, ObjectShape, SignedNode, Value
 from constrained.work import spend
 
 ANYTHING = Value(
@@ -65,15 +66,17 @@ def is_never(conj: Conj) -> bool:
     """
     if not conj or conj == NOTHING:
         return bool(conj)
-    document = next(iter(conj)).node.document
-    known: bool | None = document.live.get(conj)
+    signed = next(iter(conj))
+    node = signed.node
+    live: dict[Conj, bool] = node.document.live
+    known = live.get(conj)
     if known is None:
-        if _is_plainly_live(conj):
-            known = document.live[conj] = True
+        if len(conj) == 1 and _is_plainly_live(signed):
+            known = live[conj] = True
         else:
-            with document.lock:
+            with node.document.lock:
                 try:
-                    known = _decide(conj, document)
+                    known = _decide(conj, node.document)
                 except LimitExceeded as error:
                     raise located(error, pointer_of(conj)) from None
     return not known
@@ -122,11 +125,12 @@ def plain_value(node: Node, plan: SortedKeywords) -> Value:
     scalars = own_scalars(node, plan) if types & SCALAR else NO_SCALARS
     array = arrays.shape(own_array(node, plan), node, _is_nothing) if types & ARRAY else None
     shape = object_shapes.shape(own_sketch(node, plan), node, _is_nothing) if types & OBJECT else None
+    strings = scalars.strings
     return Value(
         scalars.null,
         scalars.booleans,
         scalars.numbers,
-        scalars.strings.expr() if scalars.strings else NEVER,
+        NEVER if strings is NO_TEXT or not strings else strings.expr(),
         () if array is None else (array,),
         () if shape is None else (shape,),
     )
@@ -156,11 +160,8 @@ def _is_nothing(conj: Conj) -> bool:
     return conj == NOTHING
 
 
-def _is_plainly_live(conj: Conj) -> bool:
-    """Return True if a look at the keywords shows a value."""
-    if len(conj) > 1:
-        return False
-    (signed,) = conj
+def _is_plainly_live(signed: SignedNode) -> bool:
+    """Return True if a look at the keywords shows a value; nodes of unions have none."""
     node = signed.node
     return signed.positive and bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
 
@@ -171,14 +172,18 @@ def _pruned(conj: Conj, raw: Value) -> Value:
     if not array_shapes and not shapes:
         return raw
     together: tuple[ArrayShape | ObjectShape, ...] = (*array_shapes, *shapes)
-    if any(shape.clauses for shape in together):
-        array_shapes = _array_shapes(conj, is_never) if array_shapes else ()
-        shapes = _object_shapes(conj, is_never) if shapes else ()
-    live_arrays = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
-    live_objects = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
-    if live_arrays == raw.arrays and live_objects == raw.objects:
+    for shape in together:
+        if shape.clauses:
+            array_shapes = _array_shapes(conj, is_never) if array_shapes else ()
+            shapes = _object_shapes(conj, is_never) if shapes else ()
+            break
+    if array_shapes:
+        array_shapes = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
+    if shapes:
+        shapes = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
+    if array_shapes == raw.arrays and shapes == raw.objects:
         return raw
-    return Value(raw.null, raw.booleans, raw.numbers, raw.strings, live_arrays, live_objects)
+    return Value(raw.null, raw.booleans, raw.numbers, raw.strings, array_shapes, shapes)
 
 
 def _is_live(conj: Conj) -> bool:
@@ -203,7 +208,7 @@ def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
     if not conj or conj == NOTHING:
         return not conj
     known = live.get(conj)
-    if known is None and _is_plainly_live(conj):
+    if known is None and len(conj) == 1 and _is_plainly_live(next(iter(conj))):
         known = live[conj] = True
     return known
 

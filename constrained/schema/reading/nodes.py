@@ -63,13 +63,38 @@ class Node:
             return ALWAYS
         if schema is False:
             return NOTHING
-        inside = self.inside
-        if inside is None or inside[1] is not keyword:
-            inside = self.inside = self.where, keyword
+        inside = self._inside(keyword)
         where: Where = inside if step is None else (inside, step)
         document = self.document
         node = document.node(schema, document.library.embedded.get(id(schema), self.resource), self.scope, where)
-        return document.follow(node) if "$ref" in node.schema else node.conj
+        return document.follow(node) if "$ref" in schema else node.conj
+
+    def each_below(self, schemas: Mapping[str, Schema], keyword: str) -> dict[str, Conj]:
+        """Return the subschemas under the names in a keyword's value, each as `below` does.
+
+        PERF: an object has dozens of them, and a call of `below` for each takes twice the time.
+        """
+        document, resource, inside = self.document, self.resource, self._inside(keyword)
+        nodes, embedded = document.nodes, document.library.embedded
+        scoped = bool(self.scope) or document.library.dynamic
+        found = {}
+        for name, schema in schemas.items():
+            if scoped or not schema or schema is True or "$ref" in schema:
+                found[name] = self.below(schema, keyword, name)
+                continue
+            key = id(schema)
+            node = nodes.get(key)
+            if node is None:
+                node = nodes[key] = Node(document, schema, embedded.get(key, resource), (), (inside, name))
+            found[name] = node.conj
+        return found
+
+    def _inside(self, keyword: str) -> tuple[Where, str]:
+        """Return the place of a keyword's value."""
+        inside = self.inside
+        if inside is None or inside[1] is not keyword:
+            inside = self.inside = self.where, keyword
+        return inside
 
     def referent(self, keyword: str) -> Conj:
         """Return what a reference keyword of this node points to, in the node's dynamic scope."""
@@ -109,7 +134,7 @@ class Document:
         self.denied: dict[Node, SignedNode] = {}  # `Node.negative`; threads agree on the first one
         self.unlock()
         unlocked_at_fork(self)
-        self._nodes: dict[int | tuple[int, Scope], Node] = {}  # by id of the schema, and scope where there is one
+        self.nodes: dict[int | tuple[int, Scope], Node] = {}  # by id of the schema, and scope where there is one
         self._followed: dict[Node, Conj] = {}
         self._constants: dict[object, Node] = {}
         self._unions: dict[frozenset[Conj], Node] = {}
@@ -123,9 +148,9 @@ class Document:
         if self.library.dynamic and resource not in scope:
             scope = (*scope, resource)
         key = (id(schema), scope) if scope else id(schema)
-        found = self._nodes.get(key)
+        found = self.nodes.get(key)
         if found is None:
-            found = self._nodes[key] = Node(self, schema, resource, scope, where)
+            found = self.nodes[key] = Node(self, schema, resource, scope, where)
         return found
 
     def follow(self, node: Node) -> Conj:

@@ -120,7 +120,17 @@ class _TimeOfDay:
             return union(_seconds(), leap).edges()
         hour = "0123" if self.read == "2" else "0123456789"
         following = ("012", hour, ":", "012345", "0123456789", ":")[at]
-        return tuple((ord(char), ord(char), lazy(_TimeOfDay(self.read + char))) for char in following)
+        return tuple([(ord(char), ord(char), _time_of_day(self.read + char)) for char in following])
+
+
+def _time_of_day(read: str) -> Expr:
+    """Return the rest of a time, as an expression whose edges stay, as calendars do, but for those of 1,440 minutes.
+
+    PERF: the first mask inside a time asks for those of 66 of them, 0.5 ms each time that caches were emptied.
+    """
+    found = lazy(_TimeOfDay(read))
+    found.edges_stay = len(read) < len("HH:MM")
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -140,9 +150,10 @@ def _leap_rest(hour: int, minute: int) -> Expr:
     return concat(parse_python(_FRACTION), union(*offsets))
 
 
+@lru_cache(maxsize=1)
 def _time() -> Expr:
     """SPEC: RFC 3339 §5.6 full-time; "T" and "Z" in either case; §5.7 a leap second is 23:59:60 in UTC."""
-    return lazy(_TimeOfDay())
+    return _time_of_day("")
 
 
 def _date_time() -> Expr:
