@@ -55,9 +55,10 @@ def raw_edges(expr: Expr) -> RawEdges:
     """
     edges = expr._raw
     if edges is None:
-        for part in _needs(expr):
-            if part._raw is None:
-                return _with_parts(expr)
+        if CONCAT <= expr.kind <= COMPLEMENT:
+            for part in _needs(expr):
+                if part._raw is None:
+                    return _with_parts(expr)
         edges = _own_edges(expr)
     return edges
 

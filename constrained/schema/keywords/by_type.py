@@ -7,7 +7,7 @@ subschemas to the same instance (`allOf`, `if`, …) become operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -108,10 +108,10 @@ class SortedKeywords:
     """
 
     types: int
-    scalars: tuple[tuple[Function, Any], ...] = ()
-    arrays: tuple[tuple[Function, Any], ...] = ()
-    objects: tuple[tuple[Function, Any], ...] = ()
-    operations: tuple[Operation, ...] = ()
+    scalars: Sequence[tuple[Function, Any]] = ()
+    arrays: Sequence[tuple[Function, Any]] = ()
+    objects: Sequence[tuple[Function, Any]] = ()
+    operations: Sequence[Operation] = ()
     names: Conj = ALWAYS  # what propertyNames asks of every key
     unevaluated: Mapping[int, Conj] = field(default_factory=dict)  # by ARRAY and OBJECT
     plain: bool = True  # no operations, nothing unevaluated
@@ -181,9 +181,7 @@ def _sort(node: Node) -> SortedKeywords:
         if keyword == "dependencies":
             operations += logic.dependent_schemas(value, node, keyword)
     simple = not operations and not unevaluated
-    return SortedKeywords(
-        types, tuple(scalars_), tuple(arrays_), tuple(objects_), tuple(operations), names, unevaluated, simple
-    )
+    return SortedKeywords(types, scalars_, arrays_, objects_, operations, names, unevaluated, simple)
 
 
 def _constant(value: Any, arrays_: list[tuple[Function, Any]], objects_: list[tuple[Function, Any]]) -> None:

@@ -57,12 +57,14 @@ def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[O
 def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
     """Return the union of the arrays and the union of the objects among the values of "enum" or "const"."""
     found = []
+    kinds = set(map(type, values))
     for kind, bit in ((list, ARRAY), (dict, OBJECT)):
+        if kind not in kinds:
+            continue
         constants = tuple(
             node.document.constant(value, ((node.where, keyword), index))
             for index, value in enumerate(values)
             if type(value) is kind
         )
-        if constants:
-            found.append(Operation(JoinKind.ANY, constants, keyword, bit))
+        found.append(Operation(JoinKind.ANY, constants, keyword, bit))
     return found

@@ -34,6 +34,7 @@ from constrained.work import spend
 
 FIRST, AFTER, NEXT = range(3)
 _NO_KEYS: frozenset[str] = frozenset()
+_OF_TABLES = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read in any order
 
 
 class Cell(NamedTuple):
@@ -238,7 +239,7 @@ class ObjectMachine:
             return None
         languages, others, endless = zip(*self.cells, strict=True) if self.cells else ((), (), ())
         quoting = marks.keys.quoting
-        if not all(endless) or isinstance(quoting, MarkerSafe) or quoting in (Quoting.PYTHON_CANONICAL, Quoting.RAW):
+        if False in endless or quoting not in _OF_TABLES or isinstance(quoting, MarkerSafe):
             return None
         conjs = (*self.conjs, *others)
         return ObjectTable(

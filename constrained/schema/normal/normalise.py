@@ -27,7 +27,7 @@ from constrained.schema.sketches import arrays
 from constrained.schema.sketches.arrays import Never
 from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.strings.sets import NO_TEXT
-from constrained.schema.values import ArrayShape, Conj, ObjectShape, SignedNode, Value
+from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
 ANYTHING = Value(
@@ -35,6 +35,9 @@ ANYTHING = Value(
     (ObjectShape(cells=((ALL_SCALARS.strings.expr(), frozenset()),)),),
 )
 NO_VALUE = Value()
+(_nothing,) = NOTHING
+_nothing.node.document.memo[NOTHING] = NO_VALUE
+_nothing.node.document.live[NOTHING] = False
 
 
 def normalise(conj: Conj) -> Value:
@@ -46,8 +49,6 @@ def normalise(conj: Conj) -> Value:
     """
     if not conj:
         return ANYTHING
-    if conj == NOTHING:
-        return NO_VALUE
     document = next(iter(conj)).node.document
     found: Value | None = document.memo.get(conj)
     if found is None:
@@ -64,14 +65,14 @@ def is_never(conj: Conj) -> bool:
 
     Raises: as `normalise`.
     """
-    if not conj or conj == NOTHING:
-        return bool(conj)
+    if not conj:
+        return False
     signed = next(iter(conj))
     node = signed.node
     live: dict[Conj, bool] = node.document.live
     known = live.get(conj)
     if known is None:
-        if len(conj) == 1 and _is_plainly_live(signed):
+        if len(conj) == 1 and signed.positive and _is_plainly_live(node):
             known = live[conj] = True
         else:
             with node.document.lock:
@@ -84,16 +85,13 @@ def is_never(conj: Conj) -> bool:
 
 def _raw(conj: Conj) -> Value:
     """Return the value with shapes that may turn out to be empty, because their children are not looked at."""
-    memo = next(iter(conj)).node.document.memo
-    key = "raw", conj
-    found: Value | None = memo.get(key)
-    if found is not None:
-        return found
     signed = next(iter(conj))
-    if len(conj) == 1 and signed.positive and (plan := plan_of(signed.node)).plain:
-        found = memo[key] = plain_value(signed.node, plan)
-    else:
-        found = memo[key] = general_value(conj)
+    node = signed.node
+    raw: dict[Conj, Value] = node.document.raw
+    found = raw.get(conj)
+    if found is None:
+        plain = len(conj) == 1 and signed.positive and (plan := plan_of(node)).plain
+        found = raw[conj] = plain_value(node, plan) if plain else general_value(conj)
     return found
 
 
@@ -160,10 +158,9 @@ def _is_nothing(conj: Conj) -> bool:
     return conj == NOTHING
 
 
-def _is_plainly_live(signed: SignedNode) -> bool:
+def _is_plainly_live(node: Node) -> bool:
     """Return True if a look at the keywords shows a value; nodes of unions have none."""
-    node = signed.node
-    return signed.positive and bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
+    return bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
 
 
 def _pruned(conj: Conj, raw: Value) -> Value:
@@ -208,8 +205,10 @@ def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
     if not conj or conj == NOTHING:
         return not conj
     known = live.get(conj)
-    if known is None and len(conj) == 1 and _is_plainly_live(next(iter(conj))):
-        known = live[conj] = True
+    if known is None and len(conj) == 1:
+        (signed,) = conj
+        if signed.positive and _is_plainly_live(signed.node):
+            known = live[conj] = True
     return known
 
 

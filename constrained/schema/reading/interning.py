@@ -170,10 +170,13 @@ def _bare(schema: Any, rules: Rules) -> Any:
     """Return a leaf without its annotations, which may be long."""
     if type(schema) is not dict:
         return schema
-    found = {keyword: value for keyword, value in schema.items() if keyword in rules}
-    if _HOLDING.isdisjoint(found):
-        return found
-    for keyword in _HOLDING & found.keys():
+    if schema.keys() <= rules.keys():
+        if _HOLDING.isdisjoint(schema):
+            return schema
+        found = dict(schema)
+    else:
+        found = {keyword: value for keyword, value in schema.items() if keyword in rules}
+    for keyword in _HOLDING.intersection(found):
         value = found[keyword]
         if type(value) is list:
             found[keyword] = [_bare(part, rules) for part in value]

@@ -130,6 +130,7 @@ class Document:
         self.library = library
         self.asserted_formats = asserted_formats  # "assert" all that are known, those of the "dialect", or "annotate"
         self.memo: dict[Any, Any] = {}  # answers of `alternatives` and `normalise`
+        self.raw: dict[Conj, Any] = {}  # of `normalise` too, before it is asked which children have a value
         self.live: dict[Conj, bool] = {}  # whether a conjunction has a value, where decided
         self.denied: dict[Node, SignedNode] = {}  # `Node.negative`; threads agree on the first one
         self.unlock()
@@ -155,8 +156,10 @@ class Document:
 
     def follow(self, node: Node) -> Conj:
         """Return the node, or what it refers to if it is nothing but a reference; each of a chain is followed once."""
+        found = self._followed.get(node)
+        if found is not None:
+            return found
         seen: dict[Node, None] = {}
-        found: Conj | None = None
         while "$ref" in node.schema:
             found = self._followed.get(node)
             if found is not None:

@@ -16,7 +16,7 @@ from constrained.regex import ANY, ANY_TEXT, NEVER, Expr
 from constrained.work import spend
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # PERF: never changed; a frozen one takes three times as long to make
 class Texts:
     """The texts of `only`, where that is given; else the texts of `language` that are not in `barred`.
 
@@ -119,7 +119,9 @@ def is_spelled(text: str) -> bool:
 
 def finite(texts: Iterable[str]) -> Texts:
     """Return a finite set; texts that cannot be spelled are left out."""
-    found = frozenset(filter(is_spelled, texts))
+    found = frozenset(texts)
+    if not all(map(str.isascii, found)):
+        found = frozenset(filter(is_spelled, found))
     return Texts(only=found) if found else NO_TEXT
 
 
