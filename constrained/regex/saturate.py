@@ -46,6 +46,8 @@ def saturated(expr: Expr, horizon: int) -> Expr:
     >>> saturated(parse_python("[a-z]{100,200}"), 30) is saturated(parse_python("[a-z]{99,}"), 30)
     True
     """
+    if expr.long <= horizon and expr.plain:
+        return expr  # no count is beyond
     if expr.kind == REPEAT:
         body, least, most = expr.args
         if least > horizon + 1 or INFINITE > most > horizon:
