@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from constrained.caches import cached
 from constrained.errors import UnsupportedSchema
@@ -24,19 +24,22 @@ from constrained.once import once
 from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
-from constrained.schema.machines.texts import scarce_from, without_dead_ends
+from constrained.schema.machines.texts import without_dead_ends
 from constrained.schema.numeric.keys import NUMBERS, number_value
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
 from constrained.schema.satisfiability.kinds import Kinds
 from constrained.schema.strings.absent import lacks_text
+from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ArrayShape, Conj, NumberRange
 from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.value import Values
+
+Calls: TypeAlias = "list[tuple[State, State | Dispatch]]"
 
 _MOST_LISTED = 65
 _FEW_NUMBERS = _FEW_TEXTS = 64
@@ -223,9 +226,7 @@ class Distinct:
         """Return the position behind an array or object that was not written before."""
         return after._replace(written=after.written.plus_whole(whole))
 
-    def items(
-        self, written: Written, index: int, after: ArrayPosition, *, hurried: bool = False
-    ) -> list[tuple[State, State | Dispatch]]:
+    def items(self, written: Written, index: int, after: ArrayPosition, *, hurried: bool = False) -> Calls:
         """Return the calls that read the next item: a value that has not been written and leaves enough for the items
         to come.
 
@@ -244,16 +245,14 @@ class Distinct:
         for kind, met in self._kinds.options(many, lambda items: len(written.without(items)), counts, length):
             yield kind.conj, met
 
-    def of_kind(
-        self, conj: Conj, written: Written, after: ArrayPosition, *, hurried: bool
-    ) -> list[tuple[State, State | Dispatch]]:
+    def of_kind(self, conj: Conj, written: Written, after: ArrayPosition, *, hurried: bool) -> Calls:
         """Return the calls that read an item that `counted` has yielded."""
         return self._read(conj, written, frozenset(), after, index=None, hurried=hurried)
 
     def _read(
         self, conj: Conj, written: Written, reserved: frozenset[Item], after: ArrayPosition,
         *, index: int | None, hurried: bool,
-    ) -> list[tuple[State, State | Dispatch]]:
+    ) -> Calls:
         """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
         spend(1 + len(written.scalars) // 8 + (0 if hurried else written.composites.count))
         if conj in self._listed:
@@ -268,7 +267,7 @@ class Distinct:
         words: list[tuple[bytes, Item]] = [
             (marks.true if boolean else marks.false, ("boolean", boolean)) for boolean in sorted(value.booleans)]
         words += [(marks.null, ("null", None))] if value.null else []
-        calls: list[tuple[State, State | Dispatch]] = [
+        calls: Calls = [
             (Bytes(word, END), after._replace(written=written.plus(item))) for word, item in words if item not in used]
         if value.numbers:
             spend(len(value.numbers) // 2)  # they are hashed

@@ -27,8 +27,9 @@ from constrained.regex import Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
 from constrained.schema.machines.punctuation import Punctuation
-from constrained.schema.machines.texts import never_runs_dry, scarce_from, without_dead_ends
+from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
 

@@ -26,6 +26,7 @@ from constrained.schema.values import ALWAYS, Conj, SignedNode
 from constrained.work import spend, unlocked_at_fork
 
 Scope: TypeAlias = tuple[Resource, ...]
+_REF = frozenset({"$ref"})
 
 
 _serials = count()
@@ -165,9 +166,7 @@ class Document:
             if found is not None:
                 break
             dialect = node.resource.dialect
-            if not dialect.reference_stands_alone and any(
-                keyword in dialect.rules and keyword != "$ref" for keyword in node.schema
-            ):
+            if not dialect.reference_stands_alone and not dialect.rules.keys().isdisjoint(node.schema.keys() - _REF):
                 break
             if "$ref" not in dialect.rules:
                 break

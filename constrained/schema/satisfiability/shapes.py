@@ -56,7 +56,7 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
     if not required and not shape.min and not shape.clauses:
         return True
     named = dict(shape.named)
-    if not _every(ask(named[key]) for key in required):
+    if False in [ask(named[key]) for key in required]:  # having asked every question
         return False
     if shape.clauses:
         first = _first_choice(shape, named, ask)
