@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _each(values: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
-    return tuple(node.below(schema, keyword, index) for index, schema in enumerate(values))
+    return tuple(node.each_below(enumerate(values), keyword).values())
 
 
 def reference(_: str, node: Node, keyword: str) -> list[Operation]:

@@ -20,7 +20,7 @@ _FEW_NAMES = 16  # keys of a pattern that are named one by one
 
 
 def properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
-    sketch.named = node.each_below(value, "properties")
+    sketch.named = node.each_below(value.items(), "properties")
 
 
 def pattern_properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:

@@ -11,6 +11,7 @@ Bounds: `combine.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsupporte
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from constrained.errors import LimitExceeded
@@ -25,6 +26,7 @@ from constrained.schema.satisfiability.quick import is_plainly_live
 from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live_object
 from constrained.schema.sketches import arrays
 from constrained.schema.sketches.arrays import Never
+from constrained.schema.sketches.operations import JoinKind, Operation
 from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
 from constrained.schema.strings.sets import NO_TEXT
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
@@ -35,6 +37,7 @@ ANYTHING = Value(
     (ObjectShape(cells=((ALL_SCALARS.strings.expr(), frozenset()),)),),
 )
 NO_VALUE = Value()
+_UNIONS = JoinKind.ANY, JoinKind.ONE
 (_nothing,) = NOTHING
 _nothing.node.document.memo[NOTHING] = NO_VALUE
 _nothing.node.document.live[NOTHING] = False
@@ -100,7 +103,8 @@ def general_value(conj: Conj) -> Value:
     types = EVERY_TYPE
     for signed in conj:
         if signed.positive:
-            types &= plan_of(signed.node).types
+            plan = plan_of(signed.node)
+            types &= plan.types if len(conj) > 1 else plan.types & _types_of_members(plan.operations)
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
     return Value(
         scalars.null,
@@ -110,6 +114,25 @@ def general_value(conj: Conj) -> Value:
         _array_shapes(conj, _is_nothing) if types & ARRAY else (),
         _object_shapes(conj, _is_nothing) if types & OBJECT else (),
     )
+
+
+def _types_of_members(operations: Iterable[Operation]) -> int:
+    """Return the types of the members of unions, as far as these are schemas without operations.
+
+    PERF: of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
+    """
+    types = EVERY_TYPE
+    for operation in operations:
+        if operation.kind not in _UNIONS or operation.types != EVERY_TYPE:
+            break
+        members = 0
+        for part in operation.operands:
+            signed = next(iter(part), None)
+            if signed is None or not signed.positive or not (plan := plan_of(signed.node)).plain:
+                return types
+            members |= plan.types
+        types &= members
+    return types
 
 
 def plain_value(node: Node, plan: SortedKeywords) -> Value:
