@@ -148,7 +148,11 @@ def cached(most: int, size: int = 1_000) -> Callable[[Function], Function]:
         @wraps(function)
         def found(*args: Any, **options: Any) -> Any:
             result = function(*args, **options)
-            charge(size + sum([len(arg) for arg in args if isinstance(arg, str)]))
+            held = size
+            for arg in args:
+                if isinstance(arg, str):
+                    held += len(arg)
+            charge(held)
             return result
 
         kept: Any = lru_cache(maxsize=most)(found)

@@ -62,12 +62,15 @@ class Table(Generic[Interned]):
         self.recent.update(nodes)
 
     def older(self, key: Key) -> Interned | None:
-        """Return a node that is not among the recent ones; None where there is none."""
-        found = self._old.get(key) or self._leaving.get(key)
-        if found is None:
-            holder = self._held.get(key)
-            found = None if holder is None else holder()
-        return found
+        """Return a node that is not among the recent ones; None where there is none.
+
+        PERF: a key is hashed each time that it is looked for, so nothing is looked for in a table without nodes.
+        """
+        found = (self._old and self._old.get(key)) or (self._leaving and self._leaving.get(key))
+        if found:
+            return found
+        holder = self._held.get(key) if self._held else None
+        return None if holder is None else holder()
 
     def _hold(self, key: Key, node: Interned) -> None:
         """Find a node as long as somebody else holds it; a key may have got another node by the time it is lost."""

@@ -186,8 +186,8 @@ def spend(units: int = 1, at: Placed | None = None) -> None:
     if budget is not None:
         if at is not None:
             budget.at = at
-        budget.left -= units
-        if budget.left < budget._next_check:
+        budget.left = left = budget.left - units
+        if left < budget._next_check:
             budget._check()
 
 
@@ -195,7 +195,11 @@ def spend_nearby(units: int) -> None:
     """As `spend`, for work without a place of its own; see `Budget.spend_nearby`."""
     budget = thread.budget
     if budget is not None:
-        budget.spend_nearby(units)
+        left = budget.left - units
+        if left < budget._next_check:
+            budget.spend_nearby(units)
+        else:
+            budget.left = left
 
 
 def current() -> Budget | None:

@@ -9,7 +9,9 @@ import re
 import pytest
 
 from constrained.regex import ANY_TEXT, Expr, complement, matches, parse_ecma
-from constrained.schema.machines.texts import never_runs_dry, scarce_from, without_dead_ends
+from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
+from constrained.schema.strings import scarcity
+from constrained.schema.strings.scarcity import scarce_from
 
 LONGEST = 7
 FINITE = ["[ab]", "[ab]{1,2}", "a|b[ab]", "[ab]{0,3}", "a{1,7}", "", "abab?|[ab]b{0,4}", "(a|ab)(b|ba)?"]
@@ -64,6 +66,19 @@ def test_what_every_text_goes_on_to_never_runs_dry():
 
 def test_nothing_is_scarce_in_any_text():
     assert scarce_from(ANY_TEXT, 10**9) is None
+
+
+@pytest.mark.parametrize(
+    "counts",
+    ["{1,255}", "{1}", "{2,9}", "{99}", "{0,99}", "{0,100}", "{3,101}", "*", "+", "{98,}", "{99,}", "{100,}", "{101,}"],
+)
+@pytest.mark.parametrize("few", [0, 1, 3, 7])
+def test_scarce_from_of_counted_characters_is_what_a_search_finds(counts, few):
+    for characters in ("[a-c]", "[a-g]", "[a-h]", "[ab]", "[\\s\\S]", "[^a]", "x"):
+        counted = language(characters + counts)
+        assert counted.counted is not None or counts == "*" and characters == "[\\s\\S]"
+        searched = scarcity._first_scarce(counted, few)
+        assert scarcity._scarce_from(counted, few) == searched, (characters, counts, few)
 
 
 @pytest.mark.parametrize("pattern", [*FINITE, *INFINITE])

@@ -22,9 +22,10 @@ from constrained import regex
 from constrained.errors import GrammarError
 from constrained.regex import ANY_TEXT, char_class, charset, concat, parse_ecma, parse_python
 from constrained.regex.boolean import complement, intersect
+from constrained.regex.expr import parts
 from constrained.regex.guarded import ESCAPED, Guarded
 from constrained.regex.markers import markers_of
-from constrained.regex.saturate import has_length
+from constrained.regex.saturate import has_length, saturated
 from constrained.regex.syntax import properties
 from tests.oracles import reachable
 
@@ -337,6 +338,20 @@ def test_equal_mask_keys_mean_equal_continuations(horizon):
             shared += state.mask_key(horizon) in groups
             assert groups.setdefault(state.mask_key(horizon), seen) == seen, (pattern, state)
     assert shared > 20
+
+
+def test_what_has_no_counts_to_saturate_is_put_together_of_its_factors():
+    """`saturated` returns it as it is; slowly, it would put it together again."""
+    for pattern in ("abc[de]f", "a*b(?:cd|e)[x-z]*", "(?:ab|c)*d?e+f", "x(?:a{2,3}b)*y", "[0-9]{4}-[0-9]{2}T"):
+        todo, seen = [parse_python(pattern)], set()
+        while todo:
+            state = todo.pop()
+            if state not in seen:
+                seen.add(state)
+                todo += [target for _, _, target in state.edges()]
+        assert len(seen) > 3
+        for state in seen:
+            assert saturated(state, 40) is state is concat(*parts(state)), (pattern, state)
 
 
 @pytest.mark.parametrize(

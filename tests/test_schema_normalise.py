@@ -26,12 +26,14 @@ from value_oracle import belongs
 from constrained.errors import SchemaError, UnsupportedSchema
 from constrained.regex import NEVER
 from constrained.schema.keywords.by_type import plan_of
+from constrained.schema.normal import normalise as normalise_module
 from constrained.schema.normal import object_shapes
 from constrained.schema.normal.normalise import general_value, normalise, plain_value
 from constrained.schema.printing.describe import describe
 from constrained.schema.reading import dialects
 from constrained.schema.reading.keywords import named
 from constrained.schema.reading.nodes import load
+from constrained.schema.sketches.scalars import EVERY_TYPE
 from constrained.schema.values import negation
 
 WORLD = json.loads((Path(__file__).parent / "corpus" / "schema_world.json").read_text("utf-8"))
@@ -359,3 +361,64 @@ def test_real_schemas():
             except SchemaError as error:
                 wrong.append((row["id"], str(error)))
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "string"}, "b": True, "c": False, "d": {}, "e": {"properties": {"f": {}}}}},
+        {"properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#"}}, "$defs": {"x": {"type": "null"}}},
+        {"properties": {"a": {"$id": "urn:x", "$ref": "#/$defs/y", "$defs": {"y": {"minimum": 1}}}, "b": {"maximum": 1}}},
+        {"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}, "b": {"type": "null"}}},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$id": "urn:z", "type": "null"}}},
+    ],
+    ids=json.dumps,
+)
+def test_subschemas_under_names_are_read_together_as_each_alone(schema: dict[str, Any]) -> None:
+    for first in ("together", "alone"):
+        (signed,) = load(schema)
+        node, parts = signed.node, signed.node.schema["properties"]
+        together = node.each_below(parts.items(), "properties") if first == "together" else {}
+        alone = {name: node.below(part, "properties", name) for name, part in parts.items()}
+        assert (together or node.each_below(parts.items(), "properties")) == alone
+        for name, conj in alone.items():
+            for part in conj:
+                if part.node.document is node.document:  # not NOTHING
+                    resource = node.document.library.embedded.get(id(part.node.schema), part.node.resource)
+                    assert part.node.resource is resource
+                    assert part.node.pointer in (f"#/properties/{name}", "#/$defs/x", "#")
+                    assert bool(part.node.scope) == node.document.library.dynamic
+
+
+MEMBERS: list[Any] = [
+    {"type": "object", "properties": {"a": {"type": "string"}}},
+    {"type": "array", "items": {"type": "null"}},
+    {"type": ["string", "array"]},
+    {"enum": ["x", [1]]},
+    {"anyOf": [{"type": "null"}, {"type": "integer"}]},
+    {"not": {"type": "object"}},
+    {"$ref": "#/$defs/a"},
+    True,
+    False,
+]
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+@pytest.mark.parametrize("beside", [{}, {"type": ["object", "string"]}, {"anyOf": [{"type": "array"}, {"minLength": 2}]}])
+def test_types_that_no_member_has_are_not_asked_for(
+    keyword: str, beside: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in MEMBERS:
+        for other in MEMBERS:
+            document = {keyword: [one, other], **beside, "$defs": {"a": {"type": "object", "required": ["b"]}}}
+            conj = load(document)
+            found = general_value(conj)
+            with monkeypatch.context() as patch:
+                patch.setattr(normalise_module, "_types_of_members", lambda _: EVERY_TYPE)
+                assert found == general_value(conj), document
+
+
+def test_scalars_are_not_asked_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalise_module, "scalars_of", None)
+    value = general_value(load({"oneOf": [{"type": "object", "required": [name]} for name in "abc"]}))
+    assert len(value.objects) > 1

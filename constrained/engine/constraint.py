@@ -15,13 +15,14 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from constrained.engine.kernels import Kernel, kernel_class
 from constrained.engine.options import CACHE_BYTES, CompileOptions
 from constrained.engine.tokens.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, GrammarError, LimitExceeded, VocabularyError, needing
+from constrained.once import once
 from constrained.tables import table
 from constrained.work import MAX_WORK, Preempted, begin, thread
 
@@ -111,7 +112,7 @@ class Constraint:
         finally:
             thread.budget = outer
 
-    @cached_property
+    @once
     def bound_grammar(self) -> Grammar:
         """The grammar as it is read: literals that this vocabulary has as special tokens are these."""
         grammar, special = self.grammar, self.vocabulary.special
@@ -140,7 +141,7 @@ class Constraint:
         """Words of schemas that have no meaning and may be thought to, see `Grammar.notes`; each is warned of once."""
         return tuple(getattr(self.grammar, "notes", ()))
 
-    @cached_property
+    @once
     def stop(self) -> tuple[int, ...]:
         """The tokens that end a sequence: those that the grammar's turns end with, then the vocabulary's.
 
@@ -333,9 +334,8 @@ class Constraint:
         """Return the vocabulary's kernel, or a fresh one where that has grown, and this grammar's start in it."""
         options, vocabulary = self.options, self.vocabulary
         bounds = (self._kernel_class, options.cache_bytes, options.max_configurations, self._root if own else None)
-        make = partial(
-            self._kernel_class, vocabulary, specials=vocabulary.special, max_configurations=options.max_configurations
-        )
+        most = options.max_configurations
+        make = partial(self._kernel_class, vocabulary, specials=vocabulary.special, max_configurations=most)
         while True:
             kernel: Kernel = vocabulary.kernels.join(
                 bounds, lambda size: make(max_bytes=size), options.cache_bytes, own=own

@@ -15,7 +15,6 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,7 @@ from constrained.grammar.symbols import (
     texts_of,
 )
 from constrained.machine import State, Widened
+from constrained.once import once
 from constrained.tables import table
 
 if TYPE_CHECKING:
@@ -254,12 +254,12 @@ class Grammar:
         known = self._variants.get(found)
         return known if known is not None else self._variants.setdefault(found, replace(self, specials=found))
 
-    @cached_property
+    @once
     def _texts(self) -> frozenset[str]:
         """What can be read as special tokens, and is not yet."""
         return frozenset().union(*map(texts_of, self._symbols)) - self.specials
 
-    @cached_property
+    @once
     def _variants(self) -> dict[frozenset[str], Grammar]:
         """Grammars with other literals read as special tokens, by their set; a vocabulary always asks for the same."""
         return {}
@@ -324,7 +324,7 @@ class Grammar:
         embedded = [symbol.machine for symbol in self._symbols if isinstance(symbol, Embedded)]
         return tuple(dict.fromkeys([entry for machine in embedded for entry in getattr(machine, "notes", ())]))
 
-    @cached_property
+    @once
     def heavy(self) -> tuple[Symbol, ...]:
         """Embedded machines and patterns that look like so much work that `compile` tries them, see `engine.rehearsal`.
 
@@ -334,7 +334,7 @@ class Grammar:
         asked = [symbol for symbol in self._symbols if not (own and isinstance(symbol, Pattern))]
         return tuple(dict.fromkeys(filter(is_heavy, asked)))
 
-    @cached_property
+    @once
     def has_own_rules(self) -> bool:
         """Whether it has rules or patterns, of no chat format: nothing says what these take until masks are made."""
         return not self.stops and not {Embedded, Ref}.issuperset(map(type, self._symbols))
@@ -344,7 +344,7 @@ class Grammar:
         """Estimated bytes of Python objects that the embedded machines keep alive."""
         return sum([getattr(symbol.machine, "weight", 0) for symbol in self._symbols if isinstance(symbol, Embedded)])
 
-    @cached_property
+    @once
     def _lowering(self) -> Alone | Lowering:
         lowering: Alone | Lowering = operations["lower"](self)
         return lowering
@@ -370,7 +370,7 @@ class Grammar:
         printed: PrintedLark = operations["write"](self, exact=exact)
         return printed
 
-    @cached_property
+    @once
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal grammars, in any process."""
         digest = hashlib.sha256(repr((self.start, sorted(self.specials), sorted(self.stops))).encode())

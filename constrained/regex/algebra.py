@@ -66,9 +66,11 @@ def of_ranges(ranges: charset.Ranges) -> Expr:
 
 def literal(text: str) -> Expr:
     """Return exactly one text."""
-    if any("\ud800" <= char <= "\udfff" for char in text):
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         return NEVER
     spend(len(text) >> 4)
+    if 0 < len(text) <= LITERAL_CHUNK:
+        return interned(LITERAL, text)
     chunks = [interned(LITERAL, text[at : at + LITERAL_CHUNK]) for at in range(0, len(text), LITERAL_CHUNK)]
     return concat(*chunks)
 

@@ -58,7 +58,7 @@ def normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
             merged[-1][1] = max(merged[-1][1], high)
         else:
             merged.append([low, high])
-    return tuple((low, high) for low, high in merged)
+    return tuple([(low, high) for low, high in merged])
 
 
 def negate(ranges: Ranges) -> Ranges:

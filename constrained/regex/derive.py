@@ -30,7 +30,6 @@ from constrained.regex.expr import (
     REPEAT,
     RULES,
     SET,
-    UNION,
     Expr,
     RawEdges,
     interned,
@@ -56,17 +55,19 @@ def raw_edges(expr: Expr) -> RawEdges:
     """
     edges = expr._raw
     if edges is None:
-        for part in _needs(expr):
-            if part._raw is None:
-                return _with_parts(expr)
+        if CONCAT <= expr.kind <= COMPLEMENT:
+            for part in _needs(expr):
+                if part._raw is None:
+                    return _with_parts(expr)
         edges = _own_edges(expr)
     return edges
 
 
 def _own_edges(expr: Expr) -> RawEdges:
     """Find the edges of an expression whose parts' edges are known."""
-    expr._raw = edges = _RULES[expr.kind](expr)
-    spend(2 + (len(edges) if expr.kind != LAZY else 0))  # a state of its own kind says what it costs
+    kind = expr.kind
+    expr._raw = edges = _RULES[kind](expr)
+    spend(2 + len(edges) if kind != LAZY else 2)  # a state of its own kind says what it costs
     return edges
 
 
@@ -93,14 +94,18 @@ def _with_parts(expr: Expr) -> RawEdges:
 
 
 def _needs(expr: Expr) -> Sequence[Expr]:
-    if expr.kind == CONCAT:
-        return expr.args if expr.args[0].accepts else expr.args[:1]
-    if expr.kind == REPEAT:
+    kind = expr.kind
+    if kind == CONCAT:
+        args = expr.args
+        return args if args[0].accepts else args[:1]
+    if kind < CONCAT or kind > COMPLEMENT:
+        return ()
+    if kind == REPEAT:
         return expr.args[:1]
-    if expr.kind == INTERSECT:
+    if kind == INTERSECT:
         bound = length_bounded(expr)
         return expr.args if bound is None else bound[2:]
-    return expr.args if expr.kind in (UNION, COMPLEMENT) else ()
+    return expr.args
 
 
 def _of(expr: Expr) -> RawEdges:
@@ -114,7 +119,7 @@ def _nothing(expr: Expr) -> RawEdges:
 
 
 def _class(expr: Expr) -> RawEdges:
-    return tuple((low, high, EPSILON) for low, high in expr.args[0])
+    return tuple([(low, high, EPSILON) for low, high in expr.args[0]])
 
 
 def _literal(expr: Expr) -> RawEdges:
@@ -126,7 +131,8 @@ def _literal(expr: Expr) -> RawEdges:
 
 def _set(expr: Expr) -> RawEdges:
     spend((expr.args[0].high - expr.args[0].low) >> 2)
-    return tuple((low, 0xDFFF if low == 0xD7FF else low, of_literal_set(rest)) for low, _, rest in expr.args[0].edges())
+    edges = expr.args[0].edges()
+    return tuple([(low, 0xDFFF if low == 0xD7FF else low, of_literal_set(rest)) for low, _, rest in edges])
 
 
 def _concat(expr: Expr) -> RawEdges:
@@ -145,7 +151,7 @@ def _then(edges: RawEdges, tail: Expr) -> RawEdges:
     for _, _, target in edges:
         if target not in done:
             done[target] = concat(target, tail)
-    return tuple((low, high, done[target]) for low, high, target in edges)
+    return tuple([(low, high, done[target]) for low, high, target in edges])
 
 
 def _repeat(expr: Expr) -> RawEdges:
@@ -288,20 +294,21 @@ def _overlay_two(left: RawEdges, right: RawEdges, combine: _Combine, *, both: bo
     found: list[tuple[int, int, Expr]] = []
     known: dict[tuple[Expr, Expr], Expr] = {}
     i = j = at = 0
-    while i < len(left) and j < len(right):
+    while i < len(left) and j < len(right):  # PERF: `min` and `max` would be half of the time
         low, high, target = left[i]
         first, last, other = right[j]
-        low, first = max(low, at), max(first, at)
-        start, end = max(low, first), min(high, last)
+        low, first = low if low > at else at, first if first > at else at
+        start, end = low if low > first else first, high if high < last else last
         if low < first and not both:
-            found.append((low, min(high, first - 1), target))
+            found.append((low, high if high < first else first - 1, target))
         elif first < low and not both:
-            found.append((first, min(last, low - 1), other))
+            found.append((first, last if last < low else low - 1, other))
         if start <= end:
-            if (target, other) not in known:
-                known[target, other] = combine(target, other)
-            if known[target, other] is not NEVER:
-                found.append((start, end, known[target, other]))
+            met = known.get((target, other))
+            if met is None:
+                met = known[target, other] = combine(target, other)
+            if met is not NEVER:
+                found.append((start, end, met))
         at = end + 1
         i, j = i + (high == end), j + (last == end)
     if not both:
@@ -313,8 +320,10 @@ def joined(edges: Sequence[tuple[int, int, Expr]]) -> RawEdges:
     """Merge neighbouring ranges with one target."""
     found: list[tuple[int, int, Expr]] = []
     for edge in edges:
-        if found and found[-1][2] is edge[2] and found[-1][1] + 1 == edge[0]:
-            found[-1] = (found[-1][0], edge[1], edge[2])
-        else:
-            found.append(edge)
+        if found:
+            low, high, target = found[-1]
+            if target is edge[2] and high + 1 == edge[0]:
+                found[-1] = low, edge[1], target
+                continue
+        found.append(edge)
     return tuple(found)

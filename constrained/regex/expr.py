@@ -188,7 +188,7 @@ def interned(kind: int, *args: Any) -> Expr:
 
     Raises: LimitExceeded: more than DEPTH_LIMIT expressions inside each other.
     """
-    key = (kind, *args)
+    key: tuple[Any, ...] = (kind,) + args  # noqa: RUF005 - PERF: unpacking makes a list on the way
     found = _expressions.recent.get(key)
     if found is None:
         found = _expressions.older(key)

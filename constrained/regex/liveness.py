@@ -77,6 +77,8 @@ def public_edges(expr: Expr) -> RawEdges:
         ) from None
     except LimitExceeded as error:
         raise _placed(error, expr) from None
+    if not edges or edges[-1][1] < 0xDFFF:
+        return edges
     for low, high, _ in edges:
         if low <= 0xDFFF <= high:
             return _without_surrogates(edges)

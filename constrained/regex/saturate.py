@@ -46,19 +46,24 @@ def saturated(expr: Expr, horizon: int) -> Expr:
     >>> saturated(parse_python("[a-z]{100,200}"), 30) is saturated(parse_python("[a-z]{99,}"), 30)
     True
     """
+    if expr.long <= horizon and expr.plain:
+        return expr  # no count is beyond
     if expr.kind == REPEAT:
         body, least, most = expr.args
         if least > horizon + 1 or INFINITE > most > horizon:
             return repeat(body, min(least, horizon + 1), None if most > horizon else most)
     elif expr.kind == CONCAT:
         factors: list[Expr] = []
-        read, rest = 0, expr
+        read, rest, same = 0, expr, True
         while rest.kind == CONCAT and read <= horizon:
             head, rest = rest.args
             factors.append(saturated(head, horizon - read))
+            same = same and factors[-1] is head
             read += head.short
         if read <= horizon:
             factors.append(saturated(rest, horizon - read))
+            if same and factors[-1] is rest:  # PERF: as most
+                return expr
         elif not rest.plain:
             return expr
         return concat(*factors)

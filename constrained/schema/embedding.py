@@ -12,11 +12,12 @@ import hashlib
 import json as json_module
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from constrained.errors import GrammarError, LimitExceeded, SchemaError, shown
 from constrained.machine import State, Widened
+from constrained.once import once
 from constrained.schema.by_content import Recent, content_of, values_of
 from constrained.schema.heavy import heavy_parts
 from constrained.schema.limits import needs_survey, survey, widen
@@ -310,7 +311,7 @@ class EmbeddedSchema:
         """Return the start state; it reads a value with nothing before or after it."""
         return self._state
 
-    @cached_property
+    @once
     def _state(self) -> State:
         if self._outer is not None:
             return self._outer(self.options, self._values, self._conj)
@@ -358,7 +359,6 @@ class EmbeddedSchema:
 
         Strings may spell markers where it would take too many rules that they do not; a comment says so.  lookahead:
         whether terminals may look ahead.
-
         Raises: GrammarError: it would take too many all the same.
         """
         kept = tuple(text for text in self.options.avoid if text in ("</", self.options.quote))
@@ -378,7 +378,7 @@ class EmbeddedSchema:
         given = {name: getattr(self.options, name) for name in SchemaOptions.__slots__}
         return embed(schema, documents=documents, **{**given, **options})
 
-    @cached_property
+    @once
     def fingerprint(self) -> str:
         """A name of the content: equal fingerprints mean equal machines, in any process."""
         schema, documents = self.source

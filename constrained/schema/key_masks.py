@@ -27,7 +27,10 @@ def bits(mask: int) -> list[int]:
 def mask_of(numbers: Iterable[int], count: int) -> int:
     """Return the mask in which these bits are set, all below `count`."""
     if count <= _SHORT:
-        return sum(1 << number for number in numbers)
+        mask = 0
+        for number in numbers:
+            mask |= 1 << number
+        return mask
     bytes_ = bytearray((count >> 3) + 1)
     for number in numbers:
         bytes_[number >> 3] |= 1 << (number & 7)

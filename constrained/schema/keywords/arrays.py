@@ -33,7 +33,7 @@ def prefix_items(sketch: ArraySketch, value: Any, node: Node) -> None:
 
 
 def _each(value: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
-    return tuple(node.below(schema, keyword, index) for index, schema in enumerate(value))
+    return tuple(node.each_below(enumerate(value), keyword).values())
 
 
 def additional_items(sketch: ArraySketch, value: Any, node: Node) -> None:

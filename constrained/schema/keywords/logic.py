@@ -11,11 +11,9 @@ from constrained.schema.values import ALWAYS, Conj
 if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
-_CONTAINERS = frozenset({list, dict})
-
 
 def _each(values: list[Any], keyword: str, node: Node) -> tuple[Conj, ...]:
-    return tuple(node.below(schema, keyword, index) for index, schema in enumerate(values))
+    return tuple(node.each_below(enumerate(values), keyword).values())
 
 
 def reference(_: str, node: Node, keyword: str) -> list[Operation]:
@@ -58,15 +56,15 @@ def dependent_schemas(value: dict[str, Any], node: Node, keyword: str) -> list[O
 
 def composites(values: list[Any], node: Node, keyword: str) -> list[Operation]:
     """Return the union of the arrays and the union of the objects among the values of "enum" or "const"."""
-    found: list[Operation] = []
-    if _CONTAINERS.isdisjoint(map(type, values)):
-        return found
+    found = []
+    kinds = set(map(type, values))
     for kind, bit in ((list, ARRAY), (dict, OBJECT)):
+        if kind not in kinds:
+            continue
         constants = tuple(
             node.document.constant(value, ((node.where, keyword), index))
             for index, value in enumerate(values)
             if type(value) is kind
         )
-        if constants:
-            found.append(Operation(JoinKind.ANY, constants, keyword, bit))
+        found.append(Operation(JoinKind.ANY, constants, keyword, bit))
     return found

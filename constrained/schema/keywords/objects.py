@@ -20,9 +20,7 @@ _FEW_NAMES = 16  # keys of a pattern that are named one by one
 
 
 def properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:
-    named, below = sketch.named, node.below
-    for key, schema in value.items():
-        named[key] = below(schema, "properties", key)
+    sketch.named = node.each_below(value.items(), "properties")
 
 
 def pattern_properties(sketch: ObjectSketch, value: dict[str, Any], node: Node) -> None:

@@ -10,14 +10,14 @@ from constrained.schema.numeric.ranges import exact
 from constrained.schema.sketches.scalars import ALL_SCALARS, Scalars, ScalarSketch
 from constrained.schema.strings import sets as texts
 from constrained.schema.strings.formats import format_expr, format_hull
-from constrained.schema.strings.sets import Texts
+from constrained.schema.strings.sets import NO_TEXT, Texts
 from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.reading.nodes import Node
 
 _OTHERS = frozenset({type(None), bool, str, list, dict})  # kinds of values that are no numbers
-_ONLY_STR = frozenset({str})
+_NO_BOOLEANS: frozenset[bool] = frozenset()
 
 
 def minimum(sketch: ScalarSketch, value: Any, node: Node) -> None:
@@ -82,15 +82,14 @@ def format_(sketch: ScalarSketch, value: str, node: Node) -> None:
 
 def enum(sketch: ScalarSketch, values: list[Any], node: Node) -> None:
     """Keep the scalars among the values; arrays and objects are a union of constants, see `keywords.logic`."""
-    if _ONLY_STR.issuperset(map(type, values)):
-        spend(len(values) // 8)
-        found = Scalars(False, frozenset(), (), texts.finite(values))
-    else:
-        numbers = [value for value in values if type(value) not in _OTHERS]
-        spend(len(values) // 8 + 24 * len(numbers))
-        found = Scalars(
-            None in values, frozenset(value for value in values if type(value) is bool),
-            tuple(map(ranges.constant, dict.fromkeys(map(exact, numbers)))),
-            texts.finite(value for value in values if type(value) is str),
-        )
+    kinds = set(map(type, values))
+    numbers = [] if kinds <= _OTHERS else [value for value in values if type(value) not in _OTHERS]
+    spend(len(values) // 8 + 24 * len(numbers))
+    found = Scalars(
+        type(None) in kinds,
+        frozenset([value for value in values if type(value) is bool]) if bool in kinds else _NO_BOOLEANS,
+        tuple(map(ranges.constant, dict.fromkeys(map(exact, numbers)))),
+        texts.finite(values if len(kinds) == 1 else [value for value in values if type(value) is str])
+        if str in kinds else NO_TEXT,
+    )
     sketch.listed = found if sketch.listed is ALL_SCALARS else sketch.listed & found

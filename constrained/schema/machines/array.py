@@ -14,11 +14,11 @@ is read as one that meets them and as one that does not.  An item is offered onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, State
+from constrained.once import once
 from constrained.schema.machines.clauses import beyond, claims, empty, reads_simply, told_apart
 from constrained.schema.machines.distinct import Distinct
 from constrained.schema.machines.recorded_values import Item, Written
@@ -134,7 +134,7 @@ class ArrayPosition(NamedTuple):
         end, byte = brackets.bare if phase == FIRST and brackets.bare else brackets.end, brackets.closing
         if closes and end is not None:
             calls.append((end, END))
-        return Edges(ranges=((byte, byte, END),) if closes and end is None else (), calls=tuple(calls))
+        return Edges(((byte, byte, END),) if closes and end is None else (), tuple(calls))
 
 
 class _ItemReading(NamedTuple):
@@ -168,20 +168,26 @@ class ArrayMachine:
         self.punctuation = punctuation or values.punctuation
         compared = shape.unique is not None and shape.max not in (0, 1)  # never between tags, see `tags.nests`
         self.distinct = Distinct(values, shape) if compared else None  # type: ignore[arg-type]
-        lonely = any(brackets.lonely for brackets in self.punctuation.arrays)
-        told_apart = [len(shape.prefix), shape.min, 2 if lonely else 0]
-        for clause in shape.clauses:
-            for part in clause:
-                if isinstance(part, (ItemAt, ItemFrom)):
-                    told_apart.append(part.index + 1)
-                elif isinstance(part, (LengthBelow, LengthAtLeast)):
-                    told_apart.append(part.length)
-        self._counts_to = max(told_apart) if shape.max is None else shape.max
+        self._padded = self.punctuation.gap is not None
+        self._counts_to = self._told_apart() if shape.max is None else shape.max
         self._completable: dict[Progress, bool] = {}
         self._alone: dict[Conj | None, bool] = {}  # see `satisfiability.items.can_complete`
         self._live: dict[Conj, bool] = {}
         self._overlaps: dict[Conj, int] = {}
         self._lengths: dict[int, tuple[int, int]] = {}  # see `_met_by`
+
+    def _told_apart(self) -> int:
+        """Return the length from which on all are alike."""
+        shape = self.shape
+        lonely = True in [brackets.lonely for brackets in self.punctuation.arrays]
+        lengths = [len(shape.prefix), shape.min, 2 if lonely else 0]
+        for clause in shape.clauses:
+            for part in clause:
+                if isinstance(part, (ItemAt, ItemFrom)):
+                    lengths.append(part.index + 1)
+                elif isinstance(part, (LengthBelow, LengthAtLeast)):
+                    lengths.append(part.length)
+        return max(lengths)
 
     @property
     def place(self) -> str:
@@ -192,9 +198,9 @@ class ArrayMachine:
         shape = self.shape
         progress = Progress(0, (0,) * len(shape.counts), (1 << len(shape.clauses)) - 1)
         written = _UNCOMPARED if self.distinct is None else Written()
-        return ArrayPosition(self, FIRST, self.punctuation.gap is not None, brackets, progress, written)
+        return ArrayPosition(self, FIRST, self._padded, brackets, progress, written)
 
-    @cached_property
+    @once
     def limit(self) -> int | None:
         """The length that no array exceeds, because of maxItems or of a position without a value; None: unlimited."""
         for index, conj in enumerate(self.shape.prefix):
@@ -271,19 +277,20 @@ class ArrayMachine:
         return limit is None or progress.length < limit
 
     def _after(self, at: ArrayPosition, progress: Progress) -> ArrayPosition:
-        return ArrayPosition(self, AFTER, self.punctuation.gap is not None, at.brackets, progress, at.written)
+        return ArrayPosition(self, AFTER, self._padded, at.brackets, progress, at.written)
 
     def _options(self, progress: Progress) -> list[tuple[Conj, Progress]]:
         """Return what the next item may be, with the progress it makes, as far as the array can then be completed."""
-        return [option for option in self._ways(progress) if self.completable(option[1])]
-
-    def _ways(self, progress: Progress) -> list[tuple[Conj, Progress]]:
         if not self._may_grow(progress):
             return []
         shape, index = self.shape, progress.length
         conj = shape.prefix[index] if index < len(shape.prefix) else shape.rest
-        if not shape.counts and not progress.clauses:
-            return [(conj, self._progress(progress, (), 0))]
+        if not shape.counts and not progress.clauses:  # PERF: as nearly always
+            return [(conj, self._progress(progress, (), 0))] if self.completable(progress) else []
+        return [option for option in self._ways(conj, progress) if self.completable(option[1])]
+
+    def _ways(self, conj: Conj, progress: Progress) -> list[tuple[Conj, Progress]]:
+        shape, index = self.shape, progress.length
         demands = {
             1 << number: [part.item for part in shape.clauses[number] if isinstance(part, ItemAt)
                           and part.index == index or isinstance(part, ItemFrom) and part.index <= index]
@@ -352,7 +359,8 @@ class ArrayMachine:
         length = progress.length + 1 if progress.length < self._counts_to else progress.length
         if clauses:
             clauses &= ~self._met_by(length)[1]
-        return Progress(length, counts, clauses)
+        unchanged = length == progress.length and clauses == progress.clauses and counts == progress.counts
+        return progress if unchanged else Progress(length, counts, clauses)
 
     # -- liveness ------------------------------------------------------------------------------------------------------
 

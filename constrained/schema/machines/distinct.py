@@ -15,28 +15,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from constrained.caches import cached
 from constrained.errors import UnsupportedSchema
 from constrained.machine import END, Bytes, Dispatch, Quoting, State, Text
+from constrained.once import once
 from constrained.regex import NEVER
 from constrained.schema.machines.items import OpenItem, Place, Return, is_live
 from constrained.schema.machines.recorded_values import SCALAR_KINDS, Built, Earlier, Item, Whole, Written, whole_of
-from constrained.schema.machines.texts import scarce_from, without_dead_ends
+from constrained.schema.machines.texts import without_dead_ends
 from constrained.schema.numeric.keys import NUMBERS, number_value
 from constrained.schema.numeric.language import number_language
 from constrained.schema.reading.nodes import NOTHING
 from constrained.schema.satisfiability.counts import matched, values_below
 from constrained.schema.satisfiability.kinds import Kinds
 from constrained.schema.strings.absent import lacks_text
+from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ArrayShape, Conj, NumberRange
 from constrained.work import spend
 
 if TYPE_CHECKING:
     from constrained.schema.machines.array import ArrayPosition
     from constrained.schema.machines.value import Values
+
+Calls: TypeAlias = "list[tuple[State, State | Dispatch]]"
 
 _MOST_LISTED = 65
 _FEW_NUMBERS = _FEW_TEXTS = 64
@@ -60,15 +63,15 @@ class AfterText(Dispatch):
         """Ways out read all strings, also where this one is among those that are left; see `Distinct.items`."""
         return ((self._whole,) if isinstance(self._whole, Text) else ()) if self.alike else None
 
-    @cached_property
-    def refuses(self) -> bool:  # type: ignore[override]  # only asked for
+    @once
+    def refuses(self) -> bool:
         """The language of numbers leaves the used ones out, but for those that are too long to write down."""
         if self._item is _string:
             return True
         return any(kind == "number" and not isinstance(value, Fraction) for kind, value in self._used)
 
-    @cached_property
-    def special(self) -> frozenset[str]:  # type: ignore[override]  # only asked for
+    @once
+    def special(self) -> frozenset[str]:
         """The used strings, and the empty one, as one token can hold it twice."""
         return frozenset() if self._item is _number else _texts(self._used) | {""}
 
@@ -143,7 +146,7 @@ class Distinct:
                 if few is not None:
                     self._listed[conj] = {item: values.state(_constant(conj, item)) for item in sorted(few, key=repr)}
 
-    @cached_property
+    @once
     def alike(self) -> bool:
         """Whether all items are read in one way: at a place inside of an item stands a text of one language, whichever
         item it is and whatever is written around it.  See `Dispatch.alike`.
@@ -170,7 +173,7 @@ class Distinct:
             queue += fresh
         return True
 
-    @cached_property
+    @once
     def elsewhere(self) -> tuple[Text, ...] | None:
         """The texts that stand in items, where one place may have several; see `Dispatch.elsewhere`."""
         known = self.alike or self._shape.prefix or self._shape.counts
@@ -185,7 +188,7 @@ class Distinct:
         """Whether keys come in the order of the schema."""
         return self._values.ordered
 
-    @cached_property
+    @once
     def quotes_keys(self) -> bool:
         """Whether the keys of all objects in items stand in quotes."""
         return self._values.punctuation.keys.quoting != Quoting.RAW
@@ -223,9 +226,7 @@ class Distinct:
         """Return the position behind an array or object that was not written before."""
         return after._replace(written=after.written.plus_whole(whole))
 
-    def items(
-        self, written: Written, index: int, after: ArrayPosition, *, hurried: bool = False
-    ) -> list[tuple[State, State | Dispatch]]:
+    def items(self, written: Written, index: int, after: ArrayPosition, *, hurried: bool = False) -> Calls:
         """Return the calls that read the next item: a value that has not been written and leaves enough for the items
         to come.
 
@@ -244,16 +245,14 @@ class Distinct:
         for kind, met in self._kinds.options(many, lambda items: len(written.without(items)), counts, length):
             yield kind.conj, met
 
-    def of_kind(
-        self, conj: Conj, written: Written, after: ArrayPosition, *, hurried: bool
-    ) -> list[tuple[State, State | Dispatch]]:
+    def of_kind(self, conj: Conj, written: Written, after: ArrayPosition, *, hurried: bool) -> Calls:
         """Return the calls that read an item that `counted` has yielded."""
         return self._read(conj, written, frozenset(), after, index=None, hurried=hurried)
 
     def _read(
         self, conj: Conj, written: Written, reserved: frozenset[Item], after: ArrayPosition,
         *, index: int | None, hurried: bool,
-    ) -> list[tuple[State, State | Dispatch]]:
+    ) -> Calls:
         """Return the calls that read an item of a conjunction; index: its place, None: of one kind of several."""
         spend(1 + len(written.scalars) // 8 + (0 if hurried else written.composites.count))
         if conj in self._listed:
@@ -268,7 +267,7 @@ class Distinct:
         words: list[tuple[bytes, Item]] = [
             (marks.true if boolean else marks.false, ("boolean", boolean)) for boolean in sorted(value.booleans)]
         words += [(marks.null, ("null", None))] if value.null else []
-        calls: list[tuple[State, State | Dispatch]] = [
+        calls: Calls = [
             (Bytes(word, END), after._replace(written=written.plus(item))) for word, item in words if item not in used]
         if value.numbers:
             spend(len(value.numbers) // 2)  # they are hashed
@@ -360,7 +359,7 @@ class Distinct:
         # items, by its documentation
         return values_below(self._conj(index), self._shape.min, self._values.value)  # type: ignore[return-value]
 
-    @cached_property
+    @once
     def _may_lack(self) -> bool:
         """Whether some position can run out of values while more items are needed."""
         return any(self._few(index) is not None for index in range(len(self._shape.prefix) + 1))

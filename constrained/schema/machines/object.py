@@ -18,21 +18,24 @@ Cost: per position one `Edges` of at most 1 + cells + 2 calls, about 5 µs, what
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, MarkerSafe, ObjectTable, Quoting, State, Text
+from constrained.once import once
 from constrained.regex import Expr, intersect, is_empty
 from constrained.schema.key_masks import KeyOrder, bits, mask_of
 from constrained.schema.machines.clauses import Clauses, MemberValues, Reading
 from constrained.schema.machines.punctuation import Punctuation
-from constrained.schema.machines.texts import never_runs_dry, scarce_from, without_dead_ends
+from constrained.schema.machines.texts import never_runs_dry, without_dead_ends
 from constrained.schema.reading.places import located, pointer_of
+from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.values import ALWAYS, Conj, ObjectShape
 from constrained.work import spend
 
 FIRST, AFTER, NEXT = range(3)
+_NO_KEYS: frozenset[str] = frozenset()
+_OF_TABLES = Quoting.JSON, Quoting.JSON_CANONICAL, Quoting.PYTHON  # quotings of keys that kernels read in any order
 
 
 class Cell(NamedTuple):
@@ -86,7 +89,7 @@ class ObjectPosition(NamedTuple):
         if closing and end is not None:
             calls.append((end, END))
         byte = marks.objects.closing
-        return Edges(ranges=((byte, byte, END),) if closing and end is None else (), calls=tuple(calls))
+        return Edges(((byte, byte, END),) if closing and end is None else (), tuple(calls))
 
     def way_out(self) -> Edges:
         """Return the edges that a shortest way out takes: the object is closed, or the nearest required key comes next.
@@ -115,7 +118,7 @@ class Entry(NamedTuple):
     options: tuple[tuple[Conj, ObjectPosition], ...]
 
     def expand(self) -> Edges:
-        return Edges(calls=((self.colon, Begin(self.values, self.options)),))
+        return Edges((), ((self.colon, Begin(self.values, self.options)),))
 
 
 class Begin(NamedTuple):
@@ -125,7 +128,8 @@ class Begin(NamedTuple):
     options: tuple[tuple[Conj, ObjectPosition], ...]
 
     def expand(self) -> Edges:
-        return Edges(calls=tuple([(self.values.state(conj), after) for conj, after in self.options]))
+        state = self.values.state
+        return Edges((), tuple([(state(conj), after) for conj, after in self.options]))
 
 
 class NamedKey(Dispatch):
@@ -191,7 +195,7 @@ class ObjectMachine:
     @property
     def start(self) -> ObjectPosition:
         padded = self.punctuation.gap is not None
-        return ObjectPosition(self, FIRST, padded, 0, frozenset(), 0, self.clauses.all, 0)
+        return ObjectPosition(self, FIRST, padded, 0, _NO_KEYS, 0, (1 << len(self.shape.clauses)) - 1, 0)
 
     @property
     def place(self) -> str:
@@ -200,13 +204,14 @@ class ObjectMachine:
 
     # -- what depends on the values; computed when the object is entered -----------------------------------------------
 
-    @cached_property
+    @once
     def usable(self) -> int:
         """The named keys that may be written at all."""
-        never = self.values.never
-        return mask_of([at for at, conj in enumerate(self.conjs) if not (conj and never(conj))], len(self.conjs))
+        never, count = self.values.never, len(self.conjs)
+        dead = [at for at, conj in enumerate(self.conjs) if conj and never(conj)]
+        return (1 << count) - 1 ^ (mask_of(dead, count) if dead else 0)
 
-    @cached_property
+    @once
     def cells(self) -> tuple[Cell, ...]:
         found = []
         for language, conj in self.shape.cells:
@@ -216,26 +221,26 @@ class ObjectMachine:
                 found.append(Cell(language, conj, never_runs_dry(language)))
         return tuple(found)
 
-    @cached_property
+    @once
     def clauses(self) -> Clauses:
         return Clauses(self)
 
-    @cached_property
+    @once
     def order(self) -> KeyOrder:
         """The order of the schema."""
         return KeyOrder([self.index[name] for name, _ in self.shape.named])
 
-    @cached_property
+    @once
     def table(self) -> ObjectTable | None:
         """What `machine.ObjectTable` says; clauses, schema order, trailing commas and cells that may run dry need the
         positions here.
         """
         marks = self.punctuation
-        if self.clauses.all or self.values.ordered or marks.objects.trailing or marks.objects.leading:
+        if self.shape.clauses or self.values.ordered or marks.objects.trailing or marks.objects.leading:
             return None
         languages, others, endless = zip(*self.cells, strict=True) if self.cells else ((), (), ())
         quoting = marks.keys.quoting
-        if not all(endless) or isinstance(quoting, MarkerSafe) or quoting in (Quoting.PYTHON_CANONICAL, Quoting.RAW):
+        if False in endless or quoting not in _OF_TABLES or isinstance(quoting, MarkerSafe):
             return None
         conjs = (*self.conjs, *others)
         return ObjectTable(

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from constrained.caches import cached
 from constrained.machine import Dispatch, Language, LiteralSet, Quoting, State, Text
 from constrained.regex import (
-    ANY_TEXT,
     NEVER,
     Expr,
     complement,
@@ -35,6 +34,7 @@ from constrained.regex.expr import step
 from constrained.schema.numeric.keys import MOST_DIGITS, is_within, number_key, number_text
 from constrained.schema.numeric.language import NumberTexts, number_language
 from constrained.schema.numeric.ranges import contains, near
+from constrained.schema.strings.scarcity import scarce_from
 from constrained.schema.strings.sets import listed
 from constrained.work import spend
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 CLOSING = b"}])"
 _LONGEST_NUMBER = 100  # digits of numbers that are left out of a language; longer ones are asked for
 _MOST_STATES = 100
-_MOST_STEPS = 1000
 
 
 @cached(4096)
@@ -97,6 +96,8 @@ def without_dead_ends(language: Expr, used: frozenset[str]) -> Expr | None:
 
     All other used texts can be refused at their ends: something else goes on there.
     """
+    if not used:
+        return language
     scarce = scarce_from(language, len(used))
     if scarce is None or all(len(text) < scarce for text in used):
         return language
@@ -127,50 +128,6 @@ def _behind(language: Expr, text: str) -> Expr:
         point = ord(char)
         language = step(language, point) if not 0xD800 <= point <= 0xDFFF else NEVER
     return language
-
-
-def scarce_from(language: Expr, few: int) -> int | None:
-    """Return the least number of characters behind which there can be `few` texts or fewer, None if there are more
-    behind any number.
-
-    It is exact for languages of few states, and otherwise less.
-    """
-    # rounded up to be found again
-    return None if language is ANY_TEXT else _scarce_from(language, (1 << few.bit_length()) - 1)
-
-
-@cached(4096)
-def _scarce_from(language: Expr, few: int) -> int | None:
-    seen, level = {language}, [language]
-    for depth in range(_MOST_STATES):
-        if any(_may_be_few(state, few) for state in level):
-            return depth
-        level = [
-            target
-            for target in dict.fromkeys(target for state in level for _, _, target in state.edges())
-            if target not in seen
-        ]
-        seen.update(level)
-        if not level:
-            return None
-        if len(seen) > _MOST_STATES:
-            return depth + 1
-    return _MOST_STATES
-
-
-def _may_be_few(language: Expr, few: int) -> bool:
-    """Say whether a language has `few` texts or fewer; also if that would take long to find out."""
-    found, todo = 0, [language]
-    for _ in range(_MOST_STEPS):
-        if found + len(todo) > few:  # every open state has a text of its own
-            return False
-        if not todo:
-            return True
-        state = todo.pop()
-        found += state.accepts
-        for low, high, target in state.edges():
-            todo += [target] * min(high - low + 1, few + 1)
-    return True
 
 
 @lru_cache(maxsize=1)

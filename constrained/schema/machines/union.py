@@ -14,11 +14,11 @@ Tested in tests/test_schema_machines.py: the same verdicts with and without.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from constrained.errors import LimitExceeded
 from constrained.machine import END, Dispatch, Edges, LiteralSet, Quoting, State, Text
+from constrained.once import once
 from constrained.regex import NEVER, Expr, matches
 from constrained.schema.key_masks import bits, mask_of
 from constrained.schema.machines.object import AFTER, FIRST, NEXT, ObjectMachine, ObjectPosition
@@ -243,7 +243,7 @@ class Entered:
     def expand(self) -> Edges:
         return Edges(calls=((self._home.marks.keys.colon, self._told),))
 
-    @cached_property
+    @once
     def _told(self) -> State:
         return Told(self._home, self._options)
 

@@ -113,18 +113,20 @@ class Values:
         made of, for messages.
         """
         marks = self.punctuation
+        null, booleans, numbers, strings, arrays, objects = value
         found: list[State] = []
-        if value.objects:
-            found.append(Bytes(marks.objects.opening, self.opened_object(value.objects, marks, conj)))
-        for index, brackets in enumerate(marks.arrays if value.arrays else ()):
-            found.append(Bytes(brackets.opening, self.opened_array(value.arrays, index, conj)))
-        if value.strings is not NEVER:
-            found.append(self.string(value.strings))
-        if value.numbers:
-            found.append(Text(Quoting.RAW, number_language(value.numbers, marks.numbers)))
-        for boolean in sorted(value.booleans):
-            found.append(Bytes(marks.true if boolean else marks.false, END))
-        if value.null:
+        if objects:
+            found.append(Bytes(marks.objects.opening, self.opened_object(objects, marks, conj)))
+        if arrays:
+            for index, brackets in enumerate(marks.arrays):
+                found.append(Bytes(brackets.opening, self.opened_array(arrays, index, conj)))
+        if strings is not NEVER:
+            found.append(self.string(strings))
+        if numbers:
+            found.append(Text(Quoting.RAW, number_language(numbers, marks.numbers)))
+        if booleans:
+            found += [Bytes(marks.true if boolean else marks.false, END) for boolean in sorted(booleans)]
+        if null:
             found.append(Bytes(marks.null, END))
         return found
 
@@ -139,6 +141,8 @@ class Values:
 
     def opened_object(self, shapes: tuple[ObjectShape, ...], punctuation: Punctuation, conj: Conj = ALWAYS) -> State:
         """Return the state after the opening bracket of an object; conj: what it was made of, for messages."""
+        if len(shapes) == 1:
+            return ObjectMachine(self, shapes[0], punctuation, conj).start
         listed, others = (
             constants(shapes) if len(shapes) >= WORTH_IT and punctuation is self.punctuation else ([], shapes)
         )
@@ -154,6 +158,8 @@ class Values:
         return choice([*found, Listed(self, listed, conj).start()] if listed else found)
 
     def opened_array(self, shapes: tuple[ArrayShape, ...], brackets: int, conj: Conj = ALWAYS) -> State:
+        if len(shapes) == 1:
+            return ArrayMachine(self, shapes[0], conj).start(brackets)
         listed, others = constants(shapes) if len(shapes) >= WORTH_IT else ([], shapes)
         found: list[State] = [ArrayMachine(self, shape, conj).start(brackets) for shape in others]
         return choice([*found, Listed(self, listed, conj).start(brackets)] if listed else found)

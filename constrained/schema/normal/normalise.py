@@ -11,6 +11,7 @@ Bounds: `combine.MOST_ALTERNATIVES` shapes per conjunction; beyond it Unsupporte
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from constrained.errors import LimitExceeded
@@ -25,7 +26,9 @@ from constrained.schema.satisfiability.quick import is_plainly_live
 from constrained.schema.satisfiability.shapes import Ask, is_live_array, is_live_object
 from constrained.schema.sketches import arrays
 from constrained.schema.sketches.arrays import Never
+from constrained.schema.sketches.operations import JoinKind, Operation
 from constrained.schema.sketches.scalars import ALL_SCALARS, ARRAY, EVERY_TYPE, NO_SCALARS, OBJECT, SCALAR, of_types
+from constrained.schema.strings.sets import NO_TEXT
 from constrained.schema.values import ArrayShape, Conj, ObjectShape, Value
 from constrained.work import spend
 
@@ -34,6 +37,10 @@ ANYTHING = Value(
     (ObjectShape(cells=((ALL_SCALARS.strings.expr(), frozenset()),)),),
 )
 NO_VALUE = Value()
+_UNIONS = JoinKind.ANY, JoinKind.ONE
+(_nothing,) = NOTHING
+_nothing.node.document.memo[NOTHING] = NO_VALUE
+_nothing.node.document.live[NOTHING] = False
 
 
 def normalise(conj: Conj) -> Value:
@@ -45,8 +52,6 @@ def normalise(conj: Conj) -> Value:
     """
     if not conj:
         return ANYTHING
-    if conj == NOTHING:
-        return NO_VALUE
     document = next(iter(conj)).node.document
     found: Value | None = document.memo.get(conj)
     if found is None:
@@ -63,17 +68,19 @@ def is_never(conj: Conj) -> bool:
 
     Raises: as `normalise`.
     """
-    if not conj or conj == NOTHING:
-        return bool(conj)
-    document = next(iter(conj)).node.document
-    known: bool | None = document.live.get(conj)
+    if not conj:
+        return False
+    signed = next(iter(conj))
+    node = signed.node
+    live: dict[Conj, bool] = node.document.live
+    known = live.get(conj)
     if known is None:
-        if _is_plainly_live(conj):
-            known = document.live[conj] = True
+        if len(conj) == 1 and signed.positive and _is_plainly_live(node):
+            known = live[conj] = True
         else:
-            with document.lock:
+            with node.document.lock:
                 try:
-                    known = _decide(conj, document)
+                    known = _decide(conj, node.document)
                 except LimitExceeded as error:
                     raise located(error, pointer_of(conj)) from None
     return not known
@@ -81,16 +88,13 @@ def is_never(conj: Conj) -> bool:
 
 def _raw(conj: Conj) -> Value:
     """Return the value with shapes that may turn out to be empty, because their children are not looked at."""
-    memo = next(iter(conj)).node.document.memo
-    key = "raw", conj
-    found: Value | None = memo.get(key)
-    if found is not None:
-        return found
     signed = next(iter(conj))
-    if len(conj) == 1 and signed.positive and (plan := plan_of(signed.node)).plain:
-        found = memo[key] = plain_value(signed.node, plan)
-    else:
-        found = memo[key] = general_value(conj)
+    node = signed.node
+    raw: dict[Conj, Value] = node.document.raw
+    found = raw.get(conj)
+    if found is None:
+        plain = len(conj) == 1 and signed.positive and (plan := plan_of(node)).plain
+        found = raw[conj] = plain_value(node, plan) if plain else general_value(conj)
     return found
 
 
@@ -99,7 +103,8 @@ def general_value(conj: Conj) -> Value:
     types = EVERY_TYPE
     for signed in conj:
         if signed.positive:
-            types &= plan_of(signed.node).types
+            plan = plan_of(signed.node)
+            types &= plan.types if len(conj) > 1 else plan.types & _types_of_members(plan.operations)
     scalars = scalars_of(conj) if types & SCALAR else NO_SCALARS
     return Value(
         scalars.null,
@@ -109,6 +114,25 @@ def general_value(conj: Conj) -> Value:
         _array_shapes(conj, _is_nothing) if types & ARRAY else (),
         _object_shapes(conj, _is_nothing) if types & OBJECT else (),
     )
+
+
+def _types_of_members(operations: Iterable[Operation]) -> int:
+    """Return the types of the members of unions, as far as these are schemas without operations.
+
+    PERF: of a union of objects, which most are, nobody has to ask for scalars and arrays, member by member.
+    """
+    types = EVERY_TYPE
+    for operation in operations:
+        if operation.kind not in _UNIONS or operation.types != EVERY_TYPE:
+            break
+        members = 0
+        for part in operation.operands:
+            signed = next(iter(part), None)
+            if signed is None or not signed.positive or not (plan := plan_of(signed.node)).plain:
+                return types
+            members |= plan.types
+        types &= members
+    return types
 
 
 def plain_value(node: Node, plan: SortedKeywords) -> Value:
@@ -122,11 +146,12 @@ def plain_value(node: Node, plan: SortedKeywords) -> Value:
     scalars = own_scalars(node, plan) if types & SCALAR else NO_SCALARS
     array = arrays.shape(own_array(node, plan), node, _is_nothing) if types & ARRAY else None
     shape = object_shapes.shape(own_sketch(node, plan), node, _is_nothing) if types & OBJECT else None
+    strings = scalars.strings
     return Value(
         scalars.null,
         scalars.booleans,
         scalars.numbers,
-        scalars.strings.expr() if scalars.strings else NEVER,
+        NEVER if strings is NO_TEXT or not strings else strings.expr(),
         () if array is None else (array,),
         () if shape is None else (shape,),
     )
@@ -156,13 +181,9 @@ def _is_nothing(conj: Conj) -> bool:
     return conj == NOTHING
 
 
-def _is_plainly_live(conj: Conj) -> bool:
-    """Return True if a look at the keywords shows a value."""
-    if len(conj) > 1:
-        return False
-    (signed,) = conj
-    node = signed.node
-    return signed.positive and bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
+def _is_plainly_live(node: Node) -> bool:
+    """Return True if a look at the keywords shows a value; nodes of unions have none."""
+    return bool(node.schema) and is_plainly_live(node.schema, node.document.library.targets)
 
 
 def _pruned(conj: Conj, raw: Value) -> Value:
@@ -171,14 +192,18 @@ def _pruned(conj: Conj, raw: Value) -> Value:
     if not array_shapes and not shapes:
         return raw
     together: tuple[ArrayShape | ObjectShape, ...] = (*array_shapes, *shapes)
-    if any(shape.clauses for shape in together):
-        array_shapes = _array_shapes(conj, is_never) if array_shapes else ()
-        shapes = _object_shapes(conj, is_never) if shapes else ()
-    live_arrays = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
-    live_objects = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
-    if live_arrays == raw.arrays and live_objects == raw.objects:
+    for shape in together:
+        if shape.clauses:
+            array_shapes = _array_shapes(conj, is_never) if array_shapes else ()
+            shapes = _object_shapes(conj, is_never) if shapes else ()
+            break
+    if array_shapes:
+        array_shapes = tuple([shape for shape in array_shapes if is_live_array(shape, _is_live, _distinct)])
+    if shapes:
+        shapes = tuple([shape for shape in shapes if is_live_object(shape, _is_live)])
+    if array_shapes == raw.arrays and shapes == raw.objects:
         return raw
-    return Value(raw.null, raw.booleans, raw.numbers, raw.strings, live_arrays, live_objects)
+    return Value(raw.null, raw.booleans, raw.numbers, raw.strings, array_shapes, shapes)
 
 
 def _is_live(conj: Conj) -> bool:
@@ -203,8 +228,10 @@ def _at_a_glance(conj: Conj, live: dict[Conj, bool]) -> bool | None:
     if not conj or conj == NOTHING:
         return not conj
     known = live.get(conj)
-    if known is None and _is_plainly_live(conj):
-        known = live[conj] = True
+    if known is None and len(conj) == 1:
+        (signed,) = conj
+        if signed.positive and _is_plainly_live(signed.node):
+            known = live[conj] = True
     return known
 
 

@@ -34,16 +34,17 @@ def shape(sketch: ObjectSketch, node: Node, never: Never) -> ObjectShape | None:
     if sketch.min > MOST_COUNTED:  # as the complement of a `maxProperties` that no object reaches: no text is so long
         return None
     named, cells = _plainly_decided(sketch) or decided(sketch, node)
-    required = dict(sketch.required)
-    clauses: list[Clause] = []
+    required, clauses = sketch.required, list[Clause]()
     if sketch.clauses:
+        required = dict(required)
         spelled = [_spelled(clause, named, cells) for clause in sketch.clauses]
         simplified = _simplify(spelled, named, required, cells, never)
         if simplified is None:
             return None
         clauses = simplified
     if (
-        NOTHING in map(named.__getitem__, required)
+        required
+        and NOTHING in map(named.__getitem__, required)
         or sketch.max is not None
         and sketch.max < max(sketch.min, len(required))
     ):

@@ -56,7 +56,7 @@ def is_live_object(shape: ObjectShape, ask: Ask) -> bool:
     if not required and not shape.min and not shape.clauses:
         return True
     named = dict(shape.named)
-    if not _every(ask(named[key]) for key in required):
+    if False in [ask(named[key]) for key in required]:  # having asked every question
         return False
     if shape.clauses:
         first = _first_choice(shape, named, ask)
@@ -241,6 +241,8 @@ def _has_keys(shape: ObjectShape, named: dict[str, Conj], absent: frozenset[str]
 
 def is_live_array(shape: ArrayShape, ask: Ask, distinct: Distinct) -> bool:
     """Return whether the shape has an array."""
+    if not (shape.min or shape.counts or shape.clauses or shape.unique is False):
+        return True
     if shape.counts or shape.clauses:
         if shape.unique is None:
             return can_complete(shape, shape.clauses, ask, 0, (0,) * len(shape.counts), {})
